@@ -1,0 +1,121 @@
+"""Gradient flow of a one-layer transformer in (Y, Z): decoder logits and attention logits, every sequence of infinite length.
+
+Y (S, K+1) maps the attended context to logits of the next token: a row for each context token, a column for each of the K next
+tokens that occur, and one for the M - K others, which stay equal from a zero start. Z (Q, S) holds the attention logits of the
+Q queries. Class n is one next token, seen with query psi[n] after context tokens drawn from P[n].
+
+Assumed: no positional code, infinite contexts, attention over the context alone and normalised to length one, one head, no
+residual. Nothing is assumed of the learning rates. The reduced systems of the paper decorrelate the decoder gradient; this one
+does not, and its attention moves more slowly by a factor that grows with M.
+"""
+
+import numpy as np
+from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sqrt
+
+from odesim.symbolic import Constraint, Event, Invariant, MaxOver, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+
+n, m, l, j = index("n m l j")
+a, b, d, i, k, q, r = index("a b d i k q r")  # summed over
+K, Q, S = sizes("K Q S")
+Y, Z = IndexedBase("Y", shape=(S, K + 1)), IndexedBase("Z", shape=(Q, S))
+P, psi, p = IndexedBase("P", shape=(K, S)), IndexedBase("psi", shape=(K,)), IndexedBase("p", shape=(K,))
+M, eta_Y, eta_Z = Symbol("M", positive=True), Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
+
+
+def generated_table(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """P (K, S) of the official generator: common tokens of weight 1, then equally many of each class's own, weights up to 1."""
+    K, S = sizes["K"], sizes["S"]
+    own = S // (K + 1)
+    weights = np.zeros((K, S))
+    weights[:, : S - K * own] = 1
+    for n in range(K):
+        first = S - (K - n) * own
+        weights[n, first : first + own] = np.arange(1, own + 1) / max(own, 1)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def own_query(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """psi (K,): a query for each class, or, where Q says so, the Q queries in turn."""
+    return np.arange(sizes["K"]) % sizes.get("Q", sizes["K"])
+
+
+def uniform(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """p (K,) = 1/K."""
+    return np.full(sizes["K"], 1 / sizes["K"])
+
+
+def every_token(sizes: dict[str, int], known: dict[str, np.ndarray]) -> float:
+    """M = S + Q + K: context, query and next tokens are all different, and there are no others."""
+    return float(sizes["S"] + np.max(known["psi"]) + 1 + sizes["K"])
+
+
+z = Z[psi[n], l]
+top = over(MaxOver, Z[psi[n], a], (a, S))
+seen = P[n, l] * exp(z - top)
+f = seen / sqrt(over(Sum, seen.xreplace({l: b}) ** 2, (b, S)))
+
+copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
+logits = over(Sum, f.xreplace({l: i}) * Y[i, j], (i, S))
+odds = exp(logits - over(MaxOver, logits.xreplace({j: r}), (r, K + 1)))
+alpha = odds / over(Sum, (copies * odds).xreplace({j: r}), (r, K + 1))
+wrong = Piecewise((0, Eq(n, j)), (copies * alpha, True))
+# 1 - alpha[n, n] as the sum of the others: a difference would round to 0
+e = Piecewise((over(Sum, wrong.xreplace({j: q}), (q, K + 1)), Eq(n, j)), (-alpha, True))
+
+g = over(Sum, copies * Y[l, j] * e, (j, K + 1))
+along = over(Sum, (f * g).xreplace({l: d}), (d, S))
+own = Piecewise((1, Eq(n, j)), (0, True))
+surprise = over(Sum, own * (logsumexp(logits, (j, K + 1), weight=copies) - logits), (j, K + 1))
+loss = over(Sum, p[n] * surprise, (n, K))
+rivals = over(Sum, (1 - KroneckerDelta(k, n)) * P[k, l], (k, K))  # of class n for token l
+
+
+def entropy_of(share: Expr) -> Expr:
+    """Entropy over l of share * exp(z), normalised: shares of 0 count 0, and so does a class that has no others."""
+    total = over(Sum, share * exp(z - top), (l, S))
+    whole = total + KroneckerDelta(total, 0)
+    surprise = top - z + log(whole) - log(share + KroneckerDelta(share, 0))
+    return over(Sum, share * exp(z - top) / whole * surprise, (l, S))
+
+
+SYSTEM = System(
+    name="scan_snap.full",
+    source=Source("tian2023scan", "Lemmas 1 and 2", "infinite contexts; the equal columns of Y kept once"),
+    axes={n: K, m: Q, l: S, j: K + 1},
+    equations={
+        Y[l, j]: eta_Y * over(Sum, p[n] * f * e, (n, K)),
+        Z[m, l]: eta_Z * over(Sum, KroneckerDelta(m, psi[n]) * p[n] * f * (g - along * f), (n, K)),
+    },
+    params=(
+        Param(P, generated_table, Interval(0, 1), "P[n, l]: probability of context token l in class n"),
+        Param(psi, own_query, Naturals0, "psi[n]: the query of class n, a row of Z", indexes=Q),
+        Param(p, uniform, Interval(0, 1), "p[n]: probability of class n"),
+        Param(M, every_token, Interval(1, oo), "number of tokens of the vocabulary, at least K; need not be whole"),
+        Param(eta_Y, 1.0, Interval(0, oo), "learning rate of the decoder Y"),
+        Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention Z"),
+    ),
+    initial={Y[l, j]: 0, Z[m, l]: 0},
+    sizes={K: 2, S: 30},
+    span=(0.0, 100.0),
+    time="SGD steps",
+    observables={
+        "loss": loss,
+        "c": softmax(z, (l, S), weight=P[n, l]),
+        "entropy": entropy_of(P[n, l]),
+        "entropy_distinct": entropy_of(P[n, l] * KroneckerDelta(rivals, 0)),
+    },
+    constraints=(
+        Constraint("each row of P sums to 1", over(Sum, P[n, l], (l, S)) - 1, "==0", tol=1e-6),
+        Constraint("p sums to 1", over(Sum, p[n], (n, K)) - 1, "==0", tol=1e-6),
+        Constraint("M is at least K", M - K, ">=0"),
+    ),
+    invariants=(
+        Invariant("row sums of Y", over(Sum, copies * Y[l, j], (j, K + 1)), "constant"),
+        Invariant("row sums of Z", over(Sum, Z[m, l], (l, S)), "constant"),
+        Invariant("loss", loss, "nonincreasing"),
+    ),
+    events=(
+        Event("half way", surprise - log(2), direction=-1),
+        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
+    ),
+)

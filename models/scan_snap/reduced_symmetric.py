@@ -1,0 +1,112 @@
+"""The paper's reduced attention flow on symmetric data: four numbers for any number of tokens, classes and words.
+
+Data as in scan_snap.symmetric. The decoder gradient is decorrelated (Lemma 3), which gives the decoder in closed form, and the
+attention then follows gamma(t) times a field of its own. Along it 1/ct^2 = 1/p^2 - S_d for every distinct token and
+1/cc^2 = 1/pc^2 + S_c for every common one, with ct = p exp(z), cc = pc exp(zc): so two numbers carry all of z. B is the strength
+B_n of Theorem 3, exp(2 f^2 B) <= exp(2 z) <= exp(2 B) for the most frequent distinct token; u is M h, the margin of the decoder.
+
+Assumed: decorrelated decoder gradient and eta_Z much below eta_Y. Not the flow of plain gradients, whose attention is slower by a
+factor that grows with M. Time in SGD steps: the paper's eq. 10 lacks the factor 1/K that goes with it. beta is that of Lemma 14
+with the sign of E' that makes it positive, and -q0 (1 - sum), not +q0, in eq. 88.
+S_d stays below 1 / max(p)^2. It comes so near that rounding tells once z of the most frequent token exceeds about 8.
+"""
+
+import numpy as np
+from sympy import IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo, sqrt
+
+from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
+
+j, g, i = index("j g i")
+D, C = sizes("D C")
+p, pc, mc = IndexedBase("p", shape=(D,)), IndexedBase("pc", shape=(C,)), IndexedBase("mc", shape=(C,))
+S_d, S_c, B, u = (Symbol(name, real=True) for name in ("S_d", "S_c", "B", "u"))
+K, M, k_m = (Symbol(name, positive=True) for name in ("K", "M", "k_m"))
+eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
+
+
+def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
+    weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
+    if "pc" in known:
+        return weight / weight.sum() * (1 - np.sum(known["mc"] * known["pc"]))
+    return weight / (weight.sum() + np.sum(known["mc"]))
+
+
+def the_rest(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """pc (C,): what p leaves, the same for every common token."""
+    return np.full(sizes["C"], (1 - np.sum(known["p"])) / np.sum(known["mc"]))
+
+
+def margin(t: float, y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """u (): e^u + (M - 1) u = e^u0 + (M - 1) u0 + M eta_Y t / K, by the Wright omega function."""
+    from scipy.special import wrightomega
+
+    u, M = y0["u"], params["M"]
+    total = np.exp(u) + (M - 1) * u + M * params["eta_Y"] * t / params["K"]
+    return {"u": np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))}
+
+
+x = p[j] ** 2 * S_d
+z, zc = -log(1 - x) / 2, -log(1 + pc[g] ** 2 * S_c) / 2
+ct, cc = p[j] * exp(z), pc[g] * exp(zc)
+# beyond its domain the flow is not a number, so that the integrator takes the step back
+square = over(Sum, Piecewise((ct**2, x < 1), (nan, True)), (j, D))
+common = over(Sum, mc[g] * cc**2, (g, C))
+rho2 = square + common
+eps = common / rho2
+whole = over(Sum, ct, (j, D)) + over(Sum, mc[g] * cc, (g, C))
+
+left = exp(-u) / (1 + (M - 1) * exp(-u))
+gamma = (M - 1) ** 2 / M * u * left
+E_off = eps * rho2 / square / (1 + (K - 1) * eps)
+E_diag = -(K - 1) * eps * E_off
+beta = M / (M - 1) * E_off + M / (M - 1) ** 2 * (1 - E_diag - (K - 2) * E_off)
+push = eta_Z / K * gamma * (K - 1) * beta
+
+winner = over(MaxOver, z.xreplace({j: i}), (i, D))
+share = over(MaxOver, p[i] ** 2, (i, D)) / (over(Sum, p[j] ** 2, (j, D)) + over(Sum, mc[g] * pc[g] ** 2, (g, C)))
+
+SYSTEM = System(
+    name="scan_snap.reduced_symmetric",
+    source=Source("tian2023scan", "Theorem 1 (eq. 10) and Lemma 4", "in SGD steps; on symmetric data"),
+    axes={j: D, g: C},
+    equations={
+        S_d: 2 * push * eps / rho2,
+        S_c: 2 * k_m * push * square / rho2**2,
+        B: push * eps,
+        u: M * eta_Y / K * left,
+    },
+    params=(
+        Param(mc, 10.0, Interval(0, oo), "number of common tokens in a group"),
+        Param(p, rising, Interval(0, 1), "probability of a distinct token in its class"),
+        Param(pc, the_rest, Interval(0, 1), "probability of each common token of a group, in every class"),
+        Param(K, 2.0, Interval(1, oo), "number of classes, that is of next tokens that occur"),
+        Param(M, 34.0, Interval.open(1, oo), "number of tokens of the vocabulary, at least K"),
+        Param(k_m, 1.0, Interval(1, oo), "number of classes that share a query: 1 or K"),
+        Param(eta_Y, 1.0, Interval(0, oo), "learning rate of the decoder"),
+        Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention"),
+    ),
+    initial={S_d: 0, S_c: 0, B: 0, u: 0},
+    sizes={D: 10, C: 1},
+    span=(0.0, 100.0),
+    time="SGD steps",
+    observables={"z": z, "zc": zc, "gamma": gamma, "c": ct / whole, "cc": cc / whole, "loss": log(1 + (M - 1) * exp(-u))},
+    constraints=(
+        Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
+        Constraint("M is at least K", M - K, ">=0"),
+        Constraint("K is at least k_m", K - k_m, ">=0"),
+    ),
+    invariants=(
+        Invariant("row sums of Z", k_m * over(Sum, z, (j, D)) + over(Sum, mc[g] * zc, (g, C)), "constant"),
+        Invariant("distinct tokens gain", S_d, "nondecreasing"),
+        Invariant("common tokens lose", S_c, "nondecreasing"),
+        Invariant("Theorem 3, upper bound", B - winner, "nonnegative"),
+        Invariant("Theorem 3, lower bound", winner - share * B, "nonnegative"),
+    ),
+    events=(
+        Event("half way", u - log(M - 1), direction=1),
+        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1),
+        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
+    ),
+    closed_forms=(ClosedForm("margin of the decoder", "for every start", margin),),
+)

@@ -1,0 +1,65 @@
+"""Attention to one common token, with a constant normaliser: the equation behind Theorem 4 and its scan-and-snap picture.
+
+z is the logit of the common token, B the strength that bounds the growth exp(2 B) of a distinct one, u = M h the margin of the
+decoder in closed form. While u grows like t attention scans; once exp(u) outgrows (M - 1) u it snaps: B is all but frozen,
+at a value that depends on K, M, C0 and nu = eta_Y / eta_Z alone.
+
+Assumed: a single common token, a rate that goes with exp(4 z), a constant C0. Time as in the paper: h runs at 1/K, z does not.
+The solution is B = 1/4 ln(1 + 4 Gamma / C0); eqs. 14 and 129-131 print ln(C0 + 4 Gamma), which is not 0 at t = 0 unless C0 = 1.
+On real data the k_m classes of the query all push, rho grows, and B rises more slowly, with a prefactor of at most 1 / (4 k_m).
+"""
+
+import numpy as np
+from sympy import Interval, Symbol, exp, log, oo
+
+from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, time
+
+z, B, u = (Symbol(name, real=True) for name in ("z", "B", "u"))
+K, M, C0 = (Symbol(name, positive=True) for name in ("K", "M", "C0"))
+eta_Y, eta_Z = Symbol("eta_Y", positive=True), Symbol("eta_Z", nonnegative=True)
+
+
+def solution(t: float, y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """z, B, u (): u by the Wright omega function, exp(-4 z) and exp(4 B) linear in Gamma = eta_Z int gamma dt."""
+    from scipy.special import wrightomega
+
+    K, M, C0, eta_Y, eta_Z = (params[name] for name in ("K", "M", "C0", "eta_Y", "eta_Z"))
+    total = np.exp(y0["u"]) + (M - 1) * y0["u"] + M * eta_Y * t / K
+    u = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    Gamma = eta_Z * K / (2 * eta_Y) * ((M - 1) / M) ** 2 * (u**2 - y0["u"] ** 2)
+    grown = np.log1p(4 * Gamma * np.exp(4 * y0["z"]) / C0) / 4
+    return {"z": y0["z"] - grown, "B": y0["B"] + grown, "u": u}
+
+
+left = exp(-u) / (1 + (M - 1) * exp(-u))
+gamma = (M - 1) ** 2 / M * u * left
+xi = gamma * exp(4 * z) / C0
+
+SYSTEM = System(
+    name="scan_snap.theorem4",
+    source=Source("tian2023scan", "Theorem 4 (eq. 14)", "a = 1, in the paper's time"),
+    axes={},
+    equations={z: -eta_Z * xi, B: eta_Z * xi, u: M * eta_Y / K * left},
+    params=(
+        Param(K, 1.0, Interval(1, oo), "number of classes"),
+        Param(M, 10000.0, Interval.open(1, oo), "number of tokens of the vocabulary"),
+        Param(eta_Y, 1.0, Interval.open(0, oo), "learning rate of the decoder"),
+        Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention"),
+        Param(C0, 1.0, Interval.open(0, oo), "normaliser of the rate, 1 / (K eps0^2) for an overlap eps0 of the classes"),
+    ),
+    initial={z: 0, B: 0, u: 0},
+    span=(0.0, 50.0),
+    time="the paper's time",
+    observables={"gamma": gamma, "chi_bound": exp(2 * B)},
+    invariants=(
+        Invariant("z + B", z + B, "constant"),
+        Invariant("B grows", B, "nondecreasing"),
+    ),
+    events=(
+        Event("half way", u - log(M - 1), direction=1),
+        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1),
+        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
+        Event("snap", 1 - (M - 1) * u * exp(-u), direction=1),
+    ),
+    closed_forms=(ClosedForm("scan and snap", "for every start", solution),),
+)

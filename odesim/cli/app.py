@@ -1,0 +1,92 @@
+"""The group of verbs: each in a module of its own, imported when it is asked for; one way out for every error."""
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from odesim.cli.outcome import exit_code, release
+
+# verb -> module of odesim.cli that has it as `<verb>_verb`, in the order of the help page
+VERBS = {
+    "list": "models",
+    "show": "models",
+    "new": "new",
+    "integrate": "integrate",
+    "plot": "runs",
+    "export": "runs",
+    "figure": "figure",
+    "cache": "cache",
+    "doctor": "doctor",
+    "completion": "completion",
+}
+COMPLETE = "_ODESIM_COMPLETE"
+
+
+class Verbs(click.Group):
+    """The command `odesim`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        found: click.Command = getattr(import_module(f"odesim.cli.{VERBS[cmd_name]}"), f"{cmd_name}_verb")
+        return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, VERBS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"no verb {name!r}; choose from {', '.join(VERBS)}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+        """Runs one command and exits with its code, whatever happens in it."""
+        prog_name = prog_name or "odesim"
+        if instruction := os.environ.get(COMPLETE):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, {}, prog_name, COMPLETE, instruction))
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # a terminal without Greek letters is no reason to fail
+        given = list(sys.argv[1:] if args is None else args)
+
+        def run() -> int:
+            with self.make_context(prog_name, given) as ctx:
+                return int(self.invoke(ctx) or 0)
+
+        code = exit_code(run)
+        release()
+        sys.exit(code)
+
+
+def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Prints the version and ends the command."""
+    if value and not ctx.resilient_parsing:
+        from odesim import __version__
+
+        click.echo(f"odesim {__version__}")
+        ctx.exit()
+
+
+@click.command(
+    "odesim",
+    cls=Verbs,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog="Exit codes: 0 done; 2 the request is wrong and nothing was written; 3 stopped early and what was computed is kept; 1 a bug in odesim.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Analytic training dynamics: ordinary differential equations of arrays, given as symbols, compiled and integrated."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,21 @@
+"""`odesim cache`: what compiled code takes on disk, and its removal."""
+
+import click
+
+from odesim.cli.kinds import OneOf
+
+@click.command("cache", short_help="Show or clear the cache of compiled code.")
+@click.argument("action", required=False, type=OneOf("action", "clear"), metavar="[clear]")
+def cache_verb(action: str | None) -> None:
+    """Show the folder of compiled code and its size; `clear` empties it.
+
+    ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
+    """
+    from odesim.cli.text import bytes_text
+    from odesim.codegen.cache import cache_dir, clear, entries
+
+    if action == "clear":
+        click.echo(f"{bytes_text(clear())} freed in {cache_dir()}")
+        return
+    found = entries()
+    click.echo(f"{cache_dir()}: {len(found)} module{'' if len(found) == 1 else 's'}, {bytes_text(sum(e.size for e in found))}")

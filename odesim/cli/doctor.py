@@ -1,0 +1,109 @@
+"""`odesim doctor`: what this machine offers to odesim."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
+CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
+NVRTC = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc")
+
+
+@click.command("doctor", short_help="Print versions, processor, cache and GPU.")
+def doctor_verb() -> None:
+    """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
+    from odesim.cli.text import table
+
+    for title, rows in (("versions", list(versions())), ("machine", list(machine())), ("cache", list(cache())), ("gpu", list(gpu()))):
+        click.echo(f"{title}\n{table(rows)}")
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """(package, version) of odesim, Python and the packages that odesim needs."""
+    from odesim import __version__
+
+    yield "odesim", f"{__version__} in {Path(__file__).parents[1]}"
+    yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
+    for name in CORE:
+        yield name, version_of(name) or f"absent: pip install {name}"
+
+
+def machine() -> Iterator[tuple[str, str]]:
+    """Operating system, processor, cores, memory."""
+    yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield "processor", processor()
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "cores", f"{usable} of {os.cpu_count()} usable"
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        from odesim.cli.text import bytes_text
+
+        yield "memory", bytes_text(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def cache() -> Iterator[tuple[str, str]]:
+    """Where compiled code is kept and how much there is."""
+    from odesim.cli.text import bytes_text
+    from odesim.codegen.cache import cache_dir, entries
+
+    found = entries()
+    yield "folder", str(cache_dir())
+    yield "size", f"{len(found)} modules, {bytes_text(sum(e.size for e in found))}"
+    yield "writable", "yes" if can_write(cache_dir()) else "no: set ODESIM_CACHE_DIR to a folder that is, or every run compiles"
+
+
+def gpu() -> Iterator[tuple[str, str]]:
+    """The CUDA driver, cupy and NVRTC, each with what to install where it is missing."""
+    driver = cuda_driver()
+    extra = "cuda13" if driver and driver >= 13000 else "cuda12"
+    install = f"pip install 'odesim[{extra}]'"
+    yield "driver", f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none"
+    for title, names in (("cupy", CUPY), ("nvrtc", NVRTC)):
+        found = [f"{name} {version}" for name in names if (version := version_of(name))]
+        yield title, ", ".join(found) or f"absent{f': {install}' if driver else f'; with an NVIDIA GPU: {install}'}"
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package, without importing it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def can_write(folder: Path) -> bool:
+    """Whether the folder, or the one it would be made in, can be written."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
+
+def cuda_driver() -> int | None:
+    """The newest CUDA that the driver speaks, as 12040 for 12.4; None where there is no driver."""
+    import ctypes
+
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        found = ctypes.c_int(0)
+        if library.cuDriverGetVersion(ctypes.byref(found)) == 0 and found.value:
+            return found.value
+    return None

@@ -1,0 +1,91 @@
+"""How a command ends: one sentence on stderr and an exit code for whatever happened."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from odesim.errors import OdesimError
+
+DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def say(sentence: str) -> None:
+    """Writes `odesim: sentence` to stderr, on one line."""
+    try:
+        print(f"odesim: {' '.join(str(sentence).split())}", file=sys.stderr, flush=True)
+    except OSError:  # nobody reads it
+        pass
+
+
+def exit_code(run: Callable[[], int]) -> int:
+    """What run() returns, or the code of what it raised, which is said."""
+    try:
+        return run()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.UsageError as error:
+        say(usage_sentence(error))
+        return WRONG
+    except click.ClickException as error:
+        say(error.format_message())
+        return WRONG
+    except OdesimError as error:
+        say(str(error))
+        return WRONG
+    except MemoryError as error:
+        say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")
+        return WRONG
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted; nothing more was written")
+        return STOPPED
+    except BrokenPipeError:  # the reader has seen enough
+        return DONE
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            return _bug(error)
+        say(f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror}")
+        return STOPPED
+    except Exception as error:
+        return _bug(error)
+
+
+def release() -> None:
+    """Flushes stdout; a closed pipe there is no error, and leaves none to the end of the interpreter."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def usage_sentence(error: click.UsageError) -> str:
+    """click's complaint as a sentence of ours: what is wrong, what was meant, where help is."""
+    where = error.ctx.command_path if error.ctx else "odesim"
+    see = f"; see {where} --help"
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        from odesim.errors import nearest
+
+        options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
+        return f"no option {error.option_name!r} of {where}{nearest(error.option_name, options) or see}"
+    if isinstance(error, click.MissingParameter) and error.param and error.ctx:
+        option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""
+        return f"{where} needs {option}{error.param.make_metavar(error.ctx)}{see}"
+    if isinstance(error, click.BadParameter) and error.param:
+        return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
+    return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"
+
+
+def _start_small(sentence: str) -> str:
+    text = sentence.strip().removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _bug(error: BaseException) -> int:
+    import traceback
+
+    say(f"this is a bug in odesim; please report it with the command and the lines below: {type(error).__name__}: {error}")
+    traceback.print_exception(error)
+    return BUG

@@ -1,0 +1,89 @@
+"""What a run is said to have given: one JSON object for programs, a short table for people."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.cli.text import number, paragraph, shape_text, table
+from odesim.solve.solution import Solution
+from odesim.store.plain import plain
+
+ENTRIES = 4  # of an array, or times of an event, that a table shows
+STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
+
+
+def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
+    """The object that --json prints: numbers, null for what is not finite, a digest for an array above 1000 entries."""
+    return plain(
+        {
+            "model": solution.model,
+            "status": solution.status,
+            "message": solution.message,
+            "t": float(solution.t[-1]),
+            "final": {name: values[-1] for name, values in solution.y.items()},
+            "observables": {name: values[-1] for name, values in solution.observables.items()},
+            "events": {name: [{"t": e["t"], "index": e["index"]} for e in found] for name, found in solution.events.items()},
+            "invariants": solution.invariants,
+            "stats": {name: solution.stats[name] for name in STATS},
+            "method": solution.method,
+            "backend": solution.backend,
+            "out": out,
+        }
+    )
+
+
+def json_text(solution: Solution, out: Path | None) -> str:
+    """json_object on one line of ASCII."""
+    return json.dumps(json_object(solution, out), allow_nan=False)
+
+
+def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
+    """Final values, observables, events, invariants and counts of a run, in 80 columns."""
+    head = f"{solution.model}: {solution.status} at t = {number(float(solution.t[-1]))}, {len(solution.t)} saved times"
+    parts = [head, section("final", array_rows(solution.y)), section("observables", array_rows(solution.observables))]
+    parts.append(section("events", [(name, event_text(found)) for name, found in solution.events.items()]))
+    worst = [(name, number(value) if np.isfinite(value) else "not finite") for name, value in solution.invariants.items()]
+    parts.append(section("invariants, worst violation", worst))
+    parts += [paragraph(stats_text(solution))]
+    parts += [f"stored in {out}"] if out else []
+    parts += [f"drawn in {picture}"] if picture else []
+    return "\n".join(part for part in parts if part)
+
+
+def section(title: str, rows: Sequence[tuple[str, ...]]) -> str:
+    """A title and a table under it; nothing where there are no rows."""
+    return f"{title}\n{table(rows)}" if rows else ""
+
+
+def array_rows(arrays: Mapping[str, Array]) -> list[tuple[str, ...]]:
+    """(name, shape, values) at the last time of arrays (T, *shape); a long one is its ends and its range."""
+    return [(name, shape_text(values.shape[1:]), values_text(values[-1])) for name, values in arrays.items()]
+
+
+def values_text(values: Array) -> str:
+    """The entries of an array in C order; of many, the first and last with the least and the largest."""
+    flat = np.ravel(values)
+    if flat.size <= 2 * ENTRIES:
+        return "  ".join(map(number, flat))
+    ends = f"{'  '.join(map(number, flat[: ENTRIES - 1]))} ... {number(flat[-1])}"
+    return f"{ends}  in [{number(flat.min())}, {number(flat.max())}]"
+
+
+def event_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """When an event happened, and to which component."""
+    times = [f"t = {number(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in found[:ENTRIES]]
+    more = [f"{len(found) - ENTRIES} more, the last at t = {number(found[-1]['t'])}"] if len(found) > ENTRIES else []
+    return ", ".join([*times, *more]) or "none"
+
+
+def stats_text(solution: Solution) -> str:
+    """Counts and times in one sentence."""
+    s = solution.stats
+    return (
+        f"{solution.method} on {solution.backend}: {s['steps']} steps, {s['rejected']} rejected, {s['rhs_calls']} right sides "
+        f"in {s['seconds']:.3g} s, compiled in {s['compile_seconds']:.3g} s"
+    )

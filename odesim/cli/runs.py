@@ -1,0 +1,42 @@
+"""`odesim plot` and `odesim export`: what can be made of a stored run."""
+
+from pathlib import Path
+
+import click
+
+from odesim.cli.kinds import OneOf
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command("plot", short_help="Draw a stored run.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option("--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that is there is replaced.")
+def plot_verb(run: Path, out: Path | None) -> None:
+    """Draw RUN, a folder that `odesim integrate --out` wrote."""
+    from odesim.plot.files import check_picture, save
+    from odesim.plot.solution import figure_of
+    from odesim.store.paths import check_file
+    from odesim.store.read import check_present, read_solution
+
+    check_present(run)
+    picture = check_file(check_picture(out or run.with_suffix(".png")), overwrite=True)
+    click.echo(f"drawn in {save(figure_of(read_solution(run)), picture)}")
+
+
+@click.command("export", short_help="Write a stored run as csv or netCDF.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option("--to", "form", metavar="csv|nc", type=OneOf("format", "csv", "nc"), required=True, help="The format.")
+@click.option("--out", metavar="FILE", type=PATH, help="Where to; default RUN.csv or RUN.nc.")
+@click.option("--overwrite", is_flag=True, help="Replace the file that is there.")
+def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
+    """Write RUN as one file.
+
+    \b
+    csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
+         every number with all its digits
+    nc   netCDF 3, the same arrays and attributes as in RUN
+    """
+    from odesim.store import export_run
+
+    click.echo(f"written to {export_run(run, form, out or run.with_suffix(f'.{form}'), overwrite=overwrite)}")

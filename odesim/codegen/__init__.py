@@ -1,0 +1,1 @@
+"""Programs as source text, and source text as functions."""

@@ -1,0 +1,75 @@
+"""Single machine operations that numba has no name for; all of them vectorise inside a loop."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_F64, _I64 = ir.DoubleType(), ir.IntType(64)
+
+
+@intrinsic
+def bits(typingctx: Any, x: Any) -> Any:
+    """The 64 bits of a float64 as an int64."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _I64)
+
+    return types.int64(types.float64), emit
+
+
+@intrinsic
+def from_bits(typingctx: Any, i: Any) -> Any:
+    """The float64 that an int64's bits spell."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _F64)
+
+    return types.float64(types.int64), emit
+
+
+@intrinsic
+def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a*b + c, rounded once: the same bits on every machine, whatever fastmath says."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), emit
+
+
+@intrinsic
+def rint(typingctx: Any, x: Any) -> Any:
+    """x rounded to the nearest integer, ties to even, as a float64."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(builder.module.declare_intrinsic("llvm.rint", [_F64]), args)
+
+    return types.float64(types.float64), emit
+
+
+@intrinsic
+def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are computed: no branch."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(*args)
+
+    return types.float64(types.boolean, types.float64, types.float64), emit
+
+
+@intrinsic
+def polynomial(typingctx: Any, x: Any, coefficients: Any) -> Any:
+    """coefficients[0] + coefficients[1]*x + ..., in fma by Estrin's scheme: neighbours in pairs, then with x^2, x^4, ..."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        power, packed = args
+        terms = [builder.extract_value(packed, k) for k in range(coefficients.count)]
+        while len(terms) > 1:
+            odd = terms[-1:] if len(terms) % 2 else []
+            terms = [builder.fma(power, high, low) for low, high in zip(terms[0::2], terms[1::2], strict=False)] + odd
+            power = builder.fmul(power, power)
+        return terms[0]
+
+    return types.float64(types.float64, coefficients), emit

@@ -1,0 +1,197 @@
+"""Loop nests from a Program, as Python text that numba compiles."""
+
+from collections.abc import Iterable
+from itertools import count
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.codegen.printers import ScalarPrinter
+from odesim.symbolic.expr import base_name, free_indices
+from odesim.symbolic.program import Program, Statement
+
+BLOCK = 1024
+"""Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
+
+
+class Nests:
+    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64."""
+
+    def __init__(self, program: Program, sizes: Iterable[str], double: bool = True):
+        self.program, self.double = program, double
+        self.lines: list[str] = []
+        self.slots = 1  # blocks of scratch in use at once
+        self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
+        self._indices = set(program.extents)
+        self._taken = set(sizes) | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
+
+    def emit(self, prologue: str = "") -> list[str]:
+        """The body of the kernel; prologue: a line that forms the state in [lo, hi) before the first pass reads it."""
+        for n, group in enumerate(self.program.passes):
+            self._pass(group, prologue if n == 0 else "")
+        return self.lines
+
+    def _put(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def _pass(self, group: tuple[Statement, ...], prologue: str) -> None:
+        first = group[0]
+        if first.op == "dot":
+            self._dot(first)
+        elif first.op == "scatter":
+            self._scatter(first)
+        elif len(first.loops) == 1 and (first.free or first.bound):
+            self._line(group, prologue)
+        elif not first.loops:
+            self._numbers(group)
+        elif first.bound is not None:
+            self._rows(first)
+        else:
+            self._map(first)
+
+    # -- one index
+
+    def _line(self, group: tuple[Statement, ...], prologue: str) -> None:
+        i = group[0].loops[0]
+        extent = self.text(self.program.extents[i])
+        group = tuple(self._renamed(s, i) for s in group)
+        bodies = self._hoist([s.body for s in group], set(), 1)
+        maps = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op == "map"]
+        folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
+        if not folds and not prologue:
+            self._put(1, f"for {i} in range({extent}):")
+            self._bodies(2, [(self._target(s), e) for s, e in maps])
+            return
+        self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
+        self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
+        if prologue:
+            self._put(2, prologue)
+        self._block(2, i, maps, folds)
+        for slot, (s, _) in enumerate(folds):
+            self._put(1, f"{s.name} = tree_{s.op}(part_[{slot}], ({extent} + {BLOCK - 1}) // {BLOCK})")
+
+    def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
+        """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
+        direct = [_plain(e, i) if self.double else None for _, e in folds]
+        work = [(f"work_[{slot}, {i} - lo_]", e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
+        if maps or work:
+            self._put(depth, f"for {i} in range(lo_, hi_):")
+            self._bodies(depth + 1, [(self._target(s), e) for s, e in maps] + work)
+        self.slots = max(self.slots, len(folds))
+        for slot, (s, _) in enumerate(folds):
+            name = direct[slot]
+            of = f"{name}[lo_:hi_]" if name is not None else f"work_[{slot}]"
+            self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{s.op}({of}, hi_ - lo_)")
+
+    def _numbers(self, group: tuple[Statement, ...]) -> None:
+        for s in group:
+            self._put(1, f"{self._target(s)} = {self.text(s.body)}")
+
+    # -- several indices
+
+    def _open(self, loops: Iterable[Symbol], bodies: list[Expr]) -> tuple[int, list[Expr]]:
+        """Loops over all indices; what does not depend on the inner ones is computed before them."""
+        depth, known = 1, set[Symbol]()
+        for i in loops:
+            bodies = self._hoist(bodies, known, depth)
+            self._put(depth, f"for {i} in range({self.text(self.program.extents[i])}):")
+            depth, known = depth + 1, known | {i}
+        return depth, bodies
+
+    def _map(self, s: Statement) -> None:
+        depth, (body,) = self._open(s.loops, [s.body])
+        self._bodies(depth, [(self._target(s), body)])
+
+    def _rows(self, s: Statement) -> None:
+        assert s.bound is not None
+        depth, (body,) = self._open(s.free, [s.body])
+        (body,) = self._hoist([body], set(s.free), depth)
+        extent = self.text(self.program.extents[s.bound])
+        self._put(depth, f"for lo_ in range(0, {extent}, {BLOCK}):")
+        self._put(depth + 1, f"hi_ = min(lo_ + {BLOCK}, {extent})")
+        self._put(depth + 1, f"for {s.bound} in range(lo_, hi_):")
+        self._bodies(depth + 2, [(f"work_[0, {s.bound} - lo_]", body)])
+        self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
+        self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
+
+    def _scatter(self, s: Statement) -> None:
+        self._put(1, f"{s.name}[...] = 0.0")
+        depth, (body,) = self._open(s.loops, [s.body])
+        assert s.via is not None
+        place = ", ".join([self.printer.subscript(s.via), *(i.name for i in s.free[1:])])
+        self._bodies(depth, [(f"{s.name}[{place}]", body)], sign="+=")
+
+    def _dot(self, s: Statement) -> None:
+        a, b = s.free
+        left, right = s.body.args
+        if a not in left.indices:
+            left, right = right, left
+        turn = [f"{base_name(left)}{'' if left.indices[0] == a else '.T'}", f"{base_name(right)}{'' if right.indices[1] == b else '.T'}"]
+        self._put(1, f"matmul({turn[0]}, {turn[1]}, {s.name})")
+
+    # -- expressions
+
+    def text(self, e: object) -> str:
+        """An extent or a number expression as text, sizes as whole numbers."""
+        e = sp.sympify(e)
+        if all(x.name in self.printer.integers for x in e.free_symbols if isinstance(x, Symbol)) and e.is_integer:
+            return str(e)
+        return self.printer.text(e)
+
+    def _new(self, letter: str) -> Symbol:
+        """A name that nothing else has."""
+        name = next(f"{letter}{n}" for n in count() if f"{letter}{n}" not in self._taken)
+        self._taken.add(name)
+        return Symbol(name, real=True)
+
+    def _target(self, s: Statement) -> str:
+        return self.printer.element(s.target) if isinstance(s.target, Indexed) else s.name
+
+    def _renamed(self, s: Statement, i: Symbol) -> Statement:
+        swap = {s.loops[0]: i}
+        return Statement(s.target.xreplace(swap), tuple(i for _ in s.free), s.op, s.body.xreplace(swap), s.bound and i, s.via)
+
+    def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
+        """Assignments in the innermost loop, with their common subexpressions named once."""
+        made, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
+        for symbol, e in made:
+            self._put(depth, f"{symbol} = {self.printer.text(e)}")
+        for (target, _), e in zip(pairs, bodies, strict=True):
+            self._put(depth, f"{target} {sign} {self.printer.text(e)}")
+
+    def _hoist(self, bodies: list[Expr], known: set[Symbol], depth: int) -> list[Expr]:
+        """Parts that depend on no index outside known get a name before the loop.
+
+        for i: d_v[i] = f[i]*a*b/r0  ->  t0 = a*b/r0; for i: d_v[i] = f[i]*t0
+        """
+        made: dict[Expr, Symbol] = {}
+
+        def name(e: Expr) -> Symbol:
+            if e not in made:
+                made[e] = self._new("t")
+                self._put(depth, f"{made[e]} = {self.printer.text(e)}")
+            return made[e]
+
+        def fixed(e: Expr) -> bool:
+            return not e.is_number and free_indices(e, self._indices) <= known
+
+        def walk(e: Expr) -> Expr:
+            if e.is_Symbol or e.is_number:
+                return e
+            if fixed(e):
+                return name(e)
+            if isinstance(e, Indexed | sp.KroneckerDelta | sp.Piecewise):
+                return e
+            if e.is_Mul or e.is_Add:
+                inside = [a for a in e.args if fixed(a)]
+                if len(inside) > 1:
+                    return e.func(name(e.func(*inside)), *(walk(a) for a in e.args if a not in inside))
+            return e.func(*map(walk, e.args))
+
+        return [walk(e) for e in bodies]
+
+
+def _plain(e: Expr, i: Symbol) -> str | None:
+    """The name of the array where e is just its element i."""
+    return base_name(e) if isinstance(e, Indexed) and e.indices == (i,) else None
+

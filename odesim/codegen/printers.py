@@ -1,0 +1,185 @@
+"""Expressions as text: one walk over sympy trees, with the words of each language in subclasses."""
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy as sp
+from sympy import Indexed, KroneckerDelta, Symbol
+
+from odesim.errors import CodegenError
+
+SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+FUNCTIONS = {
+    "exp": "exp", "log": "log", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+    "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor", "atan2": "atan2",
+}  # fmt: skip
+"""sympy function -> our word for it; each language says which it has."""
+
+
+class Printer:
+    """Text of an expression; integers lists the symbols (indices, sizes) that hold whole numbers."""
+
+    def __init__(self, integers: set[str]):
+        self.integers = integers
+
+    def text(self, e: Any, above: int = 0) -> str:
+        """e as text, in brackets where it binds less than above. Raises CodegenError for what no backend knows."""
+        text, binds = self._walk(sp.sympify(e))
+        return f"({text})" if binds < above else text
+
+    def _walk(self, e: Any) -> tuple[str, int]:
+        simple: Callable[[Any], tuple[str, int]] | None = getattr(self, f"_{type(e).__name__}", None)
+        if simple is not None:
+            return simple(e)
+        if e.is_Integer or e.is_Rational or e.is_Float or e.is_NumberSymbol:
+            return self.number(float(e))
+        if isinstance(e, Symbol):
+            return (self.whole(e.name) if e.name in self.integers else e.name), ATOM
+        if isinstance(e, sp.core.relational.Relational):
+            return self._relation(e)
+        name = FUNCTIONS.get(type(e).__name__)
+        if name is None:
+            raise CodegenError(f"{type(e).__name__} in {e} has no generated code; known are {', '.join(sorted(FUNCTIONS))} and powers")
+        return self.call(name, *(self.text(a) for a in e.args)), ATOM
+
+    def number(self, x: float) -> tuple[str, int]:
+        return repr(x), (ATOM if x >= 0 else UNARY)
+
+    def _Add(self, e: Any) -> tuple[str, int]:
+        parts = []
+        for term in e.args:
+            minus = term.could_extract_minus_sign() and (term.is_Number or (term.is_Mul and term.args[0].is_Number))
+            parts.append((" - " if minus else " + ", self.text(-term if minus else term, PRODUCT if minus else SUM)))
+        parts.sort(key=lambda part: part[0] == " - ")  # a leading sum needs no sign
+        text = "".join(sign + part for sign, part in parts)
+        return (text[3:] if text.startswith(" + ") else "-" + text[3:]), SUM
+
+    def _Mul(self, e: Any) -> tuple[str, int]:
+        above, below, sign = [], [], ""
+        for f in e.args:
+            if f == -1:
+                sign = "-"
+            elif f.is_Pow and f.args[1].could_extract_minus_sign():
+                below.append(sp.Pow(f.args[0], -f.args[1]))
+            else:
+                above.append(f)
+        top = "*".join(self.text(f, PRODUCT) for f in above) or "1.0"
+        if not below:
+            return sign + top, PRODUCT
+        bottom = "*".join(self.text(f, PRODUCT) for f in below)
+        return f"{sign}{top}/{bottom if len(below) == 1 and self._bound(below[0]) else f'({bottom})'}", PRODUCT
+
+    def _bound(self, e: Any) -> bool:
+        return self._walk(e)[1] == ATOM
+
+    def _Pow(self, e: Any) -> tuple[str, int]:
+        base, n = e.args
+        if n.could_extract_minus_sign():
+            return f"1.0/{self.text(sp.Pow(base, -n), ATOM)}", PRODUCT
+        if n.is_Integer:
+            if n <= 4 and (base.is_Symbol or isinstance(base, Indexed)):
+                return "*".join([self.text(base, ATOM)] * int(n)), PRODUCT
+            return self.call("powi", self.text(base), str(n)), ATOM
+        if n == sp.Rational(1, 2):
+            return self.call("sqrt", self.text(base)), ATOM
+        if n.is_Rational and n.q == 2:
+            return self.text(sp.Mul(sp.Pow(base, n - sp.Rational(1, 2)), sp.sqrt(base), evaluate=False)), PRODUCT
+        return self.call("pow", self.text(base), self.text(n)), ATOM
+
+    def _Piecewise(self, e: Any) -> tuple[str, int]:
+        *cases, (last, otherwise) = e.args
+        if otherwise is not sp.true:
+            cases, last = [*cases, (last, otherwise)], sp.nan
+        text = self.text(last)
+        for value, condition in reversed(cases):
+            text = self.choice(self.text(condition), self.text(value), text)
+        return text, ATOM
+
+    def _KroneckerDelta(self, e: KroneckerDelta) -> tuple[str, int]:
+        a, b = (self.subscript(x) for x in e.args)
+        return self.choice(f"{a} == {b}", "1.0", "0.0"), ATOM
+
+    def _relation(self, e: Any) -> tuple[str, int]:
+        sign = {"Equality": "==", "Unequality": "!="}.get(type(e).__name__, e.rel_op)
+        return f"{self.text(e.lhs, PRODUCT)} {sign} {self.text(e.rhs, PRODUCT)}", 0
+
+    def _And(self, e: Any) -> tuple[str, int]:
+        return self.both(sorted(self.text(a) for a in e.args)), 0
+
+    def _Or(self, e: Any) -> tuple[str, int]:
+        return self.either(sorted(self.text(a) for a in e.args)), 0
+
+    def _Max(self, e: Any) -> tuple[str, int]:
+        return self._fold("maximum", e)
+
+    def _Min(self, e: Any) -> tuple[str, int]:
+        return self._fold("minimum", e)
+
+    def _fold(self, name: str, e: Any) -> tuple[str, int]:
+        first, *rest = sorted(self.text(a) for a in e.args)
+        for a in rest:
+            first = self.call(name, first, a)
+        return first, ATOM
+
+    def _sign(self, e: Any) -> tuple[str, int]:
+        x = self.text(e.args[0], PRODUCT)
+        return self.choice(f"{x} > 0.0", "1.0", self.choice(f"{x} < 0.0", "-1.0", "0.0")), ATOM
+
+    def _Heaviside(self, e: Any) -> tuple[str, int]:
+        return self.choice(f"{self.text(e.args[0], PRODUCT)} >= 0.0", "1.0", "0.0"), ATOM
+
+    def _NaN(self, e: Any) -> tuple[str, int]:
+        return self.constant("nan"), ATOM
+
+    def _Indexed(self, e: Indexed) -> tuple[str, int]:
+        return self.element(e), ATOM
+
+    def subscript(self, i: Any) -> str:
+        """An index as text: a loop variable, a number, a gathered element."""
+        if isinstance(i, Indexed):
+            return self.element(i)
+        return i.name if isinstance(i, Symbol) else str(i)
+
+    def whole(self, name: str) -> str:
+        """A whole-number symbol in an expression of real numbers."""
+        return f"float({name})"
+
+    def constant(self, name: str) -> str:
+        raise NotImplementedError
+
+    def call(self, name: str, *args: str) -> str:
+        raise NotImplementedError
+
+    def choice(self, condition: str, yes: str, no: str) -> str:
+        raise NotImplementedError
+
+    def both(self, parts: list[str]) -> str:
+        raise NotImplementedError
+
+    def either(self, parts: list[str]) -> str:
+        raise NotImplementedError
+
+    def element(self, e: Indexed) -> str:
+        raise NotImplementedError
+
+
+class ScalarPrinter(Printer):
+    """Python on numbers, as numba compiles it."""
+
+    def constant(self, name: str) -> str:
+        return f"float({name!r})"
+
+    def call(self, name: str, *args: str) -> str:
+        return f"{name}({', '.join(args)})"
+
+    def choice(self, condition: str, yes: str, no: str) -> str:
+        return f"({yes} if {condition} else {no})"
+
+    def both(self, parts: list[str]) -> str:
+        return " and ".join(f"({p})" for p in parts)
+
+    def either(self, parts: list[str]) -> str:
+        return " or ".join(f"({p})" for p in parts)
+
+    def element(self, e: Indexed) -> str:
+        return f"{e.base.label}[{', '.join(map(self.subscript, e.indices))}]"

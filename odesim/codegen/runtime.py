@@ -1,0 +1,133 @@
+"""What generated numba modules call: arrays on addresses, linear combinations of stages, products of matrices."""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import carray, types
+from numba.extending import intrinsic
+
+from odesim.codegen.reduce import block_max, block_sum, tree_max, tree_sum
+
+BLOCK = 1024
+inlined = numba.njit(error_model="numpy", forceinline=True)
+strict = numba.njit(error_model="numpy")
+
+STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)
+COMBINE = types.void(*[types.int64] * 8)
+EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
+
+
+@intrinsic
+def pointer(typingctx: Any, address: Any) -> Any:
+    """The untyped pointer with this address."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), emit
+
+
+@inlined
+def ints(address: int, n: int) -> Any:
+    """The int64 array (n,) at address."""
+    return carray(pointer(address), (n,), np.int64)
+
+
+@inlined
+def float64(address: int, n: int) -> Any:
+    """The float64 array (n,) at address."""
+    return carray(pointer(address), (n,), np.float64)
+
+
+@inlined
+def float32(address: int, n: int) -> Any:
+    """The float32 array (n,) at address."""
+    return carray(pointer(address), (n,), np.float32)
+
+
+@inlined
+def powi(x: float, n: int) -> float:
+    """x**n for n >= 1 by repeated squaring."""
+    y = 1.0
+    while n > 1:
+        if n % 2:
+            y = y * x
+        x = x * x
+        n //= 2
+    return y * x
+
+
+@inlined
+def maximum(a: float, b: float) -> float:
+    """The larger one; NaN where either is."""
+    return a if a > b or a != a else b
+
+
+@inlined
+def minimum(a: float, b: float) -> float:
+    """The smaller one; NaN where either is."""
+    return a if a < b or a != a else b
+
+
+def _combine(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
+    """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another, four a pass; y may be empty: 0."""
+    m = hi - lo
+    if y.size == 0:
+        out[:m] = 0.0
+    else:
+        for i in range(m):
+            out[i] = y[lo + i]
+    j = 0
+    while j < ns:
+        used, a, b, c, d = 0, 0, 0, 0, 0
+        while j < ns and used < 4:
+            if coef[j] != 0.0:
+                a, b, c, d = b, c, d, j
+                used += 1
+            j += 1
+        ca, cb, cc, cd = coef[a], coef[b], coef[c], coef[d]
+        ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
+        if used == 4:
+            for i in range(m):
+                out[i] = (((out[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+        elif used == 3:
+            for i in range(m):
+                out[i] = ((out[i] + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+        elif used == 2:
+            for i in range(m):
+                out[i] = (out[i] + cc * kc[i]) + cd * kd[i]
+        elif used == 1:
+            for i in range(m):
+                out[i] = out[i] + cd * kd[i]
+
+
+combine_block = numba.njit(error_model="numpy", fastmath={"contract"})(_combine)
+combine_block_strict = strict(_combine)
+
+
+def _matmul(a: Any, b: Any, out: Any) -> None:
+    """out (N, M) = a (N, K) @ b (K, M); each element is summed from k = 0 up, whatever the layout."""
+    n, depth = a.shape
+    m = b.shape[1]
+    out[...] = 0.0
+    for lo in range(0, m, BLOCK):
+        hi = min(lo + BLOCK, m)
+        for i in range(n):
+            for k in range(0, depth - 3, 4):
+                a0, a1, a2, a3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+                for j in range(lo, hi):
+                    out[i, j] = (((out[i, j] + a0 * b[k, j]) + a1 * b[k + 1, j]) + a2 * b[k + 2, j]) + a3 * b[k + 3, j]
+            for k in range(depth - depth % 4, depth):
+                a0 = a[i, k]
+                for j in range(lo, hi):
+                    out[i, j] += a0 * b[k, j]
+
+
+matmul = numba.njit(error_model="numpy", fastmath={"contract"})(_matmul)
+matmul_strict = strict(_matmul)
+
+__all__ = [
+    "BLOCK", "COMBINE", "EVENTS", "STAGE", "block_max", "block_sum", "combine_block", "combine_block_strict", "float32", "float64",
+    "ints", "matmul", "matmul_strict", "maximum", "minimum", "powi", "tree_max", "tree_sum",
+]  # fmt: skip

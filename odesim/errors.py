@@ -1,0 +1,47 @@
+"""Exceptions, one a layer, and the sentence that names what was meant instead."""
+
+from collections.abc import Iterable
+
+
+class OdesimError(Exception):
+    """A request that cannot be met: the message is one sentence for the person who asked."""
+
+
+class SpecError(OdesimError):
+    """A System is not well formed; the message holds the expression."""
+
+
+class CodegenError(OdesimError):
+    """A backend has no way to compute an expression, or is not there."""
+
+
+class ParamError(OdesimError):
+    """A parameter, size, initial value, span or grid has a wrong value."""
+
+
+class ModelError(OdesimError):
+    """A model cannot be found or its file cannot be used."""
+
+
+class SolveError(OdesimError):
+    """An unknown method, or options that a method does not have."""
+
+
+class StoreError(OdesimError):
+    """A file cannot be read or written."""
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the choice spelled most like name, or an empty string."""
+    import difflib
+
+    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> str:
+    """One sentence: there is no such thing here, what there is, and the nearest spelling."""
+    options = sorted(choices)
+    place = f" in {where}" if where else ""
+    listed = f"; choose from {', '.join(options)}" if options else "; there are none"
+    return f"no {what} {name!r}{place}{listed}{nearest(name, options)}"

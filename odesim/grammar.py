@@ -1,0 +1,40 @@
+"""The smallest pieces of what people type: one finite number, and text shown back to them."""
+
+import math
+import re
+from collections.abc import Sequence
+
+from odesim.errors import ParamError
+
+EXACT = 2.0**53  # whole numbers up to here are exact in float64
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+def show_text(text: str) -> str:
+    """text in quotes, control characters escaped, shortened to 60 characters."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def parse_number(text: str, where: str, hint: str = "") -> int | float:
+    """The finite number that text is; int where it is written as a whole number that float64 holds exactly.
+
+    hint: what else could be written. Raises ParamError.
+    """
+    text = text.strip()
+    if not text:
+        raise ParamError(f"{where}: a number is missing")
+    if not _NUMBER.fullmatch(text):
+        if text.lstrip("+-").lower() in ("inf", "infinity", "nan"):
+            raise ParamError(f"{where}: {text} is not a finite number")
+        raise ParamError(f"{where}: {show_text(text)} is not a number{hint}")
+    value = float(text)
+    if math.isinf(value):
+        raise ParamError(f"{where}: {show_text(text)} overflows: numbers go up to 1.8e308")
+    return int(value) if _WHOLE.fullmatch(text) and abs(value) <= EXACT else value
+
+
+def parse_numbers(parts: Sequence[str], where: str) -> list[float]:
+    """The finite floats of parts (n,). Raises ParamError."""
+    return [float(parse_number(part, where)) for part in parts]

@@ -1,0 +1,75 @@
+"""Pictures on disk: a path is checked before anything is computed, and a file is there whole or not at all."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odesim.errors import StoreError, no_such
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "pdf", "svg")
+# neither the date nor the version of matplotlib: the same picture has the same bytes
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "odesim"},
+    "pdf": {"Creator": "odesim", "Producer": None, "CreationDate": None},
+    "svg": {"Creator": "odesim", "Date": None},
+}
+
+
+def check_picture(path: str | Path) -> Path:
+    """path as a Path, where a picture can be written to it; imports no matplotlib.
+
+    Raises StoreError: an extension other than FORMATS, no such folder, a folder in its place, no permission.
+    """
+    target = Path(path)
+    extension = target.suffix[1:].lower()
+    if extension not in FORMATS:
+        raise StoreError(f"{no_such('picture format', extension, FORMATS)} ({str(path)!r})")
+    return check_writable(target)
+
+
+def check_writable(target: Path) -> Path:
+    """target, where a file can be put there. Raises StoreError."""
+    folder = target.parent
+    if target.is_dir():
+        raise StoreError(f"{str(target)!r} is a folder, not a file")
+    if not folder.is_dir():
+        raise StoreError(f"no folder {str(folder)!r} to write {target.name!r} into")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(f"no permission to write {target.name!r} into {str(folder)!r}")
+    return target
+
+
+def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+    """Calls write(temporary path beside target), then puts the file in target's place: old or new, never half.
+
+    Raises StoreError where the disk refuses.
+    """
+    check_writable(target)
+    temporary = target.with_name(f".{target.stem}-{os.getpid()}{target.suffix}")
+    try:
+        try:
+            write(temporary)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+
+
+def save(figure: "Figure", path: str | Path) -> Path:
+    """Writes the figure to path (png, pdf or svg, by its extension) and gives the path back. Raises StoreError."""
+    from odesim.plot.style import DPI, styled
+
+    target = check_picture(path)
+    extension = target.suffix[1:].lower()
+
+    def write(temporary: Path) -> None:
+        with styled():
+            figure.savefig(temporary, format=extension, dpi=DPI, metadata=METADATA[extension])
+
+    write_whole(target, write)
+    return target

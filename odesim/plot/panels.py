@@ -1,0 +1,161 @@
+"""One quantity against time: lines (few components), a map (many), bands of quantiles (very many)."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
+
+from odesim.arrays import Array
+from odesim.plot.clock import Clock, edges
+from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, broken, few_ticks, ordered_colors, plain
+
+LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
+COLUMNS, SAMPLE = 500, 10_000  # saved times in a map or band; components whose quantiles are taken
+MARKED = 20  # at most so many saved times are marked by dots
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
+SHADES = (0.18, 0.4, 0.62)  # of blue: outermost band first
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A state or an observable: values (T, *shape), names of the axes of shape."""
+
+    name: str
+    values: Array
+    dims: tuple[str, ...]
+
+    @property
+    def flat(self) -> Array:
+        """The components in C order (T, n)."""
+        return np.asarray(self.values, float).reshape(len(self.values), -1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape[1:]
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def kind(self) -> str:
+        """`lines`, `map` or `bands`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP else "bands"
+
+    @property
+    def every(self) -> int:
+        """A map or the quantiles show each every-th component."""
+        return -(-self.count // (ROWS if self.kind == "map" else SAMPLE))
+
+    def component(self, i: int) -> str:
+        """The index of component i as text: `3`, or `1,0` of a matrix."""
+        return ",".join(map(str, np.unravel_index(i, self.shape)))
+
+
+def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Set[Any] = frozenset()) -> EndLabels | None:
+    """Draws the quantity into axes; gives the names at the ends of its lines, still to be settled.
+
+    named: (dims, shape) of panels with the same colours and names; lines that end in one bunch are not named again.
+    """
+    axes.set_xscale("log" if clock.log else "linear")
+    values = np.ma.masked_invalid(quantity.flat[clock.rows])
+    labels = None
+    if quantity.kind == "map":
+        draw_map(axes, quantity, values, clock)
+    elif quantity.kind == "bands":
+        labels = draw_bands(axes, quantity, values, clock)
+    else:
+        labels = draw_lines(axes, quantity, values, clock, (quantity.dims, quantity.shape) in named)
+    if len(clock.x) > 1:
+        axes.set_xlim(clock.x[0], clock.x[-1])
+    few_ticks(axes, whole=quantity.kind == "map")
+    return labels
+
+
+def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named: bool) -> EndLabels | None:
+    """One line a component, from dark to light in the order of the index, named at its end."""
+    n, dots = quantity.count, len(clock.x) <= MARKED
+    colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
+    for i in range(n):
+        axes.plot(clock.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
+    set_value_scale(axes, values)
+    axes.set_ylabel(broken(quantity.name + (f"[{', '.join(quantity.dims)}]" if quantity.dims else "")))
+    ends = last_finite(values)
+    if not quantity.dims or (named and is_bunched(axes, ends)):
+        return None
+    return end_labels(axes, [quantity.component(i) for i in range(n)], ends, colors)
+
+
+def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
+    """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
+    columns = thinned(len(clock.x), COLUMNS)
+    shown = values[columns][:, :: quantity.every]
+    # heights in units of the first index: the components of one value of it fill one unit
+    rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) * quantity.shape[0] / quantity.count - 0.5
+    low, high = (float(shown.min()), float(shown.max())) if shown.count() else (0.0, 1.0)
+    size = max(abs(low), abs(high))
+    two_sided = low < -0.1 * size and high > 0.1 * size
+    if two_sided:
+        low, high = -size, size
+    elif low == high:
+        low, high = low - (0.5 * size or 0.5), high + (0.5 * size or 0.5)
+    mesh = axes.pcolormesh(
+        edges(clock.x[columns], clock.log),
+        rows,
+        shown.T,
+        norm=Normalize(low, high),
+        cmap=DIVERGING if two_sided else SEQUENTIAL,
+        rasterized=True,
+    )
+    inner = f" ({', '.join(quantity.dims[1:])} within)" if len(quantity.dims) > 1 else ""
+    axes.set_ylabel(broken(quantity.dims[0] + inner))
+    figure: Any = axes.get_figure(root=True)
+    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=1.5, pad=0.8)
+    bar.set_label(plain(quantity.name), labelpad=2.5)
+
+
+def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> EndLabels:
+    """The smallest and the largest of all components; five quantiles of an even sample of them."""
+    columns = thinned(len(clock.x), COLUMNS)
+    x, values = clock.x[columns], values[columns]
+    sample = values[:, :: quantity.every].filled(np.nan)
+    marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
+    for k, shade in enumerate(SHADES):
+        axes.fill_between(x, marks[k], marks[-1 - k], color=colormaps["Blues"](shade), lw=0)
+    axes.plot(x, marks[3], color=INK)
+    masked = np.ma.masked_invalid(marks.T)
+    set_value_scale(axes, masked)
+    axes.set_ylabel(broken(f"{quantity.name} ({quantity.count:,} components)".replace(",", "\u202f")))
+    return end_labels(axes, LEVEL_NAMES, last_finite(masked), [INK] * len(LEVEL_NAMES))
+
+
+def thinned(n: int, most: int) -> Array:
+    """Positions (m,) of at most `most` of n things, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+
+
+def set_value_scale(axes: Axes, values: Any) -> None:
+    """A logarithmic value axis where all values are positive and span three to twelve decades."""
+    if values.count() and values.min() > 0 and 1e3 < values.max() / values.min() < 1e12:
+        axes.set_yscale("log")
+
+
+def is_bunched(axes: Axes, ends: list[float]) -> bool:
+    """Whether the ends (n,) of several lines lie so close that their names could not stand beside them."""
+    finite = [end for end in ends if np.isfinite(end)]
+    heights = [(axes.transData + axes.transAxes.inverted()).transform((axes.get_xlim()[0], end))[1] for end in finite]
+    return len(heights) > 1 and max(heights) - min(heights) < 0.05 * (len(heights) - 1)
+
+
+def last_finite(values: Any) -> list[float]:
+    """The last finite value of each column of values (T, n): (n,), nan where there is none."""
+    return [float(column.compressed()[-1]) if column.count() else np.nan for column in values.T]

@@ -1,0 +1,162 @@
+"""Models by name, by file, by entry point."""
+
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import ModelError, nearest, no_such
+
+if TYPE_CHECKING:
+    from odesim.symbolic import System
+
+GROUP = "odesim.models"
+CONSTANT = "SYSTEM"
+
+
+def list_models() -> list[str]:
+    """The names of all models, sorted: the shipped ones and those of installed packages. Imports none of them."""
+    return sorted({*_shipped(), *_entries()})
+
+
+def load_model(ref: "str | Path | System") -> "System":
+    """The System of a name (`joma.nonlinear`), a path (`my.py`, `my.py:OTHER`), or a System itself.
+
+    A model file is code, and it runs. Raises ModelError.
+    """
+    if isinstance(ref, os.PathLike):
+        return _from_path(str(ref))
+    if isinstance(ref, str):
+        return _from_path(ref) if _is_path(ref) else _from_name(ref)
+    from odesim.symbolic import System
+
+    if isinstance(ref, System):
+        return ref
+    raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {ref!r}")
+
+
+def _is_path(ref: str) -> bool:
+    return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
+
+
+def _shipped(folder: tuple[str, ...] | None = None, prefix: str = "") -> list[str]:
+    """Dotted names of the model files; claims, helpers (_x) and folders are none."""
+    if folder is None:
+        folder = tuple(importlib.import_module(GROUP).__path__)
+    names: list[str] = []
+    for info in pkgutil.iter_modules(list(folder)):
+        if info.ispkg:
+            inner = tuple(os.path.join(path, info.name) for path in folder)
+            names += _shipped(inner, f"{prefix}{info.name}.")
+        elif prefix and info.name != "claims" and not info.name.startswith("_"):
+            names.append(prefix + info.name)
+    return names
+
+
+def _entries() -> dict[str, EntryPoint]:
+    return {e.name: e for e in entry_points(group=GROUP)}
+
+
+@lru_cache(maxsize=64)
+def _from_name(name: str) -> "System":
+    shipped = _shipped()
+    if name in shipped:
+        try:
+            module = importlib.import_module(f"{GROUP}.{name}")
+        except Exception as e:
+            raise ModelError(f"model {name} cannot be used: {_one_line(e)}") from e
+        return _constant(module, CONSTANT, f"model {name}")
+    entries = _entries()
+    if name not in entries:
+        text = name if len(name) <= 60 else name[:57] + "..."
+        raise ModelError(no_such("model", text, {*shipped, *entries}) + "; a file is written with its .py")
+    try:
+        found = entries[name].load()
+    except Exception as e:
+        raise ModelError(f"model {name}, from {entries[name].value}, cannot be used: {_one_line(e)}") from e
+    where = f"model {name}, from {entries[name].value},"
+    return _constant(found, CONSTANT, where) if isinstance(found, ModuleType) else _check(found, where, "entry point")
+
+
+def _from_path(ref: str) -> "System":
+    path, colon, constant = ref.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        path, constant = ref, CONSTANT
+    if not constant.isidentifier():
+        raise ModelError(f"{path}: {constant!r} after the colon is not a plain name; write FILE.py or FILE.py:NAME")
+    try:
+        full = Path(path).expanduser().resolve()
+        stat = full.stat()
+    except FileNotFoundError:
+        raise ModelError(f"there is no model file {path!r}{_beside(path)}") from None
+    except (OSError, ValueError, RuntimeError) as e:
+        raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
+    module = _from_file(str(full), stat.st_mtime_ns, stat.st_size)
+    return _constant(module, constant, path)
+
+
+def _beside(path: str) -> str:
+    """The nearest spelling among the files of the same folder."""
+    folder, name = os.path.split(path)
+    try:
+        return nearest(name, os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return ""
+
+
+@lru_cache(maxsize=32)
+def _from_file(path: str, mtime_ns: int, size: int) -> ModuleType:
+    """The file as a module, run once for each content that mtime and size tell apart; no bytecode is written beside it."""
+    name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    module = ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module  # dataclasses of the file look their module up
+    try:
+        text = Path(path).read_bytes()
+        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+    except OSError as e:
+        del sys.modules[name]
+        if e.filename == path:
+            raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
+        raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
+    except (Exception, SystemExit) as e:
+        del sys.modules[name]
+        raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
+    return module
+
+
+def _place(e: BaseException, path: str) -> str:
+    """`my.py, line 5`: where in the file e was raised."""
+    lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
+    line = e.lineno if isinstance(e, SyntaxError) and e.filename == path else lines[-1] if lines else None
+    return f"{path}, line {line}" if line else path
+
+
+def _one_line(e: BaseException) -> str:
+    text = e.msg if isinstance(e, SyntaxError) else str(e)
+    return f"{type(e).__name__}: {' '.join(text.split())[:300]}".rstrip(": ")
+
+
+def _constant(module: ModuleType, name: str, where: str) -> "System":
+    from odesim.symbolic import System
+
+    have = sorted(k for k, v in vars(module).items() if isinstance(v, System))
+    if name not in vars(module):
+        listed = f"; its Systems are {', '.join(have)}{nearest(name, have)}" if have else "; it has no System at all"
+        raise ModelError(f"{where} has no {name}{listed}")
+    return _check(getattr(module, name), where, name)
+
+
+def _check(found: Any, where: str, name: str) -> "System":
+    from odesim.symbolic import System
+
+    if not isinstance(found, System):
+        raise ModelError(f"{where}: {name} must be a System, not {type(found).__name__}")
+    return found

@@ -1,0 +1,162 @@
+"""Places that numbers go to: each parameter and state of a System, read once, without sympy afterwards."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Indexed, IndexedBase, Symbol
+
+from odesim.arrays import Array
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.domains import Domain, compile_domain
+from odesim.errors import SpecError
+from odesim.sizes import Extent, make_extent
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
+
+Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
+REALS = Domain("(-inf, inf)", None)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression in parameters, sizes and its indices, compiled for whole arrays."""
+
+    indices: tuple[Symbol, ...]
+    function: ArrayFunction
+    extents: tuple[Extent, ...]
+
+    def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Array:
+        """Its value for every value of its indices: one axis for each."""
+        value = np.asarray(self.function(sizes, values)["value"], float)
+        return np.broadcast_to(value, tuple(e.value(sizes) for e in self.extents)) if self.extents else value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A Constraint and the formula that is to be 0 or at least 0, less the number in it: sum - 1 is (sum, 1)."""
+
+    constraint: Constraint
+    part: Expr
+    target: float
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A parameter or a state. start: what it is when nothing is given.
+
+    indexes: the size whose rows the values name, or None. reals: no domain, for a state.
+    """
+
+    name: str
+    extents: tuple[Extent, ...]
+    start: float | Default | Formula
+    domain: Domain = REALS
+    integer: bool = False
+    indexes: str | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def words(self) -> str:
+        """The shape in names, "(K, S)"."""
+        inside = ", ".join(e.text for e in self.extents)
+        return f"({inside},)" if self.rank == 1 else f"({inside})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of a System that binding needs, without a symbol left to handle."""
+
+    name: str
+    params: tuple[Slot, ...]
+    states: tuple[Slot, ...]
+    sizes: tuple[str, ...]
+    size_defaults: dict[str, int]
+    span: tuple[float, float]
+    rules: tuple[Rule, ...]
+
+
+class _Same:
+    """A System as a key: by identity, for its mappings have no hash."""
+
+    __slots__ = ("system",)
+
+    def __init__(self, system: System):
+        self.system = system
+
+    def __hash__(self) -> int:
+        return id(self.system)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.system is self.system
+
+
+def make_plan(system: System) -> Plan:
+    """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
+    return _plan(_Same(system))
+
+
+@lru_cache(maxsize=64)
+def _plan(key: _Same) -> Plan:
+    s = key.system
+    try:
+        return Plan(
+            name=s.name,
+            params=tuple(map(_param_slot, s.params)),
+            states=tuple(_state_slot(s, k) for k in s.equations),
+            sizes=s.size_names,
+            size_defaults={str(k): int(n) for k, n in s.sizes.items()},
+            span=(float(s.span[0]), float(s.span[1])),
+            rules=tuple(_rule(s, c) for c in s.constraints),
+        )
+    except SpecError as e:
+        raise SpecError(f"{s.name}: {e}") from None
+
+
+def _param_slot(p: Param) -> Slot:
+    return Slot(
+        name=p.name,
+        extents=tuple(map(make_extent, p.shape)),
+        start=_default(p),
+        domain=compile_domain(p.domain),
+        integer=p.integer,
+        indexes=None if p.indexes is None else str(p.indexes),
+    )
+
+
+def _default(p: Param) -> float | Default:
+    """A number, or a function of (sizes, parameters); one that takes the sizes alone is wrapped."""
+    if not callable(p.default):
+        try:
+            x = float(p.default)
+        except (TypeError, ValueError):
+            raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
+        return int(x) if p.integer and x.is_integer() else x
+    f = p.default
+    return f if len(inspect.signature(f).parameters) > 1 else lambda sizes, _: f(sizes)
+
+
+def _state_slot(s: System, key: Indexed | Symbol) -> Slot:
+    name = base_name(key)
+    own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
+    start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
+    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start)
+
+
+def _rule(s: System, c: Constraint) -> Rule:
+    number, part = c.expr.as_coeff_Add()
+    return Rule(c, part, 0.0 - float(number), _formula(s, part, free_in_order(part, s.axes)))
+
+
+def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
+    shape = tuple(s.axes[i] for i in indices)
+    target = IndexedBase("value", shape=shape)[indices] if indices else Symbol("value")
+    return Formula(indices, ArrayFunction(lower_expressions({target: expr}, s.axes)), tuple(map(make_extent, shape)))

@@ -1,0 +1,145 @@
+"""One run of an explicit method: the arrays of the driver, its slices, and what came out."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.errors import SolveError, no_such
+from odesim.solve.explicit import slots as at
+from odesim.solve.explicit.report import collect
+from odesim.solve.explicit.state import RunState
+from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.tableau import METHODS, Method
+
+SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "call", "norms", "control", "dense", "events", "loop"))
+FIRST_SLICE = 64
+SLICE_SECONDS = 0.05
+
+
+def integrate_problem(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    save: Array | None = None,
+    step: float | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    max_steps: int = 1_000_000,
+    progress: Progress | None = None,
+) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    method: a name in METHODS or "auto" (tsit5). step: a fixed step, the last one shortened to meet t1. A relative tolerance below
+    four roundings of the state's dtype counts as that. progress is told the fraction of the span about 20 times a second.
+    Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for options that make no sense,
+    and what the right side raised.
+    """
+    chosen = _choose(method, step)
+    _check_options(step, rtol, atol, max_steps)
+    run, compile_seconds = _driver(problem.rhs.dtype)
+    begun = time.perf_counter()
+    state = RunState(problem, chosen, _grid(problem, save), step, rtol, atol, max_steps)
+    code = at.RUNNING
+    with suppress(KeyboardInterrupt), _ctrl_c(state.stop):
+        code = _run_slices(run, state, problem, progress)
+    stats = state.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds}
+    return collect(state, code, stats, step)
+
+
+def _run_slices(run: Callable[..., int], state: RunState, problem: Problem, progress: Progress | None) -> int:
+    """The driver's answer at the end, or RUNNING after Ctrl-C."""
+    steps = FIRST_SLICE
+    while True:
+        state.count[at.SLICE] = steps
+        begun = time.perf_counter()
+        code = run(*state.arguments())
+        problem.rhs.check()
+        if code == at.BUFFER_FULL:
+            state.drain_events()
+        elif code != at.RUNNING or state.count[at.STOP]:
+            return code
+        steps = next_slice(steps, time.perf_counter() - begun)
+        if progress is not None:
+            progress(float((state.real[at.T] - problem.t0) / (problem.t1 - problem.t0)))
+
+
+def next_slice(steps: int, seconds: float) -> int:
+    """How many steps make about 50 ms, when the last `steps` took this long."""
+    return max(1, int(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))))
+
+
+@contextmanager
+def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls stop here; the second one raises KeyboardInterrupt.
+
+    An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        stop()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@cache
+def _driver(dtype: str) -> tuple[Callable[..., int], float]:
+    """The compiled loop for states of this dtype, and the seconds it took to make or to load."""
+    begun = time.perf_counter()
+    from numba import from_dtype, types
+
+    from odesim.codegen.cache import load_sources
+
+    real = from_dtype(np.dtype(dtype))
+
+    def fixed(dimensions: int) -> Any:
+        return types.Array(types.float64, dimensions, "C", readonly=True)
+
+    i1, f1, r1, r2 = types.int64[::1], types.float64[::1], real[::1], real[:, ::1]
+    run = load_sources(SOURCES, "explicit").run
+    run.compile((i1, i1, f1, fixed(2), fixed(1), fixed(2), fixed(2), f1, i1, r2, r1, f1, f1, r2, r2, i1, i1, f1, i1))
+    return run, time.perf_counter() - begun
+
+
+def _choose(method: str, step: float | None) -> Method:
+    if method != "auto" and method not in METHODS:
+        raise SolveError(no_such("method", method, [*METHODS, "auto"]))
+    chosen = METHODS["tsit5" if method == "auto" else method]
+    if step is None and not chosen.adaptive:
+        raise SolveError(f"{chosen.name} has no error estimate: give a fixed step")
+    return chosen
+
+
+def _check_options(step: float | None, rtol: float, atol: float, max_steps: int) -> None:
+    if step is not None and not (np.isfinite(step) and step > 0):
+        raise SolveError(f"the step must be a finite number above 0, not {step}")
+    if not (np.isfinite(rtol) and rtol > 0):
+        raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
+    if not (np.isfinite(atol) and atol >= 0):
+        raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
+    if max_steps < 1:
+        raise SolveError(f"max_steps must be at least 1, not {max_steps}")
+
+
+def _grid(problem: Problem, save: Array | None) -> Array:
+    """The times to keep (T,), a copy."""
+    times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
+    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+        raise SolveError("the times to save must be finite and increasing")
+    if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
+        raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")
+    return times

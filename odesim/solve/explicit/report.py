@@ -1,0 +1,115 @@
+"""What a run says of itself: its Status, one sentence, and its results."""
+
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.solve.explicit import slots as at
+from odesim.solve.explicit.state import RunState
+from odesim.solve.problem import EventSpec, Problem, Raw, Status
+
+_BY_CODE = {
+    at.FINISHED: Status.OK,
+    at.STOPPED_BY_EVENT: Status.EVENT,
+    at.TOO_MANY_STEPS: Status.MAX_STEPS,
+    at.TOO_SMALL: Status.STEP_TOO_SMALL,
+    at.NOT_FINITE: Status.NON_FINITE,
+}
+
+
+def collect(state: RunState, code: int, stats: dict[str, float], step: float | None) -> Raw:
+    """The results of a run that the driver left with this code (RUNNING: interrupted)."""
+    problem, count = state.problem, state.count
+    status = _BY_CODE.get(code, Status.INTERRUPTED)
+    if status is Status.STEP_TOO_SMALL and is_blow_up(problem, state):
+        status = Status.BLOW_UP
+    saved = int(count[at.SAVED])
+    times, rows = state.save, state.out
+    if status is not Status.OK and (saved == 0 or times[saved - 1] < state.t):
+        times = np.append(times[:saved], state.t)
+        rows[saved] = state.y
+        saved += 1
+    events, last_event = _events(problem, state, status)
+    message = _message(problem, state, status, step, last_event)
+    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats)
+
+
+def is_blow_up(problem: Problem, state: RunState) -> bool:
+    """Whether the state runs to infinity, where the step has fallen to its smallest value.
+
+    The component that moves most in units of its tolerance must grow, and the time |y/f| in which it would double must be no more
+    than 1e5 smallest steps, 2.2e-10 of the time passed. At a pole y = (t* - t)^-p that time is (t* - t)/p, at a logarithm
+    (t* - t) log(1/(t* - t)), and the step stops some 1 to 100 times below t* - t. Where only the derivative grows beyond bounds,
+    y = y* - (t* - t)^q, it is (t* - t)^(1-q) y*: for a square root 1e7 smallest steps.
+    """
+    y, t = state.y.astype(np.float64), state.t
+    slope = np.empty_like(state.y)
+    problem.rhs(t, state.y, slope)
+    f = slope.astype(np.float64)
+    i = int(np.argmax(np.abs(f) / (state.real[at.ATOL] + state.real[at.RTOL] * np.abs(y))))
+    doubling = 2.2e-10 * max(abs(t), t - problem.t0)
+    return bool(y[i] * f[i] > 0 and abs(y[i]) <= doubling * abs(f[i]))
+
+
+def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    """All events up to the last time reached, by name, and the name of the one that ended the run."""
+    out: dict[str, list[dict[str, Any]]] = {event.name: [] for event in problem.events}
+    if not problem.events:
+        return out, ""
+    ends = np.cumsum([event.size for event in problem.events])
+    times, numbers = state.found()
+    last = ""
+    for t, number in zip(times.tolist(), numbers.tolist(), strict=True):
+        if t > state.t:
+            break
+        which = int(np.searchsorted(ends, number, side="right"))
+        event = problem.events[which]
+        index = _index(event, number - int(ends[which]) + event.size)
+        out[event.name].append({"t": t, "index": index})
+        if status is Status.EVENT and event.terminal and not last:
+            last = event.name + ("" if index is None else str(list(index)))
+    return out, last
+
+
+def _index(event: EventSpec, number: int) -> tuple[int, ...] | None:
+    return tuple(int(i) for i in np.unravel_index(number, event.shape)) if event.shape else None
+
+
+def _message(problem: Problem, state: RunState, status: Status, step: float | None, event: str) -> str:
+    t, h = state.t, float(state.real[at.H]) if step is None else step
+    where = f"t = {t:.9g}"
+    at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
+    what = f"{largest(problem, state.y)} is the largest component"
+    match status:
+        case Status.OK:
+            return f"reached {where} in {state.count[at.STEPS]} steps"
+        case Status.EVENT:
+            return f"ended by the event {event} at {where}, {what}"
+        case Status.INTERRUPTED:
+            return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
+        case Status.MAX_STEPS:
+            return f"max_steps = {state.count[at.MAX]} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
+        case Status.BLOW_UP:
+            return f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
+        case Status.STEP_TOO_SMALL:
+            return (
+                f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
+                "end the span before it"
+            )
+        case _ if state.count[at.STEPS] == 0 and step is None:
+            return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
+        case _:
+            return f"the step from {where} {at_step} gives a value that is not finite, {what}; take a smaller step or end the span before it"
+
+
+def largest(problem: Problem, y: Array) -> str:
+    """`v[2] = 3.5` for the component of y (n,) that is largest in size, or one that is not finite."""
+    layout = problem.rhs.layout
+    if layout.size == 0:
+        return "nothing"
+    i = int(np.argmax(np.where(np.isfinite(y), np.abs(y), np.inf)))
+    which = max(k for k in range(len(layout.names)) if layout.offsets[k] <= i)
+    shape = layout.shapes[which]
+    index = ", ".join(str(j) for j in np.unravel_index(i - layout.offsets[which], shape)) if shape else ""
+    return f"{layout.names[which]}{f'[{index}]' if index else ''} = {float(y[i]):.6g}"

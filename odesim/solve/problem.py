@@ -1,0 +1,120 @@
+"""What an integrator is given and what it hands back: numbers and addresses only."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.arrays import Array, Layout
+from odesim.errors import SolveError
+
+Progress = Callable[[float], None]
+
+
+class Status(StrEnum):
+    """How a run ended; all but OK and EVENT end before t1 for a reason that the message gives."""
+
+    OK = "ok"
+    EVENT = "event"
+    MAX_STEPS = "max_steps"
+    STEP_TOO_SMALL = "step_too_small"
+    NON_FINITE = "non_finite"
+    BLOW_UP = "blow_up"
+    INTERRUPTED = "interrupted"
+
+
+class BoundSystem(Protocol):
+    """A right side with its parameters, as addresses of C functions.
+
+    real is float64 or float32 as dtype says, i64 arguments are addresses or integers:
+      stage(i64 table, f64 t, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 s, i64 z)
+          z = y + sum_{j<ns} coef[j] k_j (zero coefficients skipped), then f(t, z) into row rows[s] of K
+      combine(i64 table, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 lo, i64 hi, i64 dst)
+          dst[0:hi-lo] = (y[lo:hi] unless y is 0) + sum_{j<ns} coef[j] k_j[lo:hi]; hi - lo <= 1024
+      events(i64 table, f64 t, i64 y, i64 g)    g (n_events,) real; 0 where there are none
+    y, z (n,) real; K (stages, n) real, its content known to the system alone; rows int64, coef float64.
+    """
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def stage(self) -> int: ...
+    @property
+    def combine(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def table(self) -> int: ...
+    @property
+    def n_events(self) -> int: ...
+
+    def __call__(self, t: float, y: Array, out: Array) -> None:
+        """out (n,) = f(t, y (n,))."""
+
+    def check(self) -> None:
+        """Raises what a callback raised."""
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0)."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    direction: int = 0
+    terminal: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in (-1, 0, 1):
+            raise SolveError(f"the direction of event {self.name!r} must be -1, 0 or 1, not {self.direction}")
+
+    @property
+    def size(self) -> int:
+        """How many components it has."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes."""
+
+    rhs: BoundSystem
+    y0: Array
+    t0: float
+    t1: float
+    events: tuple[EventSpec, ...] = ()
+    ref: str = ""
+
+    def __post_init__(self) -> None:
+        n = self.rhs.layout.size
+        if np.shape(self.y0) != (n,):
+            raise SolveError(f"the initial state has shape {np.shape(self.y0)}, the system ({n},)")
+        if not (np.isfinite(self.t0) and np.isfinite(self.t1) and self.t0 < self.t1):
+            raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
+        total = sum(event.size for event in self.events)
+        if total != self.rhs.n_events:
+            raise SolveError(f"the events have {total} components, the system computes {self.rhs.n_events}")
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A finished or stopped run.
+
+    t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
+    events: {name: [{"t": float, "index": tuple or None}]} in the order of time.
+    stats: steps, rejected, rhs_calls, seconds, compile_seconds.
+    """
+
+    t: Array
+    y: Array
+    events: dict[str, list[dict[str, Any]]]
+    status: Status
+    message: str
+    t_last: float
+    y_last: Array
+    method: str
+    stats: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,66 @@
+"""A stored run as one file that other programs read."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.errors import StoreError, no_such
+from odesim.store.paths import check_file, whole_file
+from odesim.store.read import open_run
+from odesim.store.write import TIME
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MOST_COLUMNS = 100_000
+ROWS_AT_ONCE = 1 << 16
+
+
+def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = False) -> Path:
+    """path, where the run now lies as csv or nc. Raises StoreError."""
+    if to not in FORMATS:
+        raise StoreError(no_such("format", to, FORMATS))
+    dataset = open_run(run)
+    path = check_file(path, overwrite=overwrite)
+    try:
+        with whole_file(path) as work:
+            FORMATS[to](dataset, work)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def to_csv(run: "xr.Dataset", path: Path) -> None:
+    """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back."""
+    total = 1 + sum(int(np.prod(v.shape[1:])) for v in run.data_vars.values())
+    if total > MOST_COLUMNS:
+        raise StoreError(f"a csv of this run would have {total} columns, more than {MOST_COLUMNS}: choose nc")
+    header = ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))]
+    block = max(1, ROWS_AT_ONCE // total)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(header)
+        for start in range(0, run.sizes[TIME], block):
+            part = run.isel({TIME: slice(start, start + block)}).load()
+            columns = [part[TIME].values, *(v.values for v in part.data_vars.values())]
+            lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in columns], axis=1).tolist())
+
+
+def to_nc(run: "xr.Dataset", path: Path) -> None:
+    """netCDF 3 (64-bit offsets), which scipy writes; attributes that are no number or text become JSON text."""
+    flat = run.load().assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
+    for name in flat.variables:
+        flat[name].encoding.clear()  # zarr's chunks and compressors mean nothing here
+    flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+
+
+def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
+    for index in np.ndindex(*shape):
+        yield name + "".join(f"[{i}]" for i in index)
+
+
+FORMATS: dict[str, Callable[[Any, Path], None]] = {"csv": to_csv, "nc": to_nc}

@@ -1,0 +1,140 @@
+"""Whether a file or a run may be written at a path, asked before anything is computed; and how it gets there whole."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from odesim.errors import StoreError
+
+RUN_FORMAT = 1
+RUN_MARK = "run_format"
+# a run is a folder: with such a name it would be taken for what it is not
+FILE_SUFFIXES = frozenset((".csv", ".gif", ".h5", ".jpg", ".json", ".nc", ".npy", ".npz", ".pdf", ".png", ".svg", ".toml", ".txt"))
+
+
+def attributes_of(path: Path) -> dict[str, object] | None:
+    """The attributes of a zarr v3 group at path; None where there is none."""
+    try:
+        found = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(found, dict) or found.get("node_type") != "group":
+        return None
+    attributes = found.get("attributes", {})
+    return attributes if isinstance(attributes, dict) else None
+
+
+def is_run(path: Path) -> bool:
+    """Whether path holds a run that odesim wrote."""
+    return RUN_MARK in (attributes_of(path) or {})
+
+
+def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
+    """path as a place for a new run.
+
+    Raises StoreError where something is there (unless it is a run and overwrite is given) or nothing can be written.
+    """
+    path = _plain_path(path)
+    if path.suffix in FILE_SUFFIXES:
+        raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
+    check_folder(path.parent)
+    if _present(path):
+        if not is_run(path):
+            raise StoreError(f"{path} is there and is not a run of odesim; give another name")
+        if not overwrite:
+            raise StoreError(f"{path} is there; give another name or --overwrite")
+    return path
+
+
+def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
+    """path as a place for a new file. Raises StoreError where that cannot be."""
+    path = _plain_path(path)
+    check_folder(path.parent)
+    if _present(path):
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder, not a file")
+        if not overwrite:
+            raise StoreError(f"{path} is there; give another name or --overwrite")
+        if not os.access(path, os.W_OK):
+            raise StoreError(f"no permission to write {path}")
+    return path
+
+
+def check_folder(folder: Path) -> None:
+    """Raises StoreError unless a file can be made in this folder: tried with one that has no name."""
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a folder" if folder.exists() else f"no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except PermissionError:
+        raise StoreError(f"no permission to write in {folder}") from None
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def sibling(path: Path) -> Path:
+    """A new hidden name beside path, on the same disk: what is written there can be renamed to path at once."""
+    return path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+
+
+def spare(path: Path) -> Path:
+    """The first name of x.1.zarr, x.2.zarr, ... that is free beside x.zarr."""
+    number = 1
+    while (found := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+        number += 1
+    return found
+
+
+def publish(work: Path, path: Path) -> None:
+    """Renames work to path; what was at path goes only when that is done."""
+    path = Path(os.path.realpath(path))
+    if not path.exists():
+        work.rename(path)
+        return
+    old = sibling(path)
+    path.rename(old)
+    try:
+        work.rename(path)
+    except BaseException:
+        old.rename(path)
+        raise
+    if old.is_dir():
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        old.unlink()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name to write to, which becomes path when all went well and leaves nothing behind when not."""
+    work = sibling(path).with_suffix(path.suffix)  # the suffix tells writers the format
+    try:
+        yield work
+        os.replace(work, path)
+    except BaseException:
+        work.unlink(missing_ok=True)
+        raise
+
+
+def _plain_path(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.name:
+        raise StoreError(f"{str(path)!r} names no file")
+    return path
+
+
+def _present(path: Path) -> bool:
+    """Whether something is at path. Raises StoreError where the system takes no such name, or none as long as sibling()'s."""
+    try:
+        sibling(path).lstat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+    return os.path.lexists(path)

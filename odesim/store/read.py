@@ -1,0 +1,73 @@
+"""Stored runs as an xarray Dataset, or as the Solution they were."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.errors import StoreError
+from odesim.solve.solution import Solution
+from odesim.store.paths import attributes_of, is_run
+from odesim.store.write import PARAMS, TIME
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def open_run(path: str | Path) -> "xr.Dataset":
+    """The run at path: states and observables (time, index names), read when used.
+
+    Raises StoreError where there is no run.
+    """
+    import xarray as xr
+
+    path = check_present(path)
+    try:
+        # times are numbers whatever their unit is called
+        run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)
+        return run[[*run.attrs["states"], *run.attrs["observables"]]]  # a folder has no order
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def check_present(path: str | Path) -> Path:
+    """path where it holds a run. Raises StoreError."""
+    path = Path(path)
+    if not path.exists():
+        raise StoreError(f"no run {path}")
+    if not is_run(path):
+        kind = "a zarr group of something else" if attributes_of(path) is not None else "a folder" if path.is_dir() else "a file"
+        raise StoreError(f"{path} is {kind}, not a run of odesim")
+    return path
+
+
+def read_solution(path: str | Path) -> Solution:
+    """The Solution stored at path, in memory. Raises StoreError where there is none."""
+    run = open_run(path).load()
+    attributes = {**run.attrs, PARAMS: _params(Path(path), run.attrs[PARAMS])}
+    own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "stats")}
+    states, observables = attributes.pop("states"), attributes.pop("observables")
+    return Solution(
+        t=run[TIME].values,
+        y={name: run[name].values for name in states},
+        observables={name: run[name].values for name in observables},
+        events={name: [_event(e) for e in found] for name, found in attributes.pop("events").items()},
+        invariants={name: np.nan if worst is None else worst for name, worst in attributes.pop("invariants").items()},
+        dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
+        attrs=attributes,
+        **own,
+    )
+
+
+def _event(found: dict[str, Any]) -> dict[str, Any]:
+    return {"t": found["t"], "index": None if found["index"] is None else tuple(found["index"])}
+
+
+def _params(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Parameters by name: arrays, and numbers for those without a shape."""
+    import zarr
+
+    group = zarr.open_group(path / PARAMS, mode="r")
+    values = {name: np.asarray(array[...]) for name, array in group.arrays()}
+    return {name: values[name] if values[name].ndim else values[name].item() for name in names}

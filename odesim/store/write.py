@@ -1,0 +1,174 @@
+"""A Solution as a zarr v3 folder: written beside its place, renamed there when it is whole."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.errors import StoreError
+from odesim.solve.solution import Solution
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
+from odesim.store.plain import plain
+
+CHUNK_BYTES = 4 << 20
+TIME = "time"
+PARAMS = "params"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Where a run lies (None: nowhere), how many of its saved times are there, and why not all of them."""
+
+    path: Path | None
+    rows: int
+    total: int
+    reason: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.rows == self.total
+
+    @property
+    def sentence(self) -> str:
+        """What became of a run that could not be written whole."""
+        if self.path is None:
+            return f"nothing could be stored: {self.reason}"
+        return f"{self.rows} of {self.total} saved times are stored in {self.path}: {self.reason}"
+
+
+def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
+    """Writes states and observables (time, index names), parameters in the group `params`, and the rest as attributes.
+
+    When the disk fills, the saved times that are whole are kept: at path where it is free, else beside it.
+    Raises StoreError where path cannot be written, before it writes.
+    """
+    path = check_run(path, overwrite=overwrite)
+    work = sibling(path)
+    total = len(solution.t)
+    try:
+        rows, reason = _fill(work, solution)
+        if rows == 0:
+            return Stored(None, 0, total, reason)
+        place = path if rows == total or not path.exists() else spare(path)
+        publish(work, place)
+        return Stored(place, rows, total, reason)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def run_attributes(solution: Solution) -> dict[str, Any]:
+    """What a run is and how it went, as plain data."""
+    return plain(
+        {
+            RUN_MARK: RUN_FORMAT,
+            "model": solution.model,
+            "states": list(solution.y),
+            "observables": list(solution.observables),
+            **solution.attrs,
+            "method": solution.method,
+            "backend": solution.backend,
+            "status": solution.status,
+            "message": solution.message,
+            "stats": solution.stats,
+            "events": solution.events,
+            "invariants": solution.invariants,
+        }
+    )
+
+
+def write_dataset(dataset: Any, path: str | Path) -> Path:
+    """path, where an xarray Dataset now lies as a zarr v3 folder; an older one is replaced when the new one is whole."""
+    path = Path(path)
+    work = sibling(path)
+    try:
+        dataset.to_zarr(work, mode="w-", zarr_format=3, consolidated=False)
+        publish(work, path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return path
+
+
+def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int = CHUNK_BYTES) -> tuple[int, ...]:
+    """Chunks of at most target bytes where that can be: whole in the last axes, cut along the first."""
+    chunk = [max(n, 1) for n in shape]
+    for axis, n in enumerate(chunk):
+        rest = prod(chunk[axis + 1 :]) * prod(chunk[:axis]) * itemsize
+        chunk[axis] = min(n, max(1, target // rest))
+    return tuple(chunk)
+
+
+def _fill(work: Path, solution: Solution) -> tuple[int, str]:
+    """How many saved times are in the group now made at work, and why not all."""
+    import zarr
+
+    data = {TIME: np.asarray(solution.t), **solution.y, **solution.observables}
+    done = dict.fromkeys(data, 0)
+    group = None
+    try:
+        group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
+        _fill_params(group, solution.attrs.get("params", {}))
+        arrays = {name: _create(group, name, values, *_labels(solution, name)) for name, values in data.items()}
+        for name, start, stop in _blocks({name: (len(a), arrays[name].chunks[0]) for name, a in data.items()}):
+            arrays[name][start:stop] = data[name][start:stop]
+            done[name] = stop
+        return len(solution.t), ""
+    except OSError as error:
+        rows, reason = min(done.values()), error.strerror or str(error)
+        if rows == 0 or group is None:
+            return 0, reason
+        return _cut(group, arrays, rows, reason), reason
+
+
+def _blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+    """(name, start, stop) of every block along time: arrays of one chunk first, then all others in the order of time."""
+    blocks = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
+    for _, stop, name, start in sorted(blocks):
+        yield name, start, stop
+
+
+def _cut(group: Any, arrays: Mapping[str, Any], rows: int, reason: str) -> int:
+    """rows, where every array now has that many saved times; 0 where the disk has no room even for that."""
+    try:
+        for array in arrays.values():
+            array.resize((rows, *array.shape[1:]))
+        group.attrs["incomplete"] = reason
+    except OSError:
+        return 0
+    return rows
+
+
+def _fill_params(group: Any, params: Mapping[str, Any]) -> None:
+    inner = group.create_group(PARAMS)
+    for name, value in params.items():
+        _create(inner, name, np.asarray(value), None, {})[...] = value
+
+
+def _create(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, attributes: dict[str, Any]) -> Any:
+    from zarr.codecs import BloscCodec
+
+    floating = np.issubdtype(values.dtype, np.floating)
+    return group.create_array(
+        name,
+        shape=values.shape,
+        dtype=values.dtype,
+        chunks=chunk_shape(values.shape, values.dtype.itemsize) or "auto",
+        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+        dimension_names=dims,
+        fill_value=np.nan if floating else 0,
+        attributes=attributes,
+    )
+
+
+def _labels(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Names of the axes and the attributes of one array."""
+    if name == TIME:
+        unit = solution.attrs.get("time_unit", "")
+        return (TIME,), {"units": unit} if unit else {}
+    return (TIME, *solution.dims[name]), {}

@@ -1,0 +1,179 @@
+"""What must hold of a System; every failure is one sentence with the expression."""
+
+from collections.abc import Callable, Mapping
+from keyword import iskeyword
+from typing import Any
+
+import sympy as sp
+from sympy import Indexed, IndexedBase, Symbol
+from sympy.core.function import AppliedUndef
+
+from odesim.errors import SpecError, nearest, no_such
+from odesim.symbolic.expr import REDUCTIONS, base_name, free_indices, time
+from odesim.symbolic.system import Key, Param, System, key_indices
+
+SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
+
+
+def check_system(s: System) -> None:
+    """Raises SpecError unless every part of s fits the others."""
+    if not s.equations:
+        raise SpecError(f"{s.name}: there is no equation")
+    _check_names(s)
+    for key in s.equations:
+        _check_state(s, key)
+    scope = Scope(s)
+    for key, rhs in s.equations.items():
+        scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
+    _check_initial(s, scope)
+    for name, e in s.observables.items():
+        if not callable(e) or isinstance(e, sp.Basic):
+            scope.check(sp.sympify(e), set(s.axes), f"observable {name!r}")
+    for inv in s.invariants:
+        _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
+        scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
+    for event in s.events:
+        _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
+        scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+    for c in s.constraints:
+        _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
+        scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+    if not s.span[1] > s.span[0]:
+        raise SpecError(f"{s.name}: span {s.span} does not go forward")
+
+
+def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
+    if value not in choices:
+        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {value!r}")
+
+
+def _check_names(s: System) -> None:
+    names = [*s.states, *(p.name for p in s.params)]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"{s.name}: {name!r} names two things")
+        if not name.isidentifier() or iskeyword(name):
+            raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
+        if name == time.name:
+            raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
+    for other in (*s.size_names, *(i.name for i in s.axes)):
+        if other in names:
+            raise SpecError(f"{s.name}: {other!r} is a size or an index and also a state or parameter")
+    clash = set(s.observables) & set(s.states)
+    if clash:
+        raise SpecError(f"{s.name}: {sorted(clash)[0]!r} is a state and also an observable")
+
+
+def _check_state(s: System, key: Key) -> None:
+    if isinstance(key, Symbol):
+        return
+    if not isinstance(key, Indexed):
+        raise SpecError(f"{s.name}: {key} cannot be a state: write an element such as v[i], or a symbol")
+    for i in key.indices:
+        if i not in s.axes:
+            raise SpecError(f"{s.name}: index {i} of {key} has no axis{nearest(str(i), map(str, s.axes))}")
+    if len(set(key.indices)) < len(key.indices):
+        raise SpecError(f"{s.name}: {key} uses an index twice")
+    shape = key.base.shape
+    if shape is None:
+        raise SpecError(f"{s.name}: {key.base} needs a shape: IndexedBase({str(key.base.label)!r}, shape=(...))")
+    for i, extent in zip(key.indices, shape, strict=True):
+        if sp.expand(s.axes[i] - extent) != 0:
+            raise SpecError(f"{s.name}: {key}: index {i} runs over {s.axes[i]}, but that axis of {key.base} has extent {extent}")
+
+
+def _check_initial(s: System, scope: "Scope") -> None:
+    have = {base_name(k): k for k in s.initial}
+    for key in s.equations:
+        if base_name(key) not in have:
+            raise SpecError(f"{s.name}: no initial value for {key}")
+    for key, e in s.initial.items():
+        name = base_name(key)
+        if name not in s.states:
+            raise SpecError(f"{s.name}: {no_such('state', name, s.states, 'initial')}")
+        scope.check(e, set(key_indices(key)), f"the initial value of {key}", states=False)
+
+
+class Scope:
+    """The names an expression of a System may use."""
+
+    def __init__(self, s: System):
+        self.system = s
+        self.params: dict[str, Param] = {p.name: p for p in s.params}
+        self.shapes: dict[str, tuple[Any, ...]] = {**s.shapes, **{p.name: p.shape for p in s.params}}
+        self.size_names = set(s.size_names)
+
+    def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
+        """Raises SpecError unless e uses known names, right shapes and only the free indices."""
+
+        def fail(text: str) -> None:
+            raise SpecError(f"{self.system.name}: in {where}: {text}")
+
+        self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
+
+    def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
+        if isinstance(e, REDUCTIONS):
+            inner, now = dict(extents), set(free)
+            for k, low, high in e.limits:
+                unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
+                if low != 0 or unknown:
+                    fail(f"the bound of {k} must run from 0 to a size - 1, not from {low} to {high}")
+                if k.name in self.shapes:
+                    fail(f"the summed index {k} has the name of a state or parameter")
+                inner[k] = high + 1
+                now.add(k)
+            self._walk(e.function, inner, now, fail, states)
+        elif isinstance(e, Indexed):
+            self._element(e, extents, free, fail, states)
+        elif isinstance(e, Symbol):
+            self._symbol(e, free, extents, fail, states)
+        elif isinstance(e, AppliedUndef | IndexedBase):
+            fail(f"{e} is not a function or array element that odesim knows")
+        else:
+            for a in e.args:
+                self._walk(a, extents, free, fail, states)
+
+    def _element(self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
+        name = base_name(e)
+        if name not in self.shapes:
+            fail(no_such("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
+        if not states and name in self.system.states:
+            fail(f"{e} is a state; only parameters and sizes may stand here")
+        shape = self.shapes[name]
+        if len(shape) != len(e.indices):
+            fail(f"{e} has {len(e.indices)} indices, {name} has {len(shape)} axes")
+        for i, extent in zip(e.indices, shape, strict=True):
+            if isinstance(i, Symbol):
+                if i not in extents or i not in free:
+                    fail(f"index {i} of {e} is neither free nor summed{nearest(str(i), map(str, extents))}")
+                if sp.expand(extents[i] - extent) != 0:
+                    fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
+            elif isinstance(i, Indexed):
+                p = self.params.get(base_name(i))
+                if p is None or p.indexes is None or sp.expand(p.indexes - extent) != 0:
+                    fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
+                self._element(i, extents, free, fail, states)
+            elif not (i.is_Integer and i >= 0):
+                fail(f"{e}: an index is a plain index, a whole number or an index parameter, not {i}")
+
+    def _symbol(self, e: Symbol, free: set[Symbol], extents: Mapping[Symbol, Any], fail: Callable[[str], None], states: bool) -> None:
+        if e == time:
+            return
+        if e in extents:
+            if e not in free:
+                fail(f"index {e} is neither free nor summed")
+            return
+        name = e.name
+        if name in self.size_names or (name in self.params and not self.shapes[name]):
+            return
+        if name in self.system.states and not self.shapes[name]:
+            if not states:
+                fail(f"{e} is a state; only parameters and sizes may stand here")
+            return
+        scalars = [n for n, s in self.shapes.items() if not s]
+        fail(no_such("symbol", name, [*scalars, *self.size_names]))
+
+
+def free_of(e: Any, axes: Mapping[Symbol, Any]) -> set[Symbol]:
+    """The free indices of e among axes."""
+    return free_indices(sp.sympify(e), set(axes))

@@ -1,0 +1,161 @@
+"""Sum-free statements from indexed expressions: every reduction becomes a named temporary, once."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
+
+from odesim.symbolic.expr import REDUCTIONS, free_indices, index
+from odesim.symbolic.program import Program, Statement, names
+from odesim.symbolic.schedule import passes
+from odesim.symbolic.share import share
+from odesim.symbolic.system import Key, System, key_indices
+
+
+def lower(system: System) -> Program:
+    """The right sides of a System as a Program; the output of state v is called d_v."""
+    outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
+    return lower_expressions(outputs, system.axes)
+
+
+def derivative(key: Key) -> Key:
+    """v[i] -> d_v[i]."""
+    if isinstance(key, Symbol):
+        return Symbol(f"d_{key}", real=True)
+    return IndexedBase(f"d_{key.base.label}", shape=key.base.shape)[key.indices]
+
+
+def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any]) -> Program:
+    """target -> expression as a Program: outputs in the order given, temporaries r0, r1, ..."""
+    work = Lowering(axes, set[str]().union(*(names(sp.sympify(e)) for e in outputs.values())))
+    for target, e in outputs.items():
+        work.assign(target, sp.sympify(e))
+    statements = share(work.statements, work)
+    made = {_name(t): key_indices(t) for t in outputs}
+    return Program(made, dict(work.extents), passes(statements, work.extents))
+
+
+def _name(target: Key) -> str:
+    return str(target.base.label) if isinstance(target, Indexed) else target.name
+
+
+class Lowering:
+    """The statements made so far, and the extents of all indices."""
+
+    def __init__(self, axes: Mapping[Symbol, Any], taken: set[str]):
+        self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
+        self.statements: list[Statement] = []
+        self._order = list(axes)
+        self._taken = taken
+        self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
+
+    def assign(self, target: Key, e: Expr) -> None:
+        """target = e, after the temporaries that e needs."""
+        self.statements.append(Statement(target, key_indices(target), "map", self.hoist(e)))
+
+    def hoist(self, e: Expr) -> Expr:
+        """Each reduction by the temporary that holds it.
+
+        a[m] * sum_k f(k)  ->  a[m] * r0
+        """
+        if isinstance(e, REDUCTIONS):
+            body = e.function
+            for k, low, high in e.limits:
+                extent = sp.expand(high - low + 1)
+                j = self._claim(k, extent)
+                body = self._reduce(type(e), self.hoist(body.xreplace({k: j})), j)
+            return body
+        return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
+
+    def free(self, e: Any) -> tuple[Symbol, ...]:
+        """The indices of e, in the order of the axes they belong to."""
+        return tuple(sorted(free_indices(e, set(self.extents)), key=self._rank))
+
+    def new(self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None) -> Indexed | Symbol:
+        """The temporary that holds a statement; the same statement is made once, whatever its indices are called."""
+        slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
+        slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
+        shape = tuple(self.extents[f] for f in free)
+        key = (op, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
+        if key not in self._made:
+            name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self._taken)
+            self._taken.add(name)
+            target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
+            self._made[key] = target
+            self.statements.append(Statement(target, free, op, e, bound, via))
+        made = self._made[key]
+        return made.base[free] if free else made
+
+    def _claim(self, k: Symbol, extent: Expr) -> Symbol:
+        """k, or a new index where k already runs over another extent."""
+        j, n = k, 1
+        while self.extents.setdefault(j, extent) != extent:
+            j, n = index(f"{k}_{n}")[0], n + 1
+        return j
+
+    def _rank(self, i: Symbol) -> tuple[int, str]:
+        same = [n for n, a in enumerate(self._order) if a == i or self.extents[a] == self.extents[i]]
+        exact = [n for n in same if self._order[n] == i]
+        return ((exact or same or [len(self._order)])[0], i.name)
+
+    def _reduce(self, op: type, body: Expr, k: Symbol) -> Expr:
+        if not issubclass(op, Sum):
+            return self.new(body, "max", tuple(f for f in self.free(body) if f != k), k)
+        return sp.Add(*(self._sum(term, k) for term in self._terms(body, k)))
+
+    def _terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
+        """body, or its terms where a Kronecker delta in one of them removes the sum."""
+        if any(self._removes(d, k) for d in body.atoms(KroneckerDelta)):
+            return sp.Add.make_args(sp.expand_mul(body))
+        return (body,)
+
+    def _removes(self, d: KroneckerDelta, k: Symbol) -> bool:
+        a, b = d.args
+        other = b if a == k else a
+        if k not in d.args:
+            return any(isinstance(x, Indexed) and k in x.indices for x in d.args) and any(isinstance(x, Symbol) for x in d.args)
+        return bool(other.is_Integer) or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
+
+    def _sum(self, body: Expr, k: Symbol) -> Expr:
+        """Factors without k leave the sum; a delta removes it; a product of matrices is named as one.
+
+        sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
+        """
+        factors = sp.Mul.make_args(body)
+        outside = sp.Mul(*(f for f in factors if k not in f.free_symbols))
+        inside = [f for f in factors if k in f.free_symbols]
+        if not inside:
+            return outside * self.extents[k]
+        for d in (f for f in inside if isinstance(f, KroneckerDelta) and self._removes(f, k)):
+            rest = sp.Mul(*(f for f in inside if f is not d))
+            if k in d.args:
+                other = d.args[1] if d.args[0] == k else d.args[0]
+                return outside * rest.xreplace({k: other})
+            row, via = sorted(d.args, key=lambda x: isinstance(x, Indexed))
+            free = (row, *(f for f in self.free(rest) if f not in (row, k)))
+            if row not in self.free(rest):
+                return outside * self.new(rest, "scatter", free, k, via)
+        body = sp.Mul(*inside)
+        free = tuple(f for f in self.free(body) if f != k)
+        product = self._product(inside, free, k)
+        return outside * (self.new(product, "dot", free, k) if product is not None else self.new(body, "sum", free, k))
+
+    def _product(self, factors: list[Expr], free: tuple[Symbol, ...], k: Symbol) -> Expr | None:
+        """left[a, k] * right[b, k] where the factors split so, each side in an array of its own."""
+        if len(free) != 2:
+            return None
+        a, b = free
+        indices = [set(self.free(f)) for f in factors]
+        if any({a, b} <= i for i in indices):
+            return None
+        left = [f for f, i in zip(factors, indices, strict=True) if a in i]
+        right = [f for f, i in zip(factors, indices, strict=True) if a not in i]
+        if not left or not any(b in i for i in indices):
+            return None
+        return sp.Mul(self._array(sp.Mul(*left)), self._array(sp.Mul(*right)), evaluate=False)
+
+    def _array(self, e: Expr) -> Expr:
+        plain = isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices)
+        return e if plain else self.new(e, "map", self.free(e))

@@ -1,0 +1,122 @@
+"""Costly functions are computed once: at the loop that knows their indices, and for all statements that use them."""
+
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.symbolic.program import Statement
+
+if TYPE_CHECKING:
+    from odesim.symbolic.lower import Lowering
+
+
+def share(statements: list[Statement], work: "Lowering") -> list[Statement]:
+    """The statements with shared functions in arrays of their own.
+
+    sum_k P[k]*exp(z[k]), d_z[i] = P[i]*exp(z[i]) / r0  ->  r1[i] = P[i]*exp(z[i]), sum_k r1[k], d_z[i] = r1[i] / r0
+    """
+    for _ in range(8):  # a shared function may hold another one
+        found = _candidate(statements, work)
+        if found is None:
+            break
+        statements = _extract(statements, found, work)
+    return statements
+
+
+def _functions(s: Statement) -> list[Expr]:
+    """Function calls of a body that depend on an index or a state, largest first, in a fixed order."""
+    if s.op == "dot":
+        return []
+    found = [f for f in s.body.atoms(sp.Function, sp.exp) if _costly(f)]
+    return sorted(found, key=lambda f: (-sp.count_ops(f), str(f)))
+
+
+def _costly(f: Expr) -> bool:
+    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh)
+
+
+def _base(f: Expr) -> tuple[sp.Rational, Expr]:
+    """exp(3*x) -> (3, exp(x)): powers of one exponential share it."""
+    if isinstance(f, sp.exp):
+        content, primitive = f.args[0].as_content_primitive()
+        if content.is_Rational and content > 0:
+            return content, sp.exp(primitive)
+    return sp.S.One, f
+
+
+def _key(f: Expr, work: "Lowering") -> tuple[Expr, tuple[Expr, ...]]:
+    own = work.free(f)
+    slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
+    return _base(f)[1].xreplace(slots), tuple(work.extents[i] for i in own)
+
+
+def _candidate(statements: list[Statement], work: "Lowering") -> tuple[Expr, tuple[Expr, ...]] | None:
+    """The first function that two statements share, or that sits in a loop deeper than it needs."""
+    seen: dict[tuple[Expr, tuple[Expr, ...]], int] = {}
+    for n, s in enumerate(statements):
+        if s.op == "map" and s.body in _functions(s):
+            continue
+        for f in _functions(s):
+            key, own = _key(f, work), work.free(f)
+            if not own:
+                continue
+            if set(own) < set(s.loops) or seen.setdefault(key, n) != n:
+                return key
+    return None
+
+
+def _extract(statements: list[Statement], key: tuple[Expr, tuple[Expr, ...]], work: "Lowering") -> list[Statement]:
+    uses = [(n, f) for n, s in enumerate(statements) for f in _functions(s) if _key(f, work) == key]
+    least = min(_base(f)[0] for _, f in uses)
+    if any((_base(f)[0] / least).q != 1 for _, f in uses):
+        least = next(_base(f)[0] for _, f in uses)
+        uses = [(n, f) for n, f in uses if (_base(f)[0] / least).q == 1]
+    common = _common(statements, uses, work) if all(_base(f)[0] == least for _, f in uses) else set()
+    out: list[Statement] = []
+    for n, s in enumerate(statements):
+        body = s.body
+        for m, f in uses:
+            if m == n:
+                own = work.free(f)
+                factors = [c.xreplace(_slots(own, back=True)) for c in sorted(common, key=str)]
+                content, base = _base(f)
+                one = _root(f, content, least, base)
+                work.statements = out
+                made = work.new(sp.Mul(one, *factors), "map", own)
+                body = _replace(body, f, factors, made ** (content / least))
+        out.append(Statement(s.target, s.free, s.op, body, s.bound, s.via))
+    work.statements = out
+    return out
+
+
+def _root(f: Expr, content: sp.Rational, least: sp.Rational, base: Expr) -> Expr:
+    return f if content == least else sp.exp(least * base.args[0])
+
+
+def _slots(own: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:
+    pairs = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
+    return {v: k for k, v in pairs.items()} if back else pairs
+
+
+def _common(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lowering") -> set[Expr]:
+    """Factors (in slots) that stand beside the function wherever it is used."""
+    common: set[Expr] | None = None
+    for n, f in uses:
+        own = work.free(f)
+        products = [m for m in statements[n].body.atoms(sp.Mul) if f in m.args]
+        alone = statements[n].body.xreplace({m: sp.S.Zero for m in products}).has(f)
+        for m in products:
+            beside = {a.xreplace(_slots(own)) for a in m.args if isinstance(a, Indexed) and set(work.free(a)) <= set(own)}
+            common = beside if common is None else common & beside
+        if alone:
+            return set()
+    return common or set()
+
+
+def _replace(body: Expr, f: Expr, factors: list[Expr], made: Expr) -> Expr:
+    """body with f * factors by made."""
+    if not factors:
+        return body.xreplace({f: made})
+    swap = {m: made * sp.Mul(*(a for a in m.args if a != f and a not in factors)) for m in body.atoms(sp.Mul) if f in m.args}
+    return body.xreplace(swap)

@@ -1,0 +1,170 @@
+"""The elementary functions against mpmath, at the edges of float64, and as vector code."""
+
+import platform
+import re
+from functools import cache
+from math import inf, nan
+
+import llvmlite.binding as llvm
+import mpmath as mp
+import numba
+import numpy as np
+import pytest
+
+from odesim.codegen import vmath
+
+MODES = {"strict": False, "contract": {"contract"}}
+BOUNDS = {"exp": 1, "log": 1, "expm1": 2, "log1p": 2, "tanh": 2, "erf": 2, "pow": 2}  # ulp, as the module promises
+EXACT = {"pow": lambda x, y: mp.power(x, y), "erf": mp.erf, "tanh": mp.tanh, "expm1": mp.expm1, "log1p": mp.log1p, "exp": mp.exp, "log": mp.log}
+HAS_FMA = llvm.get_host_cpu_features().get("fma", False) or platform.machine() in ("aarch64", "arm64")
+
+
+@cache
+def kernel(name, mode):
+    """Compiled loop out = f(x), or f(x, y) for pow, over (n,)."""
+    f = getattr(vmath, name)
+    compiled = numba.njit(error_model="numpy", fastmath=MODES[mode])
+    if name == "pow":
+
+        @compiled
+        def loop(x, y, out):
+            for i in range(x.size):
+                out[i] = f(x[i], y[i])
+    else:
+
+        @compiled
+        def loop(x, y, out):
+            for i in range(x.size):
+                out[i] = f(x[i])
+
+    return loop
+
+
+def evaluate(name, x, y=None, mode="strict"):
+    """f(x) or f(x, y): (n,)."""
+    x = np.asarray(x, dtype=np.float64)
+    out = np.empty_like(x)
+    kernel(name, mode)(x, x if y is None else np.asarray(y, dtype=np.float64), out)
+    return out
+
+
+def both_signs(low, high, n=200):
+    """+-10^u with n values of u in [low, high]: (2n,)."""
+    size = 10.0 ** np.linspace(low, high, n)
+    return np.concatenate([-size, size])
+
+
+def points(name):
+    """x (n,) and y (n,) over the range where the function is finite, dense where its formula changes."""
+    rng = np.random.default_rng(7)
+    half = np.log(2) / 2
+    switches = np.concatenate([half * k + rng.uniform(-0.02, 0.02, 40) for k in (-3, -1, 1, 3)])
+    near_one = 1 + both_signs(-16, -0.31)
+    tiny = rng.integers(1, 2**52, 100).astype(np.int64).view(np.float64)  # subnormal
+    if name in ("exp", "expm1"):
+        x = [both_signs(-323, 2.85), switches, rng.uniform(-746, -707, 300), rng.uniform(709, 709.79, 100), rng.uniform(-45, 710, 400)]
+    elif name == "tanh":
+        x = [both_signs(-323, 2), switches / 2, tiny, rng.uniform(-1, 1, 800), rng.uniform(15, 23, 100)]
+    elif name == "erf":
+        x = [both_signs(-323, 2), 1 + both_signs(-16, -1, 50), tiny, rng.uniform(-1, 1, 500), rng.uniform(1, 6.5, 500)]
+    elif name == "log":
+        x = [abs(both_signs(-323, 308.2)), near_one, tiny, np.sqrt([0.5, 2]) * (1 + rng.uniform(-1e-3, 1e-3, (200, 2))), rng.uniform(0.6, 1.5, 400)]
+    elif name == "log1p":
+        x = [abs(both_signs(-323, 308.2)), -(10.0 ** np.linspace(-323, -0.001, 300)), near_one[200:] - 1, -near_one[200:] + 1, tiny, -tiny]
+        x += [rng.uniform(-0.32, 0.45, 500), -1 + 10.0 ** np.linspace(-16, 0, 50)]
+    else:
+        return power_points(rng, near_one, tiny)
+    x = np.concatenate([np.ravel(part) for part in x])
+    return x, np.zeros_like(x)
+
+
+def power_points(rng, near_one, tiny):
+    """x (n,) and y (n,): rational and integer powers, and results up to both ends of float64."""
+    wide = 10.0 ** np.linspace(-323, 308.2, 300)
+    pairs = [(wide, np.full(300, q)) for q in (0.5, -0.5, 1 / 3, -1.5, 2 / 3, 1.0, 0.1)]
+    pairs += [(-(10.0 ** np.linspace(-30, 30, 100)), rng.integers(-10, 11, 100).astype(float)), (tiny, rng.uniform(-1, 1, 100))]
+    base = np.concatenate([wide[::2], np.exp(rng.uniform(-1, 1, 300)), near_one])
+    pairs.append((base, rng.uniform(-745.5, 709.9, base.size) / np.log(base)))  # results of every size
+    x, y = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return x, y
+
+
+def ulps(value, exact):
+    """Distance of a float from an exact number, in spacings of float64 there; inf counts as 2^1024."""
+    limit = mp.mpf(2) ** 1024
+    if abs(exact) >= limit:
+        exact = mp.sign(exact) * limit
+    value = mp.mpf(value) if np.isfinite(value) else mp.mpf(np.sign(value)) * limit
+    near = min(abs(float(exact)), np.finfo(float).max)
+    return float(abs(value - exact) / mp.mpf(float(np.spacing(near))))
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_error(name):
+    """The error stays within the promised ulps on the whole range, subnormals included."""
+    x, y = points(name)
+    values = evaluate(name, x, y)
+    with mp.workdps(40):
+        arguments = [(mp.mpf(a), mp.mpf(b)) if name == "pow" else (mp.mpf(a),) for a, b in zip(x, y, strict=True)]
+        errors = [ulps(v, EXACT[name](*a)) for v, a in zip(values, arguments, strict=True)]
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= BOUNDS[name], (x[worst], y[worst], values[worst])
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_modes_agree(name):
+    """A caller that may contract gets the bits of a strict one."""
+    x, y = points(name)
+    assert evaluate(name, x, y, "contract").tobytes() == evaluate(name, x, y, "strict").tobytes()
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_alone_as_in_a_vector(name):
+    """One value at a time gives the bits of the vector loop: a batch equals a loop."""
+    x, y = (part[::50] for part in points(name))
+    alone = [evaluate(name, x[k : k + 1], y[k : k + 1])[0] for k in range(x.size)]
+    assert np.array(alone).tobytes() == evaluate(name, x, y).tobytes()
+
+
+EDGES = {
+    "exp": [(0.0, 1.0), (-0.0, 1.0), (inf, inf), (-inf, 0.0), (710.0, inf), (1e308, inf), (-746.0, 0.0), (-1e308, 0.0)],
+    "expm1": [(0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -1.0), (710.0, inf), (-1e308, -1.0), (5e-324, 5e-324), (-5e-324, -5e-324)],
+    "log": [(1.0, 0.0), (0.0, -inf), (-0.0, -inf), (-1.0, nan), (-5e-324, nan), (inf, inf), (-inf, nan)],
+    "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -inf), (np.nextafter(-1, -2), nan), (inf, inf), (-inf, nan), (-5e-324, -5e-324)],
+    "tanh": [(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (1e308, 1.0), (-5e-324, -5e-324)],
+    "erf": [(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (1e308, 1.0), (-5e-324, -5e-324)],
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name):
+    """Infinities, signed zeros and poles as in C; NaN, of either sign, stays NaN."""
+    x, expected = (np.array(part) for part in zip(*EDGES[name], (nan, nan), (-nan, nan), strict=True))
+    value = evaluate(name, x)
+    np.testing.assert_array_equal(value, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(value[known]), np.signbit(expected[known]))
+
+
+def test_edges_of_pow():
+    """Every pair of special numbers gives what C's pow gives, sign of zero included."""
+    special = [0.0, 5e-324, 0.5, 1.0, 1.5, 2.0, 3.0, 1e308, 2.0**53 - 1, 2.0**53, inf]
+    special = np.array([*special, *(-s for s in special), nan])
+    x, y = (part.ravel() for part in np.meshgrid(special, special))
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    value = evaluate("pow", x, y)
+    np.testing.assert_allclose(value, expected, rtol=4e-16)  # 2 ulp: numpy's own error is below 1
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(value[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.skipif(not HAS_FMA, reason="no fused multiply-add in this processor: fma is a call, and LLVM leaves the loop scalar")
+@pytest.mark.parametrize("name", BOUNDS)
+def test_loop_is_vector_code(name):
+    """LLVM turns a loop over the function into vector instructions and calls nothing."""
+    loop = kernel(name, "strict")
+    evaluate(name, np.ones(1))
+    (text,) = loop.inspect_llvm().values()
+    assert re.search(r"@llvm\.fma\.v\d+f64", text)
+    assert not re.search(r"call[^@]*double @(?!llvm\.)", text)

@@ -1,0 +1,53 @@
+"""What a command imports: a light verb stays light, and an integration loads nothing that it does not use."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# runs odesim with the arguments given, then prints the names of all modules that were imported
+PROBE = """
+import json, sys
+from odesim.cli import main
+try:
+    status = main()
+except SystemExit as exit:
+    status = exit.code
+print(json.dumps({"status": status or 0, "modules": sorted(sys.modules)}), file=sys.stderr)
+"""
+
+
+def modules_after(arguments: list[str], folder: Path) -> set[str]:
+    """Names in sys.modules after `odesim ARGUMENTS`, run in a fresh interpreter in folder."""
+    command = [sys.executable, "-c", PROBE, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stderr.splitlines()[-1])
+    assert report["status"] == 0, done.stderr
+    return set(report["modules"])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["integrate", "--help"]], ids=" ".join)
+def test_help_is_light(arguments, tmp_path):
+    """Help and version come without numbers, symbols, compilers or pictures, and without a look at other packages."""
+    heavy = {"numpy", "sympy", "numba", "scipy", "pydantic", "rich", "matplotlib", "xarray", "zarr", "importlib.metadata"}
+    assert not heavy & modules_after(arguments, tmp_path)
+
+
+def test_integrate_imports_no_store_and_no_plot(tmp_path):
+    """A plain run loads neither what stores, draws or validates nor another integrator."""
+    loaded = modules_after(["integrate", "joma.nonlinear", "--size", "M=3", "--json"], tmp_path)
+    assert "numba" in loaded
+    assert not {"zarr", "xarray", "pandas", "matplotlib", "pydantic", "scipy.integrate"} & loaded
+
+
+def test_solve_runs_without_sympy(tmp_path):
+    """Importing every module of odesim.solve loads no sympy."""
+    code = (
+        "import sys, pkgutil, importlib, odesim.solve as s\n"
+        "for m in pkgutil.walk_packages(s.__path__, 'odesim.solve.'): importlib.import_module(m.name)\n"
+        "sys.exit('sympy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, stdin=subprocess.DEVNULL)
