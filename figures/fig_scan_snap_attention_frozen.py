@@ -70,17 +70,17 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.plot(ds.t, ds.B[i], color=color)
             axes.plot(ds.t0[i], ds.B_t0[i], "o", color=color, ms=3.2, mec="white", mew=0.5, zorder=3)
         axes.annotate(
-            f"at t0 every curve has B = {level:.4f}", (ds.t0.values[1], level), (0.42, 0.62), textcoords="axes fraction",
-            fontsize=SMALL, color=INK, arrowprops={"arrowstyle": "-", "lw": 0.4, "color": FAINT},
+            f"dots: t0, where every curve has B = {level:.4f}", (ds.t0.values[0], level), (0.95, 0.48), textcoords="axes fraction",
+            ha="right", fontsize=SMALL, color=INK, arrowprops={"arrowstyle": "-", "lw": 0.5, "color": FAINT, "relpos": (0.97, 1)},
         )  # fmt: skip
         axes.set_xlim(ds.t.values[0], ds.t.values[-1])
         axes.set_ylim(0, 1.6)
-        axes.set_xlabel("t (steps of gradient descent)")
-        axes.set_ylabel("B, the log relative gain of the\nmost frequent token")
+        axes.set_xlabel("t")
+        axes.set_ylabel("B  (relative gain ≤ $e^{2B}$)")
         few_ticks(axes, x=5)
         names = [f"{eta:g}" for eta in ds.eta.values]
+        names[-1] = f"η = {names[-1]}"
         labels = end_labels(axes, names, list(ds.B.values[:, -1]), colors)
-        axes.text(1.045, 1.04, "η", transform=axes.transAxes, fontsize=SMALL, ha="left", va="bottom")
         figure.suptitle(f"Attention is frozen: ν = {ds.nu:g}, M = {ds.M}")
         settle(figure, [labels])
     return figure

@@ -1,11 +1,12 @@
 """Numbers read from .csv and .npy files."""
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ParamError, no_such
-from odesim.grammar import parse_number
+from odesim.grammar import parse_number, show_text
 
 if TYPE_CHECKING:
     from odesim.arrays import Array
@@ -18,7 +19,7 @@ def check_table_name(path: str, where: str) -> None:
     if not path.strip():
         raise ParamError(f"{where}: a file name must follow @")
     if Path(path).suffix.lower() not in SUFFIXES:
-        raise ParamError(f"{where}: {no_such('file format', Path(path).suffix, SUFFIXES, repr(path))}")
+        raise ParamError(f"{where}: {no_such('file format', Path(path).suffix[:20], SUFFIXES, show_text(path))}")
 
 
 def read_table(path: str, rank: int, where: str) -> "Array":
@@ -89,6 +90,11 @@ def _csv_row(line: str, where: str) -> list[float]:
 
 
 def _plain(path: str, where: str) -> str:
-    if "\0" in path:
-        raise ParamError(f"{where}: a file name holds no null character")
+    """path, where a file can have that name at all."""
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise ParamError(f"{where}: {show_text(path)} cannot be the name of a file")
     return path

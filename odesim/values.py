@@ -58,7 +58,7 @@ class Value:
             array = self.array(2 if shape is None else len(shape))
             assert array is not None
             if shape is not None and shape != array.shape:
-                raise ParamError(f"{self.where}: {self.text} has shape {array.shape}, not {shape}")
+                raise ParamError(f"{self.where}: {show_text(self.text)} has shape {array.shape}, not {shape}")
             return array
         if self.kind == "number":
             return np.full(shape or (), self.data)
@@ -162,7 +162,8 @@ def _check_even(rows: list[Any], fail: Callable[[str], ParamError]) -> tuple[int
         if len(shape) != len(inner[0]):
             raise fail("numbers and rows are mixed")
         if shape != inner[0]:
-            raise fail(f"the rows have different lengths, {inner[0][0]} and {shape[0]}")
+            a, b = next((a, b) for a, b in zip(inner[0], shape, strict=True) if a != b)
+            raise fail(f"the rows have different lengths, {a} and {b}")
     return (len(rows), *inner[0])
 
 

@@ -10,7 +10,7 @@ does not, and its attention moves more slowly by a factor that grows with M.
 """
 
 import numpy as np
-from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sqrt
+from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
 from odesim.symbolic import Constraint, Event, Invariant, MaxOver, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
@@ -67,15 +67,14 @@ along = over(Sum, (f * g).xreplace({l: d}), (d, S))
 own = Piecewise((1, Eq(n, j)), (0, True))
 surprise = over(Sum, own * (logsumexp(logits, (j, K + 1), weight=copies) - logits), (j, K + 1))
 loss = over(Sum, p[n] * surprise, (n, K))
-rivals = over(Sum, (1 - KroneckerDelta(k, n)) * P[k, l], (k, K))  # of class n for token l
+rivals = over(Sum, Piecewise((0, Eq(k, n)), (P[k, l], True)), (k, K))  # of class n for token l
 
 
 def entropy_of(share: Expr) -> Expr:
     """Entropy over l of share * exp(z), normalised: shares of 0 count 0, and so does a class that has no others."""
     total = over(Sum, share * exp(z - top), (l, S))
-    whole = total + KroneckerDelta(total, 0)
-    surprise = top - z + log(whole) - log(share + KroneckerDelta(share, 0))
-    return over(Sum, share * exp(z - top) / whole * surprise, (l, S))
+    surprise = top - z + log(total + 1 - sign(total)) - log(share + 1 - sign(share))
+    return over(Sum, share * exp(z - top) / (total + 1 - sign(total)) * surprise, (l, S))
 
 
 SYSTEM = System(
@@ -102,7 +101,7 @@ SYSTEM = System(
         "loss": loss,
         "c": softmax(z, (l, S), weight=P[n, l]),
         "entropy": entropy_of(P[n, l]),
-        "entropy_distinct": entropy_of(P[n, l] * KroneckerDelta(rivals, 0)),
+        "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals))),
     },
     constraints=(
         Constraint("each row of P sums to 1", over(Sum, P[n, l], (l, S)) - 1, "==0", tol=1e-6),

@@ -27,8 +27,6 @@ eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=Tr
 def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
     """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
     weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
-    if "pc" in known:
-        return weight / weight.sum() * (1 - np.sum(known["mc"] * known["pc"]))
     return weight / (weight.sum() + np.sum(known["mc"]))
 
 

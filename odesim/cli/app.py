@@ -25,6 +25,9 @@ VERBS = {
     "completion": "completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
+EXIT_CODES = (
+    "Exit codes: 0 done; 2 the request is wrong and nothing was written; 3 stopped early and what was computed is kept; 1 a bug in odesim."
+)
 
 
 class Verbs(click.Group):
@@ -82,7 +85,7 @@ def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     cls=Verbs,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog="Exit codes: 0 done; 2 the request is wrong and nothing was written; 3 stopped early and what was computed is kept; 1 a bug in odesim.",
+    epilog=EXIT_CODES,
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
 @click.pass_context

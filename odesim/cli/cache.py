@@ -4,6 +4,7 @@ import click
 
 from odesim.cli.kinds import OneOf
 
+
 @click.command("cache", short_help="Show or clear the cache of compiled code.")
 @click.argument("action", required=False, type=OneOf("action", "clear"), metavar="[clear]")
 def cache_verb(action: str | None) -> None:

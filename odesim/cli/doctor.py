@@ -60,7 +60,10 @@ def gpu() -> Iterator[tuple[str, str]]:
     driver = cuda_driver()
     extra = "cuda13" if driver and driver >= 13000 else "cuda12"
     install = f"pip install 'odesim[{extra}]'"
-    yield "driver", f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none"
+    yield (
+        "driver",
+        f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
+    )
     for title, names in (("cupy", CUPY), ("nvrtc", NVRTC)):
         found = [f"{name} {version}" for name in names if (version := version_of(name))]
         yield title, ", ".join(found) or f"absent{f': {install}' if driver else f'; with an NVIDIA GPU: {install}'}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.kinds import Model
-from odesim.cli.outcome import DISK_FULL, DONE, STOPPED, say
+from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.request import RUN_OPTIONS
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ FINISHED = ("ok", "event")
 @click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter.")
 @click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
 @click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value.")
-@click.option("--params", "file", metavar="FILE.toml", type=PATH, help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.")
+@click.option(
+    "--params",
+    "file",
+    metavar="FILE.toml",
+    type=PATH,
+    help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
+)
 @click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
 @click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these.")
 @click.option("--method", metavar="NAME", help="auto (default), tsit5, vern7, dop853, euler or rk4.")
@@ -35,7 +41,9 @@ FINISHED = ("ok", "event")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For uniform() and normal(); default 0.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the run: png, pdf or svg, by the extension. A picture that is there is replaced.")
+@click.option(
+    "--plot", metavar="FILE.png", type=PATH, help="Draw the run: png, pdf or svg, by the extension. A picture that is there is replaced."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
 def integrate_verb(

@@ -85,3 +85,16 @@ class Model(click.ParamType):
 
         found = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
         return found or [CompletionItem(incomplete, type="file")]
+
+
+class Figure(Model):
+    """A figure's name; the shell completes it."""
+
+    name = "figure"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from odesim.plot.figures import list_figures
+
+        return [CompletionItem(name) for name in ["all", *list_figures()] if name.startswith(incomplete)]

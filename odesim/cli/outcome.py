@@ -4,21 +4,20 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import click
 
 from odesim.errors import OdesimError
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def say(sentence: str) -> None:
     """Writes `odesim: sentence` to stderr, on one line."""
-    try:
+    with suppress(OSError):  # nobody reads it
         print(f"odesim: {' '.join(str(sentence).split())}", file=sys.stderr, flush=True)
-    except OSError:  # nobody reads it
-        pass
 
 
 def exit_code(run: Callable[[], int]) -> int:
@@ -35,7 +34,7 @@ def exit_code(run: Callable[[], int]) -> int:
         return WRONG
     except OdesimError as error:
         say(str(error))
-        return WRONG
+        return STOPPED if disk_full(error.__cause__) else WRONG
     except MemoryError as error:
         say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")
         return WRONG
@@ -45,12 +44,17 @@ def exit_code(run: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader has seen enough
         return DONE
     except OSError as error:
-        if error.errno not in DISK_FULL:
+        if not disk_full(error):
             return _bug(error)
         say(f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror}")
         return STOPPED
     except Exception as error:
         return _bug(error)
+
+
+def disk_full(error: BaseException | None) -> bool:
+    """Whether a file could not grow: a full disk, a quota, a limit."""
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def release() -> None:
@@ -64,7 +68,8 @@ def release() -> None:
 def usage_sentence(error: click.UsageError) -> str:
     """click's complaint as a sentence of ours: what is wrong, what was meant, where help is."""
     where = error.ctx.command_path if error.ctx else "odesim"
-    see = f"; see {where} --help"
+    verb = error.ctx.info_name if error.ctx else where
+    see = f"; see {where} --help" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
         from odesim.errors import nearest
 
@@ -72,7 +77,7 @@ def usage_sentence(error: click.UsageError) -> str:
         return f"no option {error.option_name!r} of {where}{nearest(error.option_name, options) or see}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""
-        return f"{where} needs {option}{error.param.make_metavar(error.ctx)}{see}"
+        return f"{verb} needs {option}{error.param.make_metavar(error.ctx)}{see}"
     if isinstance(error, click.BadParameter) and error.param:
         return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
     return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"

@@ -11,7 +11,9 @@ PATH = click.Path(path_type=Path)
 
 @click.command("plot", short_help="Draw a stored run.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that is there is replaced.")
+@click.option(
+    "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that is there is replaced."
+)
 def plot_verb(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate --out` wrote."""
     from odesim.plot.files import check_picture, save

@@ -1,5 +1,6 @@
 """A System compiled once, and bound to numbers as often as wanted."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,7 @@ class CompiledRHS:
     backend: str
     dtype: str
     strict: bool
+    _times: list[float] = field(default_factory=list, repr=False)
 
     @cached_property
     def program(self) -> Program:
@@ -65,7 +67,15 @@ class CompiledRHS:
     @cached_property
     def module(self) -> Any:
         """The compiled numba module."""
-        return numba_.load(self.text, self.system.name.replace(".", "_"))
+        begun = time.perf_counter()
+        made = numba_.load(self.text, self.system.name.replace(".", "_"))
+        self._times.append(time.perf_counter() - begun)
+        return made
+
+    @property
+    def seconds(self) -> float:
+        """What compiling has taken so far."""
+        return sum(self._times)
 
     @property
     def key(self) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from odesim.arrays import Array
+from odesim.codegen.intrinsics import intrinsic
 
 BLOCK, SEQUENCE, LANES = 1024, 64, 32
 _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)

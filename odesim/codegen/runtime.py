@@ -14,7 +14,7 @@ inlined = numba.njit(error_model="numpy", forceinline=True)
 strict = numba.njit(error_model="numpy")
 
 STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)
-COMBINE = types.void(*[types.int64] * 8)
+COMBINE = types.void(*[types.int64] * 9)
 EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
 
 

@@ -84,7 +84,7 @@ def new_figure(height: float, *, width: float = WIDTH) -> Figure:
     figure = Figure(figsize=(width / 25.4, height / 25.4), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     engine: Any = figure.get_layout_engine()
-    engine.set(w_pad=0.02, h_pad=0.02, wspace=0.03, hspace=0.03)
+    engine.set(w_pad=0.02, h_pad=0.02, wspace=0.05, hspace=0.03)
     return figure
 
 
@@ -93,7 +93,7 @@ def ordered_colors(n: int) -> list[Any]:
     return [colormaps[SEQUENTIAL](0.86 * i / max(n - 1, 1)) for i in range(n)]
 
 
-def few_ticks(axes: Axes, *, x: int = 4, y: int = 4, whole: bool = False) -> None:
+def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> None:
     """Sets at most x and y intervals between the ticks of linear axes; y ticks at whole numbers only where asked."""
     if axes.get_xscale() == "linear":
         axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))

@@ -7,7 +7,7 @@ from odesim.store.export import FORMATS, export_run
 from odesim.store.paths import check_file, check_folder, check_run
 from odesim.store.plain import plain
 from odesim.store.read import open_run, read_solution
-from odesim.store.write import Stored, write_dataset, write_solution
+from odesim.store.write import Stored, write_solution
 
 __all__ = [
     "FORMATS",
@@ -19,6 +19,5 @@ __all__ = [
     "open_run",
     "plain",
     "read_solution",
-    "write_dataset",
     "write_solution",
 ]

@@ -48,16 +48,23 @@ def read_solution(path: str | Path) -> Solution:
     attributes = {**run.attrs, PARAMS: _params(Path(path), run.attrs[PARAMS])}
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
+    events = {name: [_event(e) for e in found] for name, found in attributes.pop("events").items()}
+    worst = {name: np.nan if value is None else value for name, value in attributes.pop("invariants").items()}
+    observed = {name: run[name].values for name in observables}
     return Solution(
         t=run[TIME].values,
         y={name: run[name].values for name in states},
-        observables={name: run[name].values for name in observables},
-        events={name: [_event(e) for e in found] for name, found in attributes.pop("events").items()},
-        invariants={name: np.nan if worst is None else worst for name, worst in attributes.pop("invariants").items()},
+        events=events,
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
+        _observe=lambda: (observed, worst),
+        _resume=_no_resume,
         **own,
     )
+
+
+def _no_resume(*_: Any) -> dict[str, Any]:
+    raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 
 def _event(found: dict[str, Any]) -> dict[str, Any]:

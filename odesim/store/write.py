@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
 from odesim.store.plain import plain
@@ -81,21 +80,7 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
     )
 
 
-def write_dataset(dataset: Any, path: str | Path) -> Path:
-    """path, where an xarray Dataset now lies as a zarr v3 folder; an older one is replaced when the new one is whole."""
-    path = Path(path)
-    work = sibling(path)
-    try:
-        dataset.to_zarr(work, mode="w-", zarr_format=3, consolidated=False)
-        publish(work, path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return path
-
-
-def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int = CHUNK_BYTES) -> tuple[int, ...]:
+def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
     """Chunks of at most target bytes where that can be: whole in the last axes, cut along the first."""
     chunk = [max(n, 1) for n in shape]
     for axis, n in enumerate(chunk):
@@ -158,7 +143,7 @@ def _create(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, 
         name,
         shape=values.shape,
         dtype=values.dtype,
-        chunks=chunk_shape(values.shape, values.dtype.itemsize) or "auto",
+        chunks=chunk_shape(values.shape, values.dtype.itemsize, CHUNK_BYTES) or "auto",
         compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
         dimension_names=dims,
         fill_value=np.nan if floating else 0,
@@ -171,4 +156,6 @@ def _labels(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, A
     if name == TIME:
         unit = solution.attrs.get("time_unit", "")
         return (TIME,), {"units": unit} if unit else {}
-    return (TIME, *solution.dims[name]), {}
+    rank = {**solution.y, **solution.observables}[name].ndim - 1
+    named = solution.dims.get(name, ())
+    return (TIME, *(named if len(named) == rank else (f"{name}_{axis}" for axis in range(rank)))), {}

@@ -111,7 +111,7 @@ def _driver(dtype: str) -> tuple[Callable[..., int], float]:
 
     i1, f1, r1, r2 = types.int64[::1], types.float64[::1], real[::1], real[:, ::1]
     run = load_sources(SOURCES, "explicit").run
-    run.compile((i1, i1, f1, fixed(2), fixed(1), fixed(2), fixed(2), f1, i1, r2, r1, f1, f1, r2, r2, i1, i1, f1, i1))
+    run.compile((i1, i1, f1, fixed(2), fixed(1), fixed(2), fixed(2), f1, i1, r2, r1, f1, f1, r2, i1, i1, f1, i1))
     return run, time.perf_counter() - begun
 
 

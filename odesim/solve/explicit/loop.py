@@ -7,25 +7,26 @@ from numba import njit
 
 from odesim.arrays import Array
 from odesim.solve.explicit.call import call
-from odesim.solve.explicit.control import first_step, growth, power
+from odesim.solve.explicit.control import first_step, next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
-from odesim.solve.explicit.events import event_values, find_events
-from odesim.solve.explicit.norms import all_finite, block_sum, combine_block, copy, tree_sum
+from odesim.solve.explicit.events import find_events
+from odesim.solve.explicit.norms import all_finite, fill, squares
 from odesim.solve.explicit.slots import (
-    ALPHA,
     ATOL,
-    BLOCK,
     BUFFER_FULL,
     COEF,
+    EVENTS,
     FINISHED,
     FIXED,
     FIXED_LAST,
     FOUND,
+    G,
     H,
     K_,
     LAST,
     MAX,
     NOT_FINITE,
+    OUT,
     PHASE,
     PIECES,
     REJECTED,
@@ -35,9 +36,7 @@ from odesim.solve.explicit.slots import (
     ROWS_ALL,
     RTOL,
     RUNNING,
-    SAFETY,
     SAVED,
-    SHRINK,
     SLICE,
     STAGE,
     STEPS,
@@ -58,62 +57,57 @@ from odesim.solve.explicit.slots import (
 )
 
 
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
-def _begin(
-    at: Array, count: Array, real: Array, coef: Array, work: Array, block: Array, sums: Array, save: Array, out: Array, size: int
-) -> int:
-    """The first derivative, the first step, the events and the saved state at t0."""
-    call(at[STAGE], (at[TABLE], real[T0], at[WORK], at[K_], at[ROWS], at[COEF], 0, 0, at[WORK] + 2 * work.shape[1] * at[WIDTH]))
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def begin(
+    at: Array, count: Array, real: Array, coef: Array, work: Array, block: Array, sums: Array, save: Array, size: int
+) -> bool:
+    """The first derivative, the first step, the events and the saved state at t0; False where the derivative is not finite."""
+    n = work.shape[1]
+    call(at[STAGE], (at[TABLE], real[T0], at[WORK], at[K_], at[ROWS], at[COEF], 0, 0, at[WORK] + 2 * n * at[WIDTH]))
     count[RHS_CALLS] += 1
-    if not all_finite(at, coef, block, at[BLOCK], 0, work[0]):
-        return NOT_FINITE
+    if not all_finite(at, coef, np.int64(0), work[0], block, sums):
+        return False
     if real[FIXED] == 0.0:
         first_step(at, count, real, coef, work, block, sums)
     if size > 0:
-        event_values(at, real[T0], at[WORK], 0, size)
-    while count[SAVED] < len(save) and save[count[SAVED]] <= real[T0]:
-        copy(work[0], out[count[SAVED]])
-        count[SAVED] += 1
-    return RUNNING
+        call(at[EVENTS], (at[TABLE], real[T0], at[WORK], at[G]))
+    if len(save) > 0 and save[0] == real[T0]:
+        fill(at, n, at[WORK], np.int64(0), at[OUT])
+        count[SAVED] = 1
+    return True
 
 
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
-def _error(
-    at: Array, coef: Array, stages: int, h: float, E: Array, old: Array, new: Array, block: Array, sums: Array, atol: float, rtol: float
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def error_norm(
+    at: Array, real: Array, coef: Array, stages: int, h: float, E: Array, old: Array, new: Array, block: Array, sums: Array
 ) -> float:
-    """The error norm of a step; E (2, stages): where the second row is not zero the two are mixed as in DOP853.
+    """The error norm of a step from old to new (n,); E (2, stages): a second row that is not zero is mixed with the first.
 
     Hairer, Norsett, Wanner I, II.10: |e5|^2 / sqrt(|e5|^2 + 0.01 |e3|^2).
     """
-    n = len(old)
-    both = False
-    for j in range(stages):
-        both = both or E[1, j] != 0.0
-    blocks = (n + 1023) // 1024
-    for row in range(2 if both else 1):
+    first = 0.0
+    for row in range(2):
+        size = 0.0
         for j in range(stages):
             coef[j] = h * E[row, j]
-        for k in range(blocks):
-            lo = 1024 * k
-            hi = min(n, lo + 1024)
-            combine_block(at, 0, stages, lo, hi, at[BLOCK])
-            sums[32 + row * blocks + k] = block_sum(block, 0, old, new, lo, hi, sums, atol, rtol)
-    first = tree_sum(sums, 32, blocks)
-    if not both:
-        return math.sqrt(first / n)
-    second = tree_sum(sums, 32 + blocks, blocks)
-    mixed = first + 0.01 * second
-    return first / math.sqrt(mixed * n) if mixed > 0.0 else mixed
+            size += abs(E[row, j])
+        if size > 0.0:
+            total = squares(at, np.int64(0), stages, old, new, block, sums, real[ATOL], real[RTOL]) / len(old)
+            if row == 0:
+                first = total
+            elif total > 0.0 or total - total != 0.0:
+                return first / math.sqrt(first + 0.01 * total)
+    return math.sqrt(first)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+@njit(cache=True, nogil=True, error_model="numpy")
 def run(
     at: Array, count: Array, real: Array, A: Array, c: Array, E: Array, P: Array, coef: Array, rows: Array, work: Array, block: Array,
-    sums: Array, save: Array, out: Array, g: Array, direction: Array, terminal: Array, found_t: Array, found_i: Array,
+    sums: Array, save: Array, g: Array, direction: Array, terminal: Array, found_t: Array, found_i: Array,
 ) -> int:  # fmt: skip
     """Goes on for at most SLICE steps and says how it stands; the arrays hold everything for the next call.
 
-    A (stages, stages), c: the last step stage is the new state, its derivative the first stage of the next step; behind it come
+    A (stages, stages), c: stage LAST is the new state, its derivative the first stage of the next step; behind it come
     the stages of the dense output. E (2, stages) error weights, P (stages, degree) interpolant. work (3, n): two states, scratch.
     """
     n, size, last = work.shape[1], g.shape[1], count[LAST]
@@ -121,56 +115,52 @@ def run(
     fixed = real[FIXED] > 0.0
     if count[PHASE] == 0:
         count[PHASE] = 1
-        code = _begin(at, count, real, coef, work, block, sums, save, out, size)
-        if code != RUNNING:
-            return code
-    left = count[SLICE]
-    while True:
+        if not begin(at, count, real, coef, work, block, sums, save, size):
+            return NOT_FINITE
+    for _ in range(count[SLICE]):
         t = real[T]
         if t >= real[T1]:
             return FINISHED
-        if left == 0 or count[STOP] != 0:
+        if count[STOP] != 0:
             return RUNNING
         if count[STEPS] + count[REJECTED] >= count[MAX]:
             return TOO_MANY_STEPS
         if len(found_t) - count[FOUND] < size * count[PIECES]:
             return BUFFER_FULL
-        left -= 1
         if fixed:
             k = count[STEPS] + 1
-            final = k >= count[TOTAL]
-            h = real[FIXED_LAST] if final else real[FIXED]
-            new = real[T1] if final else real[T0] + k * real[FIXED]
+            h = real[FIXED] if k < count[TOTAL] else real[FIXED_LAST]
+            new = real[T0] + k * real[FIXED] if k < count[TOTAL] else real[T1]
         else:
             h = real[H]
-            if h < 2.2e-15 * max(abs(t), t - real[T0]) and t + 1.01 * h < real[T1] or t + h == t:
+            new = t + h
+            if t + 1.01 * h >= real[T1]:
+                new = real[T1]
+            elif new == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - real[T0]):
                 return TOO_SMALL
-            new = real[T1] if t + 1.01 * h >= real[T1] else t + h
             h = new - t
         y = at[WORK] + count[Y] * row
         for s in range(1, last + 1):
             for j in range(s):
                 coef[j] = h * A[s, j]
-            time = new if c[s] == 1.0 else t + c[s] * h
-            target = at[WORK] + (1 - count[Y] if s == last else 2) * row
-            call(at[STAGE], (at[TABLE], time, y, at[K_], at[ROWS], at[COEF], s, s, target))
+            target = 1 - count[Y] if s == last else 2
+            time = t + c[s] * h if c[s] < 1.0 else new
+            call(at[STAGE], (at[TABLE], time, y, at[K_], at[ROWS], at[COEF], s, s, at[WORK] + target * row))
         count[RHS_CALLS] += last
-        old_state, new_state = work[count[Y]], work[1 - count[Y]]
+        state = work[1 - count[Y]]
         error = 0.0
-        good = True
         if not fixed:
-            error = _error(at, coef, last + 1, h, E, old_state, new_state, block, sums, real[ATOL], real[RTOL])
-            good = np.isfinite(error)
-        if good and error <= 1.0 and (fixed or E[0, last] == 0.0):
-            good = all_finite(at, coef, block, at[BLOCK], last, new_state)
-        if good and error > 1.0:
-            count[REJECTED] += 1
-            count[RETRY] = 1
-            real[H] = h * min(max(real[SAFETY] * power(error, -real[ALPHA]), real[SHRINK]), 0.9)
-            continue
+            error = error_norm(at, real, coef, last + 1, h, E, work[count[Y]], state, block, sums)
+            if error > 1.0 and error < math.inf:
+                count[REJECTED] += 1
+                next_step(count, real, h, error)
+                continue
+        good = error <= 1.0
+        if good and (fixed or E[0, last] == 0.0):
+            good = all_finite(at, coef, last, state, block, sums)
         dense = size > 0 or (count[SAVED] < len(save) and save[count[SAVED]] < new)
         if good and dense and count[ROWS_ALL] > last + 1:
-            good = more_stages(at, count, t, h, A, c, coef, work, block)
+            good = more_stages(at, count, t, h, A, c, coef, work, block, sums)
         if not good:
             if fixed:
                 return NOT_FINITE
@@ -178,22 +168,21 @@ def run(
             count[RETRY] = 1
             real[H] = 0.25 * h
             continue
-        end = new
+        real[T_STOP] = new
         stopped = False
         if size > 0:
             stopped = find_events(at, count, real, t, h, new, P, coef, n, g, direction, terminal, found_t, found_i)
-            end = real[T_STOP]
-        save_until(at, count, t, h, end, new, P, coef, work, save, out)
-        count[STEPS] += 1
+        end = real[T_STOP]
+        save_until(at, count, n, t, h, end, new, P, coef, save)
         if stopped and real[THETA_STOP] < 1.0:
             interpolate(at, count, n, P, coef, h, real[THETA_STOP], at[WORK] + 2 * row)
-            copy(work[2], new_state)
+            fill(at, n, at[WORK] + 2 * row, np.int64(0), at[WORK] + (1 - count[Y]) * row)
         if not fixed:
-            factor = growth(real, error)
-            real[H] = h * (min(factor, 1.0) if count[RETRY] != 0 else factor)
-            count[RETRY] = 0
-        rows[0], rows[last] = rows[last], rows[0]
+            next_step(count, real, h, error)
+        count[STEPS] += 1
         count[Y] = 1 - count[Y]
+        rows[0], rows[last] = rows[last], rows[0]
         real[T] = end
         if stopped:
             return STOPPED_BY_EVENT
+    return FINISHED if real[T] >= real[T1] else RUNNING

@@ -1,19 +1,19 @@
 """Norms of vectors in units of the tolerance, summed in one order: blocks of 1024, in each 32 strided sums, then trees.
 
-Helpers of the driver take no literal numbers where an integer can vary: numba would compile them once for each.
+A literal integer handed to a helper is np.int64(0), not 0: for a literal numba compiles the helper once more.
 """
 
+import numpy as np
 from numba import njit
 
 from odesim.arrays import Array
 from odesim.solve.explicit.call import call
-from odesim.solve.explicit.slots import BLOCK, COEF, COMBINE, K_, NONE, ROWS, TABLE, WIDTH
+from odesim.solve.explicit.slots import BLOCK, COEF, COMBINE, K_, ROWS, TABLE, WIDTH
 
 
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def tree_sum(sums: Array, lo: int, count: int) -> float:
     """The sum of count > 0 entries from lo on, neighbours first; they are used up."""
-    lo, count = lo, count
     while count > 1:
         half = count // 2
         for i in range(half):
@@ -42,7 +42,7 @@ def block_sum(e: Array, old: Array, new: Array, lo: int, hi: int, sums: Array, a
             scale = atol + rtol * (a if a > b else b)
             quotient = e[i - lo] / scale
             sums[j] += quotient * quotient + (b - b)
-    return tree_sum(sums, at_zero, lanes)
+    return tree_sum(sums, np.int64(0), lanes)
 
 
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -55,7 +55,7 @@ def squares(at: Array, y: int, ns: int, old: Array, new: Array, block: Array, su
         hi = lo + 1024 if lo + 1024 < n else n
         call(at[COMBINE], (at[TABLE], y, at[K_], at[ROWS], at[COEF], ns, lo, hi, at[BLOCK]))
         sums[32 + k] = block_sum(block, old, new, lo, hi, sums, atol, rtol)
-    return tree_sum(sums, first, blocks)
+    return tree_sum(sums, np.int64(32), blocks)
 
 
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -64,7 +64,7 @@ def all_finite(at: Array, coef: Array, stage: int, new: Array, block: Array, sum
     for j in range(stage):
         coef[j] = 0.0
     coef[stage] = 1.0
-    total = squares(at, at[NONE], stage + 1, new, new, block, sums, 1.0, 0.0)
+    total = squares(at, np.int64(0), stage + 1, new, new, block, sums, 1.0, 0.0)
     return total - total == 0.0
 
 

@@ -46,7 +46,7 @@ class RunState:
         m = self.method
         return (
             self._at, self.count, self.real, m.A, m.c, m.E, m.P, self._coef, self._rows, self.work, self._block, self._sums,
-            self.save, self.out, self._events, self._direction, self._terminal, self._found_t, self._found_i,
+            self.save, self._events, self._direction, self._terminal, self._found_t, self._found_i,
         )  # fmt: skip
 
     @property

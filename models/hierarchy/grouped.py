@@ -1,0 +1,67 @@
+"""Attention over the leaves of a latent binary tree, tokens grouped by the height of the ancestor they share with the query.
+
+A tree of depth L with N children a node: n_H = (N - 1) N^(H - 1) leaves share with the query leaf an ancestor of height H, and
+co-occur with it with probability P_H, exactly (Theorem 5, before its approximation 1 - H/L). By symmetry their weights are
+equal: one number v_H for each H = 1..L-1 in place of N^(L-1) - 1. Near tokens are learnt first, far ones catch up, so the
+attention is first sparse and then spreads; a deeper tree delays the far ones.
+
+Assumed: the equation of joma.nonlinear_softmax (T = 2) with mu_H = kappa P_H; all edges below the root's children symmetric with
+correlation rho, leaves that share only the root left out. Component h holds H = h + 1.
+"""
+
+import numpy as np
+from sympy import IndexedBase, Interval, Sum, Symbol, oo
+
+from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+
+h, k = index("h k")
+(L,) = sizes("L")
+v = IndexedBase("v", shape=(L - 1,))
+N, rho, rho0, kappa = Symbol("N", positive=True), Symbol("rho", positive=True), Symbol("rho0", real=True), Symbol("kappa", real=True)
+
+
+def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+    """How far v (L-1,) is from where the clock of the fastest group has it, to first order."""
+    v, v0, rho = y["v"], y0["v"], params["rho"]
+    H = np.arange(1, len(v) + 1)
+    mu = params["kappa"] * (1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** len(v) * params["rho0"])))
+    start = np.where(mu == v0, 1, mu - v0)
+    far = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
+    x, weight = np.polynomial.legendre.leggauss(200)
+    u = mu[:, None] - (mu - v0)[:, None] * np.exp(-far * (x + 1) / 2)
+    reading, speed = (far / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1), (mu - v) * np.exp(v**2 / 2)
+    return (reading[np.argmax(np.abs(speed))] - reading) * speed
+
+
+H = h + 1
+P = 1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** (L - 1) * rho0))
+mu = kappa * P
+n = (N - 1) * N**h
+z = v[h] ** 2 / 2
+mass = softmax(z, (h, L - 1), weight=n)
+entropy = over(Sum, mass * (logsumexp(z.xreplace({h: k}), (k, L - 1), weight=n.xreplace({h: k})) - z), (h, L - 1))
+
+SYSTEM = System(
+    name="hierarchy.grouped",
+    source=Source("tian2023joma", "Theorems 4 and 5", "grouped by height of the common ancestor, with the exact P_H"),
+    axes={h: L - 1},
+    equations={v[h]: (mu - v[h]) * mass / n},
+    params=(
+        Param(N, 2.0, Interval(2, oo), "number of children of a node"),
+        Param(rho, 0.95, Interval.Lopen(0, 1), "correlation of a node with its parent"),
+        Param(rho0, 0.95, Interval.Ropen(-1, 1), "mean polarity 2 P[y = 0] - 1 of the root's children"),
+        Param(kappa, 3.0, Interval(-oo, oo), "resting weight of a token that always occurs with the query"),
+    ),
+    initial={v[h]: 0.05},
+    sizes={L: 5},
+    span=(0.0, 100.0),
+    time="time of gradient flow",
+    observables={"P": P, "mass": mass, "entropy": entropy},
+    constraints=(Constraint("L is at least 2", L - 2, ">=0"),),
+    invariants=(
+        Invariant("mass", over(Sum, mass, (h, L - 1)), "constant"),
+        Invariant("approach", (mu - v[h]) ** 2, "nonincreasing"),
+    ),
+    events=(Event("half way", v[h] - mu / 2), Event("nine tenths", v[h] - 9 * mu / 10)),
+    closed_forms=(ClosedForm("common clock", "for every start", common_clock, "implicit"),),
+)

@@ -1,0 +1,62 @@
+"""One hidden node with a saturating activation and softmax attention: the entropy falls, then rises again (JoMA, Fig. 4).
+
+v holds the weights of the node over M contextual tokens, v^2/T their attention logits, mu where each comes to rest. The normaliser
+is common to all components, so each follows joma.nonlinear in a clock of its own making.
+
+Assumed: what joma.nonlinear assumes; the mean attention that softmax subtracts is a common factor. The default mu are those of
+Fig. 4, which has T = 3, v = 0.05 at the start and Euler steps of 0.02; the entropy at rest is not reached in its 5000 steps.
+"""
+
+import numpy as np
+from sympy import IndexedBase, Interval, Sum, Symbol, oo
+
+from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+
+l, k = index("l k")
+(M,) = sizes("M")
+v, mu, T = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,)), Symbol("T", positive=True)
+
+
+def random_targets(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+    """mu (M,): sorted 1 + 3 U[0, 1), the numbers of torch.rand after torch.manual_seed(0); for M = 10 those of Fig. 4."""
+    words = np.random.RandomState(0).randint(0, 2**32, sizes["M"], dtype=np.uint32)
+    return np.sort(1 + 3 * (words & 0xFFFFFF) / 2**24)
+
+
+def clock(v: np.ndarray, v0: np.ndarray, mu: np.ndarray, T: float) -> np.ndarray:
+    """int_v0^v exp(-u^2/T) / (mu - u) du (M,), in the variable L = ln((mu - v0) / (mu - u)), where it is smooth."""
+    start = np.where(mu == v0, 1, mu - v0)
+    L = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
+    x, weight = np.polynomial.legendre.leggauss(200)
+    u = mu[:, None] - (mu - v0)[:, None] * np.exp(-L * (x + 1) / 2)
+    return (L / 2 * weight * np.exp(-(u**2) / T)).sum(axis=1)
+
+
+def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+    """How far v (M,) is from where the clock of the fastest component has it, to first order."""
+    v, mu, T = y["v"], params["mu"], params["T"]
+    reading, speed = clock(v, y0["v"], mu, T), (mu - v) * np.exp(v**2 / T)
+    return (reading[np.argmax(np.abs(speed))] - reading) * speed
+
+
+z = v[l] ** 2 / T
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+
+SYSTEM = System(
+    name="joma.nonlinear_softmax",
+    source=Source("tian2023joma", "Theorem 4 and Fig. 4", "softmax attention with a temperature"),
+    axes={l: M},
+    equations={v[l]: (mu[l] - v[l]) * softmax(z, (l, M))},
+    params=(
+        Param(mu, random_targets, Interval(-oo, oo), "where a component comes to rest"),
+        Param(T, 2.0, Interval.open(0, oo), "temperature: attention logits are v^2/T"),
+    ),
+    initial={v[l]: 0.05},
+    sizes={M: 10},
+    span=(0.0, 100.0),
+    time="time of gradient flow",
+    observables={"entropy": entropy, "gap": mu[l] - v[l]},
+    invariants=(Invariant("approach", (mu[l] - v[l]) ** 2, "nonincreasing"),),
+    events=(Event("half way", v[l] - mu[l] / 2),),
+    closed_forms=(ClosedForm("common clock", "for every start", common_clock, "implicit"),),
+)

@@ -1,0 +1,47 @@
+"""`odesim list` and `odesim show`: which models there are, and what one of them is."""
+
+import click
+
+from odesim.cli.kinds import Model
+
+
+@click.command("list", short_help="List the models.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects: name, summary.")
+def list_verb(as_json: bool) -> None:
+    """List the models that come with odesim and with other installed packages."""
+    import json
+
+    from odesim.cli.text import paragraph
+    from odesim.registry import list_models
+
+    found = [(name, summary(name)) for name in list_models()]
+    if as_json:
+        click.echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
+    else:
+        click.echo("\n".join(f"{name}\n{paragraph(text, '  ')}" if text else name for name, text in found))
+
+
+def summary(name: str) -> str:
+    """The first line of a shipped model file, which is read and not run; empty for a model of another package."""
+    import ast
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    try:
+        spec = find_spec(f"odesim.models.{name}")
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".")
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
+
+
+@click.command("show", short_help="Print a model's equations, parameters and laws.")
+@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.option("--latex", is_flag=True, help="Print the equations as LaTeX.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show_verb(model: str, latex: bool, as_json: bool) -> None:
+    """Print what MODEL is: equations, parameters, observables, laws, closed forms, source.
+
+    A model file is code, and it runs.
+    """
+    raise NotImplementedError

@@ -1,0 +1,75 @@
+"""Observables and invariants of a System at saved states, on whole arrays."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy import IndexedBase, Symbol
+
+from odesim.arrays import Array
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.system import System, free_in_order
+
+Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Everything a System lets one see, compiled once."""
+
+    system: System
+
+    @cached_property
+    def expressions(self) -> dict[str, tuple[Symbol, ...]]:
+        """Observables that are expressions: name -> indices."""
+        return {n: self.system.observable_indices(n) for n, e in self.system.observables.items() if isinstance(e, sp.Basic)}
+
+    @cached_property
+    def _function(self) -> ArrayFunction:
+        axes = self.system.axes
+        named = {f"observable {n}": self.system.observables[n] for n in self.expressions}
+        named |= {f"invariant {v.name}": sp.sympify(v.expr) for v in self.system.invariants}
+        outputs = {}
+        for k, e in enumerate(named.values()):
+            free = free_in_order(e, axes)
+            base = IndexedBase(f"seen{k}", shape=tuple(axes[i] for i in free))
+            outputs[base[free] if free else Symbol(f"seen{k}", real=True)] = e
+        return ArrayFunction(lower_expressions(outputs, axes))
+
+    def __call__(
+        self,
+        t: Array,
+        y: Mapping[str, Array],
+        sizes: Mapping[str, int],
+        params: Mapping[str, Any],
+        derivatives: Derivatives,
+    ) -> tuple[dict[str, Array], dict[str, float]]:
+        """({observable: (T, *shape)}, {invariant: worst violation}) for states {name: (T, *shape)} at times t (T,)."""
+        rows: dict[str, list[Array]] = {n: [] for n in self.system.observables}
+        laws: dict[str, list[Array]] = {v.name: [] for v in self.system.invariants}
+        functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
+        for k, time in enumerate(t):
+            now = {name: values[k].astype(np.float64) for name, values in y.items()}
+            seen = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions or laws else []
+            for name, value in zip([*self.expressions, *laws], seen, strict=True):
+                (rows if name in self.expressions else laws)[name].append(np.asarray(value, np.float64))
+            slopes = derivatives(float(time), now) if functions else {}
+            for name, f in functions.items():
+                rows[name].append(np.asarray(f(float(time), now, slopes, params), np.float64))
+        worst = {v.name: violation(np.stack(laws[v.name]), v.sense) for v in self.system.invariants}
+        return {name: np.stack(values) for name, values in rows.items()}, worst
+
+
+def violation(values: Array, sense: str) -> float:
+    """How far values (T, ...) are from being constant, nonincreasing, nondecreasing or nonnegative; 0 where they are."""
+    if sense == "constant":
+        off = np.abs(values - values[0])
+    elif sense == "nonnegative":
+        off = -values
+    else:
+        off = np.diff(values, axis=0) * (1 if sense == "nonincreasing" else -1)
+    return float(max(0.0, np.max(off, initial=0.0)))

@@ -1,0 +1,186 @@
+"""The calls that people make: a model by name, numbers in, a Solution out."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.bind import Numbers, bind
+from odesim.codegen.compiled import BACKENDS, CompiledRHS, compile_system, extents
+from odesim.codegen.observe import Observer
+from odesim.errors import ParamError
+from odesim.registry import load_model
+from odesim.solve import EventSpec, Problem, callback_system, integrate_problem
+from odesim.solve.solution import Solution
+from odesim.symbolic.system import System, free_in_order, key_indices
+
+_MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer]] = {}
+_MEMO_SIZE = 64
+
+
+def integrate(
+    model: str | PathLike[str] | System,
+    *,
+    params: Mapping[str, Any] | None = None,
+    initial: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    save: int | Array | None = None,
+    method: str = "auto",
+    step: float | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    backend: str = "numba",
+    dtype: str = "float64",
+    strict: bool = False,
+    seed: int = 0,
+    max_steps: int = 1_000_000,
+    progress: Callable[[float], None] | None = None,
+) -> Solution:
+    """One run of a model: a name, a System, or a path such as my.py or my.py:OTHER.
+
+    params, initial: {name: number, nested list or array}; a number fills the shape. sizes: {name: int}, where arrays do not say.
+    save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
+    The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
+    Raises an OdesimError with one sentence where the request is wrong.
+    """
+    system = load_model(model)
+    numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
+    compiled, observer = _compiled(system, backend, dtype, strict)
+    options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
+    times = save_times(save, numbers.t0, numbers.t1)
+    before = compiled.seconds
+    problem = make_problem(compiled, numbers)
+    raw = integrate_problem(problem, save=times, progress=progress, **options)  # type: ignore[arg-type]
+    stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + compiled.seconds - before}
+    layout = problem.rhs.layout
+    y = layout.split(raw.y)
+
+    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+        out = np.empty(layout.size, dtype)
+        problem.rhs(t, layout.join(now, dtype), out)
+        return layout.split(out.astype(np.float64))
+
+    def resume(t: float, start: Mapping[str, Array], end: float) -> dict[str, Array]:
+        again = Problem(problem.rhs, layout.join(start, dtype), t, end, problem.events, problem.ref)
+        return layout.split(integrate_problem(again, save=np.array([end]), **options).y_last)  # type: ignore[arg-type]
+
+    return Solution(
+        t=raw.t,
+        y=y,
+        events=raw.events,
+        status=str(raw.status),
+        message=raw.message,
+        stats=stats,
+        model=system.name,
+        method=raw.method,
+        backend=backend,
+        dims=dimensions(system),
+        attrs={
+            "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
+            "time_unit": system.time,
+            "params": numbers.params,
+            "sizes": numbers.sizes,
+            "initial": numbers.initial,
+            "span": (numbers.t0, numbers.t1),
+            "step": step,
+            "rtol": rtol,
+            "atol": atol,
+            "max_steps": max_steps,
+            "seed": seed,
+            "dtype": dtype,
+            "strict": strict,
+            "kernel": compiled.key,
+            "versions": versions(),
+        },
+        _observe=lambda: observer(raw.t, y, numbers.sizes, numbers.params, slopes),
+        _resume=resume,
+    )
+
+
+def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
+    """The numbers that an integrator needs."""
+    system = compiled.system
+    shapes = compiled.event_shapes(numbers.sizes)
+    events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
+    rhs = _numpy_system(compiled, numbers) if compiled.backend == "numpy" else compiled.bind(numbers.sizes, numbers.params)
+    y0 = rhs.layout.join(numbers.initial, compiled.dtype)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
+
+
+def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
+    """The right side in numpy behind the integrator's C functions."""
+    layout = compiled.layout(numbers.sizes)
+    values, sizes = numbers.params, numbers.sizes
+
+    def right(t: float, y: Array, out: Array) -> None:
+        made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
+        for name, view in layout.split(out).items():
+            view[...] = made[f"d_{name}"]
+
+    def events(t: float, y: Array, g: Array) -> None:
+        assert compiled.events_arrays is not None
+        made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
+
+    count = sum(int(np.prod(shape, dtype=int)) for shape in compiled.event_shapes(sizes))
+    return callback_system(right, layout, compiled.dtype, events if count else None, count)
+
+
+def save_times(save: int | Array | None, t0: float, t1: float) -> Array:
+    """The times to keep (T,): the ends, that many even ones, or those given. Raises ParamError."""
+    if save is None:
+        return np.array([t0, t1])
+    if isinstance(save, int | np.integer):
+        if save < 2:
+            raise ParamError(f"save must be at least 2 times, the start and the end, not {save}")
+        return np.linspace(t0, t1, int(save))
+    times = np.asarray(save, np.float64)
+    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+        raise ParamError("the times to save must be finite numbers that increase")
+    if times[0] < t0 or times[-1] > t1:
+        raise ParamError(f"the times to save go from {times[0]:g} to {times[-1]:g}, outside the span {t0:g}:{t1:g}")
+    return times
+
+
+def dimensions(system: System) -> dict[str, tuple[str, ...]]:
+    """{state or observable: names of its axes after time}."""
+    out = {str(name): tuple(i.name for i in key_indices(key)) for name, key in zip(system.states, system.equations, strict=True)}
+    for name, e in system.observables.items():
+        out[name] = () if callable(e) and not hasattr(e, "free_symbols") else tuple(i.name for i in free_in_order(e, system.axes))
+    return out
+
+
+def _compiled(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer]:
+    """The compiled right side of a System, made once a process."""
+    key = (id(system), backend, dtype, strict)
+    if key not in _MEMO:
+        while len(_MEMO) >= _MEMO_SIZE:
+            del _MEMO[next(iter(_MEMO))]
+        _MEMO[key] = (system, compile_system(system, backend=backend, dtype=dtype, strict=strict), Observer(system))
+    return _MEMO[key][1:]
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    import platform
+
+    import numba
+    import sympy
+
+    import odesim
+
+    return {
+        "odesim": odesim.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "sympy": sympy.__version__,
+    }
+
+
+__all__ = ["BACKENDS", "dimensions", "extents", "integrate", "make_problem", "save_times", "versions"]

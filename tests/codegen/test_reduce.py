@@ -1,0 +1,99 @@
+"""Sums in one fixed order: written out in plain Python, by numba and by numpy, the same bits."""
+
+from math import fsum, inf, log2, nan
+
+import numpy as np
+import pytest
+
+from odesim.codegen import reduce
+from odesim.codegen.reduce_numpy import max_numpy, sum_blocked_numpy
+
+# around every change of rule: 64 (sequence), multiples of 32 (a row), 1024 (a block), odd and even numbers of blocks
+LENGTHS = (0, 1, 2, 33, 63, 64, 65, 95, 96, 97, 1000, 1023, 1024, 1025, 1088, 1089, 2048, 3000, 5 * 1024 + 70, 6 * 1024)
+
+
+def numbers(*shape):
+    """Both signs and ten decades, so that almost any other order gives other bits."""
+    rng = np.random.default_rng(3)
+    return rng.standard_normal(shape) * 10.0 ** rng.uniform(-5, 5, shape)
+
+
+def written_out(x):
+    """Sum of a list of floats in the documented order, one addition a line."""
+    p = []
+    for block in (x[k : k + 1024] for k in range(0, max(len(x), 1), 1024)):
+        lanes = [0.0] * (1 if len(block) <= 64 else 32)
+        for k, value in enumerate(block):
+            lanes[k % len(lanes)] += value
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [lanes[k] + lanes[k + half] for k in range(half)]
+        p.append(lanes[0])
+    while len(p) > 1:
+        h = (len(p) + 1) // 2
+        p = [p[k] + p[k + h] if k + h < len(p) else p[k] for k in range(h)]
+    return p[0]
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_one_order(n):
+    """numba and numpy give the bits of the written-out sum."""
+    x = numbers(n)
+    expected = np.float64(written_out(x.tolist())).tobytes()
+    assert np.float64(reduce.blocked_sum(x)).tobytes() == expected
+    assert sum_blocked_numpy(x).tobytes() == expected
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_error(n):
+    """Far from the recursive sum's n roundings: at most 64 additions in a block and log2 of the blocks between them."""
+    x = numbers(n)
+    depth = 64 + log2(n // 1024 + 2)
+    assert abs(reduce.blocked_sum(x) - fsum(x)) <= depth * 2.0**-53 * fsum(abs(x))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
+@pytest.mark.parametrize("n", [5, 70, 2100])
+def test_axis(axis, n):
+    """A sum along one axis of many is the sum of each line, bit for bit; so is the maximum."""
+    shape = [2, 3, 4]
+    shape[axis] = n
+    x = numbers(*shape)
+    lines = np.moveaxis(x, axis, -1)
+    rest = lines.shape[:-1]
+    sums = np.array([reduce.blocked_sum(np.ascontiguousarray(lines[k])) for k in np.ndindex(rest)]).reshape(rest)
+    assert sum_blocked_numpy(x, axis).tobytes() == sums.tobytes()
+    np.testing.assert_array_equal(max_numpy(x, axis), lines.max(-1))
+
+
+def test_single_precision_is_added_in_double():
+    """float32 numbers are widened first: 2^24 + 1 is not lost."""
+    x = np.array([2.0**24, 1.0, 1.0], dtype=np.float32)
+    assert sum_blocked_numpy(x) == 2.0**24 + 2
+    assert sum_blocked_numpy(x).dtype == np.float64
+
+
+@pytest.mark.parametrize("n", [n for n in LENGTHS if n <= 1024])
+def test_max(n):
+    """The largest, -inf of none; a single NaN anywhere wins."""
+    x = numbers(n)
+    expected = max(x.tolist(), default=-inf)
+    assert reduce.block_max(x, n) == reduce.tree_max(x, n) == max_numpy(x) == expected
+    for k in range(0, n, max(1, n // 40)):
+        broken = x.copy()
+        broken[k] = nan
+        assert np.isnan([reduce.block_max(broken, n), reduce.tree_max(broken, n), reduce.block_sum(broken, n), max_numpy(broken)]).all()
+
+
+def test_max_has_one_zero():
+    """The maximum of zeros is +0, whatever their signs: no order shows."""
+    for x in (np.array([-0.0, 0.0]), np.array([0.0, -0.0]), np.array([-0.0])):
+        assert not np.signbit([reduce.block_max(x, x.size), reduce.tree_max(x, x.size), max_numpy(x)]).any()
+
+
+def test_only_the_first_n_count():
+    """What lies behind n in the scratch array is not read."""
+    x = np.full(1024, nan)
+    x[:100] = 1.0
+    assert reduce.block_sum(x, 100) == 100
+    assert reduce.block_max(x, 100) == 1

@@ -1,0 +1,193 @@
+"""The picture of a Solution, whatever the shapes: every axis named, no word on another, nothing smaller than 6 points at 80 mm."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+
+from odesim.plot.clock import clock_of, edges
+from odesim.plot.labels import spread
+from odesim.plot.panels import MAP
+from odesim.plot.solution import figure_of
+from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
+from tests.plot.texts import clashes, drawn_texts
+
+T = np.linspace(0.0, 20.0, 40)
+LOG = np.append(0.0, np.geomspace(2e-3, 20.0, 39))
+
+
+def grow(*shape: int, t: Any = T, rate: float = 0.1) -> Any:
+    """(T, *shape): saturating curves of different heights, both signs."""
+    heights = np.linspace(-0.5, 1.0, int(np.prod(shape))).reshape(shape)
+    return (1 - np.exp(-rate * np.asarray(t))).reshape(-1, *[1] * len(shape)) * heights
+
+
+def solution(y: Any, t: Any = T, **given: Any) -> Any:
+    """A stand-in with the attributes of a Solution that a picture needs."""
+    plain = {"observables": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
+    return SimpleNamespace(t=t, y=y, attrs={"time_unit": "SGD steps"}, **{**plain, **given})
+
+
+CASES = {
+    "scalar": solution({"x": grow()}),
+    "three scalars": solution({"x": grow(), "y": -grow(), "z": 3 * grow()}),
+    "vector": solution({"v": grow(4)}, dims={"v": ("m",)}),
+    "one component": solution({"v": grow(1)}, dims={"v": ("m",)}),
+    "ten that end together": solution({"v": grow(10) * np.exp(-T)[:, None]}, dims={"v": ("m",)}),
+    "vector and scalar": solution({"v": grow(4)}, observables={"entropy": grow()}, dims={"v": ("m",)}),
+    "vector beside two": solution({"v": grow(10)}, observables={"S": grow(), "gap": 1 - grow(10, rate=3)}, dims={"v": ("m",), "gap": ("m",)}),
+    "matrix": solution({"V": grow(2, 3)}, dims={"V": ("l", "k")}),
+    "map": solution({"z": grow(40)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
+    "map of a matrix": solution({"V": grow(40, 20)}, observables={"rank": grow()}, dims={"V": ("l", "k")}),
+    "constant map": solution({"z": np.ones((40, 30))}, dims={"z": ("l",)}),
+    "bands": solution({"z": grow(MAP + 1)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
+    "many states": solution(
+        {**{name: grow(10) for name in "abdz"}, **{name: grow(3) for name in ("u", "v", "zc")}},
+        observables={"loss": np.exp(-T), "c": grow(10), "cc": grow(3)},
+        dims={**dict.fromkeys("abdzc", ("j",)), **dict.fromkeys(("u", "v", "zc", "cc"), ("g",))},
+    ),
+    "more than fit": solution({f"x{i}": grow() for i in range(14)}, observables={"loss": grow()}),
+    "log times": solution({"v": grow(5, t=LOG)}, LOG, observables={"entropy": grow(t=LOG)}, dims={"v": ("m",)}),
+    "large times": solution({"v": grow(5)}, 1e5 * T, observables={"S": grow()}, dims={"v": ("m",)}),
+    "large values": solution({"v": 1e8 * grow(5)}, observables={"S": 1e-9 * grow()}, dims={"v": ("m",)}),
+    "almost constant": solution({"v": 1 + 1e-13 * grow(3)}, observables={"S": 7 + 1e-13 * grow()}, dims={"v": ("m",)}),
+    "start and end": solution({"v": grow(3, t=T[[0, -1]])}, T[[0, -1]], dims={"v": ("m",)}),
+    "start only": solution({"v": grow(3, t=T[:1])}, T[:1], observables={"z": grow(30, t=T[:1])}, dims={"v": ("m",), "z": ("l",)}),
+    "not finite": solution(
+        {"v": np.where(T[:, None] > 15, np.nan, grow(3))},
+        observables={"S": np.full(40, np.nan), "A": np.where(T > 15, np.inf, grow())},
+        dims={"v": ("m",)},
+        status="blow_up",
+    ),
+    "events": solution(
+        {"v": grow(3)},
+        observables={"S": grow()},
+        dims={"v": ("m",)},
+        events={"half_way": [{"t": 2.0, "index": (i,)} for i in range(3)], "snap": [{"t": 9.5, "index": None}], "never": []},
+    ),
+    "long names": solution(
+        {"relative_gain_of_the_most_frequent_token": grow(), "V": grow(3)},
+        observables={"stable_rank_of_the_velocity": grow(), "S": grow()},
+        model="/a/long/path/to/my_models/one_of_many_models_that_i_wrote.py:SECOND_SYSTEM",
+        attrs_unit="",
+    ),
+    "a formula's signs": solution({"x$y": grow(), r"\frac{": -grow()}, observables={"$": grow()}, model="$m"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_legible(name: str) -> None:
+    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, pixels are drawn."""
+    case = CASES[name]
+    figure = figure_of(case)
+    assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH)
+    assert clashes(figure) == []
+    assert min(text.get_fontsize() for text in figure.findobj(Text)) >= SMALL
+    texts = [text for text, _ in drawn_texts(figure)]
+    bottom = [axes for axes in figure.axes if axes.get_xlabel() and not axes.get_label().startswith("<colorbar")]
+    assert bottom and all("SGD" in axes.get_xlabel() for axes in bottom)
+    assert all(axes.get_ylabel() or axes.get_label().startswith("<colorbar") for axes in figure.axes)
+    # a panel, or a line under the title, for every quantity
+    words = " ".join(texts).replace("\n", "").replace("\\", "")
+    shown = [*case.y, *case.observables] if len(case.y) < 13 else [*case.y][:12]
+    assert all(quantity.replace("\\", "") in words for quantity in shown)
+    figure.canvas.draw()
+
+
+def test_kinds() -> None:
+    """The number of components decides between lines, a map and bands; many scalars beyond the panels are named."""
+    assert len(figure_of(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
+    assert len(figure_of(CASES["map"]).axes[0].collections) == 1
+    assert len(figure_of(CASES["bands"]).axes[0].collections) == 3
+    assert "not shown: x12, x13, loss" in figure_of(CASES["more than fit"]).get_suptitle()
+    assert "stopped at t = 20: blow_up" in figure_of(CASES["not finite"]).get_suptitle()
+
+
+def test_map_holds_the_values() -> None:
+    """A map's colours are the components, row by index, column by saved time."""
+    mesh: Any = figure_of(CASES["map"]).axes[0].collections[0]
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()), grow(40).T)
+
+
+def test_bands_hold_all_components() -> None:
+    """The outermost band is exactly the smallest and the largest of all components."""
+    axes = figure_of(CASES["bands"]).axes[0]
+    heights = axes.collections[0].get_paths()[0].vertices[:, 1]  # type: ignore[index]
+    values = grow(MAP + 1)
+    assert (heights.min(), heights.max()) == (values.min(), values.max())
+
+
+def test_events_are_marked() -> None:
+    """Dashed lines stand at the events' times in every panel; an event that never came is not named."""
+    figure = figure_of(CASES["events"])
+    for axes in figure.axes:
+        marks = {float(np.asarray(line.get_xdata())[0]) for line in axes.lines if line.get_linestyle() != "-"}
+        assert {2.0, 9.5} <= marks
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×)", "snap"]
+
+
+@pytest.mark.parametrize(
+    ("times", "log", "label"),
+    [
+        (T, False, "t (steps)"),
+        (LOG, True, "t (steps)"),
+        (5 + LOG, True, "t − 5 (steps)"),
+        (np.append(LOG[:30], 1.05 * LOG[29]), True, "t (steps)"),  # ended early
+        ([1.0, 3.0, 10.0, 30.0, 100.0], True, "t (steps)"),
+        ([0.0, 1.0], False, "t (steps)"),
+        ([0.0], False, "t (steps)"),
+        (1e5 * T, False, "t / $10^{6}$ (steps)"),
+        (-T[::-1], False, "t (steps)"),
+    ],
+)
+def test_clock(times: Any, log: bool, label: str) -> None:
+    """Time is logarithmic exactly where the saved times are geometric."""
+    clock = clock_of(np.asarray(times, float), "steps")
+    assert (clock.log, clock.label) == (log, label)
+    assert not log or np.all(clock.x > 0)
+    shown = np.asarray(times, float)[clock.rows]
+    np.testing.assert_allclose(clock.place(shown), clock.x, rtol=1e-15)  # the same operations
+    cells = edges(clock.x, log)
+    assert np.all(np.diff(cells) > 0) and len(cells) == len(clock.x) + 1
+
+
+def test_spread() -> None:
+    """Names keep their order, distance and bounds, and stay where they are when they do not clash."""
+    rng = np.random.default_rng(0)
+    for n in range(1, 12):
+        wanted = rng.uniform(size=n) ** 3
+        got = spread(wanted, 0.08)
+        assert np.all(np.diff(got[np.argsort(wanted)]) > 0.08 - 1e-12)  # rounding
+        assert got.min() >= 0 and got.max() <= 1
+    np.testing.assert_allclose(spread(np.array([0.9, 0.1, 0.5]), 0.2), [0.9, 0.1, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(spread(np.array([0.5, 0.5]), 0.2), [0.4, 0.6], rtol=1e-15)
+    np.testing.assert_allclose(spread(np.zeros(5), 0.9), np.linspace(0, 1, 5), rtol=1e-15)  # too many: evenly
+
+
+# Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, eqs. 1-5
+DEFECTS = {
+    "protanopia": [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],
+    "deuteranopia": [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]],
+}
+
+
+def lab(colors: Any) -> Any:
+    """CIELAB (n, 3) of linear RGB (n, 3), white point D65."""
+    matrix = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
+    ratio = np.clip(colors, 0, 1) @ matrix.T / matrix.sum(axis=1)
+    f = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_colours_stay_apart(defect: str) -> None:
+    """Seen without red or green cones, colours of categories and of five ordered lines differ by 10 or more in CIELAB."""
+    for palette in (CATEGORIES, ordered_colors(5)):
+        srgb = np.array([to_rgb(color) for color in palette])
+        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+        seen = lab(linear @ np.array(DEFECTS[defect]).T)
+        distances = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(palette), 1)]
+        assert distances.min() > 10  # one is just noticeable; ten is a clear difference

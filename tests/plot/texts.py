@@ -1,0 +1,47 @@
+"""The words a reader sees in a drawn figure, and where they lie."""
+
+from itertools import combinations
+
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+SLACK = 1.0  # pixels of 400 to the inch: type has a margin of its own
+
+
+def hidden_ticks(figure: Figure) -> set[Text]:
+    """Labels of ticks outside the limits of their axis: they exist but are not drawn."""
+    found: set[Text] = set()
+    for axes in figure.findobj(lambda artist: hasattr(artist, "xaxis")):
+        for axis in (axes.xaxis, axes.yaxis):
+            scaled = axis.get_transform().transform
+            low, high = sorted(scaled(axis.get_view_interval()))
+            room = 1e-6 * (high - low)
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not low - room <= scaled(tick.get_loc()) <= high + room:
+                    found |= {tick.label1, tick.label2}
+    return found
+
+
+def drawn_texts(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every word drawn and its box in pixels."""
+    figure.draw_without_rendering()
+    hidden = hidden_ticks(figure)
+    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+    return [(text.get_text(), text.get_window_extent()) for text in texts]
+
+
+def clashes(figure: Figure) -> list[tuple[str, str]]:
+    """Pairs of words that overlap, and words that leave the figure (paired with `edge`)."""
+    texts = drawn_texts(figure)
+    found = []
+    for (one, a), (other, b) in combinations(texts, 2):
+        width = min(a.x1, b.x1) - max(a.x0, b.x0)
+        height = min(a.y1, b.y1) - max(a.y0, b.y0)
+        if width > SLACK and height > SLACK:
+            found.append((one, other))
+    page = figure.bbox
+    for text, box in texts:
+        if box.x0 < -SLACK or box.y0 < -SLACK or box.x1 > page.x1 + SLACK or box.y1 > page.y1 + SLACK:
+            found.append((text, "edge"))
+    return found

@@ -1,0 +1,213 @@
+"""A stored run is the run, or is not there: round trips, exports, refusals, and a disk that fills."""
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from odesim.errors import StoreError
+from odesim.solve.solution import Solution
+from odesim.store import Stored, check_file, check_run, export_run, open_run, read_solution, write_solution
+from odesim.store.write import chunk_shape
+
+T, M, K = 7, 5, 3
+
+
+def solution(**changed) -> Solution:
+    """A run with a number, a vector, a matrix in single precision, and values that are not finite."""
+    rng = np.random.default_rng(1)
+    observed = {"entropy": rng.uniform(size=T), "gap": np.where(rng.uniform(size=(T, M)) < 0.5, np.nan, np.inf)}
+    made = Solution(
+        t=np.geomspace(0.1, 3.0, T),
+        y={"v": rng.normal(size=(T, M)), "B": rng.normal(size=T), "A": rng.normal(size=(T, M, K)).astype(np.float32)},
+        events={"half way": [{"t": 0.25, "index": (1,)}, {"t": 0.5, "index": None}], "snap": []},
+        stats={"steps": 12, "rejected": 1, "rhs_calls": 80, "seconds": 0.01, "compile_seconds": 0.0},
+        status="blow_up",
+        message="stopped at t = 3",
+        model="test.one",
+        method="tsit5",
+        backend="numba",
+        dims={"v": ("l",), "B": (), "A": ("l", "k"), "entropy": (), "gap": ("l",)},
+        attrs={
+            "params": {"mu": rng.normal(size=M), "tau": 2.5, "psi": np.arange(4)},
+            "sizes": {"M": M, "K": K},
+            "source": {"key": "key", "where": "eq. 1", "note": ""},
+            "rtol": 1e-6,
+            "dtype": "float64",
+            "span": [0.1, 3.0],
+            "time_unit": "SGD steps since the start",  # no date
+        },
+        _observe=lambda: (observed, {"norm": 1e-9, "loss": float("nan")}),
+        _resume=lambda *_: {},
+    )
+    return replace(made, **changed)
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_a_stored_run_is_the_run(tmp_path):
+    """Every array comes back bit for bit in the System's order, with all that is said of it."""
+    run = solution()
+    path = tmp_path / "run.zarr"
+    assert write_solution(run, path) == Stored(path, T, T)
+    assert files(tmp_path) == {"run.zarr", *(f"run.zarr/{name}" for name in files(path))}
+    back = read_solution(path)
+    assert list(back.y) == list(run.y) and list(back.observables) == list(run.observables)
+    for name, values in {"t": run.t, **run.y, **run.observables}.items():
+        found = {"t": back.t, **back.y, **back.observables}[name]
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(found, values)
+    for name, value in run.attrs["params"].items():
+        np.testing.assert_array_equal(back.attrs["params"][name], value)
+    assert (back.events, back.dims, back.stats, back.status, back.message) == (run.events, run.dims, run.stats, run.status, run.message)
+    assert back.invariants["norm"] == 1e-9 and np.isnan(back.invariants["loss"])
+
+
+def test_xarray_reads_it(tmp_path):
+    """xarray.open_zarr finds names, dimensions and attributes; the folder's metadata is strict JSON."""
+    write_solution(solution(), tmp_path / "run.zarr")
+    found = xr.open_zarr(tmp_path / "run.zarr", consolidated=False, decode_times=False)
+    assert {str(k): v.dims for k, v in found.data_vars.items()} == {
+        "v": ("time", "l"), "B": ("time",), "A": ("time", "l", "k"), "entropy": ("time",), "gap": ("time", "l"),
+    }  # fmt: skip
+    assert found.attrs["model"] == "test.one" and found.attrs["sizes"] == {"M": M, "K": K}
+    np.testing.assert_array_equal(found.time, solution().t)
+    assert xr.testing.assert_identical(open_run(tmp_path / "run.zarr"), found[list(open_run(tmp_path / "run.zarr").data_vars)]) is None
+    json.loads((tmp_path / "run.zarr" / "zarr.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_csv_gives_every_bit_back(tmp_path):
+    """Columns t, v[0], ..., A[0][0], ... in shortest digits that read as the same numbers."""
+    run = solution()
+    write_solution(run, tmp_path / "run.zarr")
+    path = export_run(tmp_path / "run.zarr", "csv", tmp_path / "run.csv")
+    header, *lines = path.read_text().splitlines()
+    columns = dict(zip(header.split(","), np.array([line.split(",") for line in lines], float).T, strict=True))
+    assert list(columns)[:7] == ["t", "v[0]", "v[1]", "v[2]", "v[3]", "v[4]", "B"]
+    np.testing.assert_array_equal(columns["t"], run.t)
+    np.testing.assert_array_equal(columns["v[3]"], run.y["v"][:, 3])
+    np.testing.assert_array_equal(columns["A[4][2]"].astype(np.float32), run.y["A"][:, 4, 2])
+    np.testing.assert_array_equal(columns["gap[0]"], run.observables["gap"][:, 0])
+
+
+def test_netcdf_holds_the_same(tmp_path):
+    """The netCDF file has the arrays of the run; attributes without a netCDF type are JSON text."""
+    run = solution()
+    write_solution(run, tmp_path / "run.zarr")
+    with xr.open_dataset(export_run(tmp_path / "run.zarr", "nc", tmp_path / "run.nc"), decode_times=False) as found:
+        for name, values in {**run.y, **run.observables}.items():
+            np.testing.assert_array_equal(found[name], values)
+        assert json.loads(found.attrs["sizes"]) == {"M": M, "K": K} and found.attrs["status"] == "blow_up"
+
+
+def test_overwrite_replaces_a_run_and_nothing_else(tmp_path):
+    """A present path is refused; --overwrite replaces a run, never a folder or file of another kind."""
+    path = tmp_path / "run.zarr"
+    write_solution(solution(), path)
+    with pytest.raises(StoreError, match="is there; give another name or --overwrite"):
+        write_solution(solution(), path)
+    write_solution(solution(message="second"), path, overwrite=True)
+    assert read_solution(path).message == "second"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years")
+    (tmp_path / "file").write_text("years")
+    for name in ("mine", "file"):
+        with pytest.raises(StoreError, match="is not a run of odesim"):
+            write_solution(solution(), tmp_path / name, overwrite=True)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.zarr", "mine", "file"}
+
+
+@pytest.mark.parametrize(
+    ("act", "sentence"),
+    [
+        (lambda d: open_run(d / "absent.zarr"), "no run .*absent.zarr"),
+        (lambda d: open_run(d), "is a folder, not a run of odesim"),
+        (lambda d: open_run(d / "file"), "is a file, not a run of odesim"),
+        (lambda d: export_run(d / "absent.zarr", "csv", d / "x.csv"), "no run"),
+        (lambda d: check_run(d / "no" / "run.zarr"), "no folder .*no"),
+        (lambda d: check_run(d / "file" / "run.zarr"), "file is not a folder"),
+        (lambda d: check_run(d / "run.csv"), "a run is a zarr folder: name it .*run.zarr"),
+        (lambda d: check_run(d / ("x" * 250)), "cannot write .*too long"),
+        (lambda d: check_file(d), "is a folder, not a file"),
+        (lambda d: check_file(d / "file"), "is there"),
+        (lambda d: check_file("/"), "names no file"),
+    ],
+)
+def test_refusals_are_sentences(act, sentence, tmp_path):
+    """Each is a StoreError that names the path; nothing is written."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=sentence):
+        act(tmp_path)
+    assert files(tmp_path) == {"file"}
+
+
+@pytest.mark.parametrize("room", [0, 3, 40])
+def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
+    """After `room` chunks of one row the disk is full: the rows that are whole are a run, which says what it lacks."""
+    import zarr.storage._local as local
+
+    rows = 60
+    run = solution(t=np.arange(rows) / 7, y={"v": np.random.default_rng(2).normal(size=(rows, 4000))}, _observe=lambda: ({}, {}))
+    monkeypatch.setattr("odesim.store.write.CHUNK_BYTES", 4000 * 8)
+    put, left = local._put, [room]
+
+    def full(path, *rest, **named):
+        if path.name != "zarr.json" and "v" in path.parts:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        return put(path, *rest, **named)
+
+    monkeypatch.setattr(local, "_put", full)
+    stored = write_solution(run, tmp_path / "run.zarr")
+    assert not stored.complete and stored.rows == room and "No space left" in stored.sentence
+    if room == 0:
+        assert stored.path is None and files(tmp_path) == set()
+        return
+    found = open_run(tmp_path / "run.zarr")
+    assert found.attrs["incomplete"] == "No space left on device"
+    np.testing.assert_array_equal(found.v, run.y["v"][:room])
+    np.testing.assert_array_equal(found.time, run.t[:room])
+
+
+def test_a_full_disk_leaves_the_old_run(tmp_path, monkeypatch):
+    """With --overwrite what there is room for lies beside the old run, which stays whole."""
+    import odesim.store.write as write
+
+    path = tmp_path / "run.zarr"
+    write_solution(solution(message="old"), path)
+    monkeypatch.setattr(write, "_fill", lambda work, run: (work.mkdir(), (2, "No space left on device"))[1])
+    stored = write_solution(solution(message="new"), path, overwrite=True)
+    assert stored.path == tmp_path / "run.1.zarr" and read_solution(path).message == "old"
+
+
+@pytest.mark.parametrize("moment", ["arrays", "publish"])
+def test_an_interrupted_write_leaves_nothing(moment, tmp_path, monkeypatch):
+    """Ctrl-C while a run is written: the old one is whole, and no half of the new one remains."""
+    import odesim.store.write as write
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "run.zarr"
+    write_solution(solution(message="old"), path)
+    monkeypatch.setattr(write, "_blocks" if moment == "arrays" else "publish", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_solution(solution(), path, overwrite=True)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.zarr"} and read_solution(path).message == "old"
+
+
+@pytest.mark.parametrize("shape", [(200,), (200, 10), (7, 300, 50), (3, 2_000_000), (5, 3, 1_000_000)])
+def test_chunks_are_small_and_cut_time_first(shape):
+    """A chunk holds at most 4 MiB and at least half of that where the array is larger; later axes are cut last."""
+    chunk = chunk_shape(shape, 8, 4 << 20)
+    size = 8 * int(np.prod(chunk))
+    assert size <= 4 << 20 and (size > 2 << 20 or chunk == shape or np.prod(shape) * 8 > size)
+    cut = [a < n for a, n in zip(chunk, shape, strict=True)]
+    assert all(a == 1 for a, later in zip(chunk, cut[1:], strict=False) if later)

@@ -1,0 +1,390 @@
+"""VALUE, spans and save grids as people type them: right numbers or one sentence, and never anything else."""
+
+import json
+import math
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from odesim.errors import ParamError
+from odesim.values import FILLS, Value, parse_assignment, parse_save, parse_size, parse_span, parse_value, save_times
+
+HOSTILE = (
+    "__import__('os').system('touch hacked')",
+    "().__class__.__bases__[0].__subclasses__()",
+    "exec(open('x').read())",
+    "lambda: 1",
+    "Symbol('x')",
+    "sin(1)",
+    "9**9**9",
+    "1 if 1 else 2",
+    "[1, __import__('os')]",
+    "[x for x in (1,)]",
+    "${HOME}",
+    "`id`",
+    "%s%n",
+    "\x00",
+    "1\x002",
+    "\ud800",
+    "１２",  # full-width digits
+    "٣",
+    "1_000",
+    "0x10",
+    "1j",
+    "True",
+    "None",
+    "{}",
+    '"1"',
+    "[" * 100_000,
+    "[" * 40 + "1" + "]" * 40,
+    "9" * 100_000,
+    "1e" + "9" * 5000,
+    "-" * 5000 + "1",
+    "linspace(" * 1000,
+)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("3", 3),
+        (" -0.5 ", -0.5),
+        ("+.5", 0.5),
+        ("1.", 1.0),
+        ("1e-3", 1e-3),
+        ("007", 7),
+        ("1,2,3", [1, 2, 3]),
+        (" 0.3 , -0.8e1", [0.3, -8.0]),
+        ("[0.3, -0.8]", [0.3, -0.8]),
+        ("[[1,2],[3,4.5]]", [[1, 2], [3, 4.5]]),
+        ("[\n [1, 2],\n [3, 4]\n]", [[1, 2], [3, 4]]),
+        ("[[[7]]]", [[[7]]]),
+    ],
+)
+def test_what_is_written_is_what_is_read(text, wanted):
+    """Numbers, comma lists and JSON arrays, with spaces and exponents."""
+    value = parse_value(text, "--set x")
+    assert value.data == wanted
+    np.testing.assert_array_equal(value.fill(np.shape(wanted), rng()), wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "wanted"),
+    [
+        ("2", (2, 3), np.full((2, 3), 2.0)),
+        ("linspace(-1,2)", (4,), [-1, 0, 1, 2]),
+        ("linspace( 0 , 5 )", (2, 3), [[0, 1, 2], [3, 4, 5]]),
+        ("linspace(3,4)", (1,), [3]),
+        ("logspace(-2,1)", (4,), [0.01, 0.1, 1, 10]),
+        ("uniform(2,3)", (2, 2), rng(5).uniform(2, 3, (2, 2))),
+        ("normal(1,0.5)", (3,), rng(5).normal(1, 0.5, 3)),
+    ],
+)
+def test_a_fill_takes_the_shape_it_is_asked_for(text, shape, wanted):
+    """C order, both ends included, random numbers from the generator alone. 1e-15: one rounding of 10**x."""
+    np.testing.assert_allclose(parse_value(text, "x").fill(shape, rng(5)), wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("inf", "inf is not a finite number"),
+        ("-Infinity", "not a finite number"),
+        ("nan", "nan is not a finite number"),
+        ("1,nan,3", "nan is not a finite number"),
+        ("1e400", "'1e400' overflows"),
+        ("[1, -1e999]", "'-1e999' overflows"),
+        ("1,,2", "missing before a comma"),
+        ("1,2,", "missing before ]"),
+        (",", "missing before a comma"),
+        ("[]", "missing before ]"),
+        ("[1, 2", "] is missing"),
+        ("[1 2]", "'1 2' is not a number"),
+        ("[1, 2]]", "follows the last ]"),
+        ("[1,2],[3,4]", "one more pair of brackets"),
+        ("[[1][2]]", "comma is missing"),
+        ("[[1, 2], [3]]", "different lengths, 2 and 1"),
+        ("[[[1, 2]], [[1, 2, 3]]]", "different lengths, 2 and 3"),
+        ("[1, [2]]", "mixed"),
+        ("abc", "'abc' is not a number; write a number, 1,2,3"),
+        ("P.csv", "a file is written @P.csv"),
+        ("@", "a file name must follow @"),
+        ("@P.txt", "no file format '.txt'"),
+        ("linpsace(0,1)", "did you mean 'linspace'?"),
+        ("linspace(0)", "two numbers"),
+        ("linspace(0,1,2)", "two numbers"),
+        ("linspace(0,inf)", "inf is not a finite number"),
+        ("linspace(-1e308,1e308)", "too far apart"),
+        ("uniform(1,1)", "the larger one"),
+        ("normal(0,-1)", "must be positive"),
+        ("logspace(0,400)", "exponents lie in [-308, 308]"),
+    ],
+)
+def test_a_bad_value_is_one_sentence(text, words):
+    """The message starts with the place and holds what was written and what can be."""
+    with pytest.raises(ParamError) as caught:
+        parse_value(text, "--set x")
+    assert str(caught.value).startswith("--set x: ")
+    assert words in str(caught.value)
+
+
+def check_only_numbers_or_a_sentence(text):
+    try:
+        value = parse_value(text, "--set x")
+    except ParamError as e:
+        message = str(e)
+        assert message.startswith("--set x: ")
+        assert message.isprintable() and len(message) < 500, "one short line, whatever was typed"
+        return
+    pickle.dumps(value)
+    if value.kind in ("number", "list"):
+        assert np.isfinite(np.array(value.data, dtype=float)).all()
+    else:
+        assert value.kind == "file" or value.data[0] in FILLS
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda t: ascii(t)[:20])
+def test_hostile_text_is_never_run(text, tmp_path, monkeypatch):
+    """Nothing is evaluated, nothing grows without bound, and the one exception is ParamError."""
+    monkeypatch.chdir(tmp_path)
+    for wrapped in (text, f"[{text}]", f"1,{text}", f"linspace(0,{text})", f"@{text}.csv"):
+        check_only_numbers_or_a_sentence(wrapped)
+    for parse in (parse_assignment, parse_size, parse_span, parse_save):
+        for wrapped in (text, f"{text}=1", f"log:{text}", f"0:{text}"):
+            with pytest.raises(ParamError):
+                parse(wrapped)
+    with pytest.raises(ParamError):
+        parse_value(f"@{text}.csv", "x").array(1)
+    assert not list(tmp_path.iterdir())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(), st.text("0123456789.eE+-[](),@: infaslpcgourm="), st.sampled_from(HOSTILE)))
+def test_any_text_is_numbers_or_a_sentence(text):
+    check_only_numbers_or_a_sentence(text)
+    for parse in (parse_assignment, parse_size, parse_span, parse_save):
+        try:
+            parse(text)
+        except ParamError as e:
+            assert str(e).isprintable()
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float64, array_shapes(max_dims=4, max_side=3), elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_nested_lists_come_back_bit_for_bit(a):
+    """JSON of an array, and Python's own text of it, give its bits again."""
+    for text in (json.dumps(a.tolist()), repr(a.tolist()), json.dumps(a.tolist(), indent=1)):
+        again = np.array(parse_value(text, "x").data, dtype=float)
+        assert again.tobytes() == a.tobytes()
+
+
+def test_assignments_and_sizes():
+    name, value = parse_assignment(" eta_Y = 1e-3 ")
+    assert (name, value) == ("eta_Y", Value("number", 1e-3, "1e-3", "--set eta_Y"))
+    assert parse_size("M=1000") == ("M", 1000)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "words"),
+    [
+        (parse_assignment, "", "NAME=VALUE, not ''"),
+        (parse_assignment, "P", "NAME=VALUE, not 'P'"),
+        (parse_assignment, "=3", "NAME=VALUE, not '=3'"),
+        (parse_assignment, "P=", "--set P: the value is empty"),
+        (parse_assignment, "a b=1", "'a b' is not a plain name"),
+        (parse_size, "M=0", "--size M=0: a size is at least 1"),
+        (parse_size, "M=-3", "--size M=-3: a size is at least 1"),
+        (parse_size, "M=2.5", "whole number"),
+        (parse_size, "M=1e3", "whole number"),
+        (parse_size, "M=99999999999999999999", "whole number"),
+        (parse_size, "M", "--size takes NAME=N"),
+        (parse_size, "M=", "number is missing"),
+        (parse_span, "5:1", "5:1 does not go forward"),
+        (parse_span, "1:1", "does not go forward"),
+        (parse_span, "0:inf", "inf is not a finite number"),
+        (parse_span, "-1e308:1e308", "not finite"),
+        (parse_span, "10", "T0:T1"),
+        (parse_span, "", "T0:T1"),
+        (parse_span, "0:1:2", "T0:T1"),
+        (parse_span, "a:b", "'a' is not a number"),
+        (parse_save, "-4", "--save -4: there must be at least 2"),
+        (parse_save, "1", "at least 2"),
+        (parse_save, "log:0", "--save log:0: there must be at least 2"),
+        (parse_save, "log:1", "at least 2"),
+        (parse_save, "log:2.5", "whole number"),
+        (parse_save, "lin:5", "N, log:N or T1,T2"),
+        (parse_save, "1e3", "whole number"),
+        (parse_save, "999999999999", "at most"),
+        (parse_save, "1,3,2", "2 follows 3"),
+        (parse_save, "1,1", "1 follows 1"),
+        (parse_save, "1,nan", "nan is not a finite number"),
+        (parse_save, "", "number is missing"),
+    ],
+)
+def test_a_bad_option_is_one_sentence(parse, text, words):
+    with pytest.raises(ParamError) as caught:
+        parse(text)
+    assert words in str(caught.value)
+
+
+def test_save_grids():
+    """Even and logarithmic grids against their definitions; given times as they are."""
+    np.testing.assert_array_equal(save_times(None, 1, 3), [1, 3])
+    np.testing.assert_array_equal(save_times(5, 1, 3), [1, 1.5, 2, 2.5, 3])
+    np.testing.assert_array_equal(save_times(parse_save("5"), 1, 3), [1, 1.5, 2, 2.5, 3])
+    np.testing.assert_array_equal(save_times(parse_save("0,0.5,2"), 0, 2), [0, 0.5, 2])
+    np.testing.assert_array_equal(save_times(np.array([0.5]), 0, 2), [0.5])
+    np.testing.assert_allclose(save_times(parse_save("log:4"), 1, 3), [1, 1 + 2e-4, 1 + 2e-2, 3], rtol=1e-15)
+    np.testing.assert_array_equal(save_times(parse_save("log:2"), 1, 3), [1, 3])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 50), st.booleans())
+def test_a_save_grid_increases_and_keeps_both_ends(t0, length, n, log):
+    t1 = t0 + length
+    times = save_times(parse_save(f"log:{n}" if log else str(n)), t0, t1)
+    assert len(times) == n and times[0] == t0 and times[-1] == t1
+    assert (np.diff(times) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("save", "words"),
+    [
+        (1, "at least 2"),
+        (-4, "save -4"),
+        (True, "whole number"),
+        (2.5, "whole number"),
+        ("5", "whole number"),
+        ("x", "takes None, a number of times"),
+        ([], "one row"),
+        ([[0, 1]], "one row"),
+        ([0, 3], "3 lies outside the span 0:2"),
+        ([0, math.nan], "nan is not a finite time"),
+        ([1, 0], "0 follows 1"),
+    ],
+)
+def test_a_bad_save_is_one_sentence(save, words):
+    with pytest.raises(ParamError) as caught:
+        save_times(save, 0, 2)
+    assert words in str(caught.value)
+
+
+def test_a_span_too_short_for_its_grid_is_said():
+    with pytest.raises(ParamError, match="too short for 100 different times"):
+        save_times(100, 1e16, 1e16 + 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "wanted"),
+    [
+        ("1,2\n3,4\n", 2, [[1, 2], [3, 4]]),
+        ("\ufeff1, 2\r\n3 ,4e0", 2, [[1, 2], [3, 4]]),
+        ("# tokens\n\n1,2\n", 2, [[1, 2]]),
+        ("1,2\n", 1, [1, 2]),
+        ("1\n2\n", 1, [1, 2]),
+        ("1\n2\n", 2, [[1], [2]]),
+        ("1,2\n3,4\n", 1, [[1, 2], [3, 4]]),
+        ("5\n", 0, 5),
+    ],
+)
+def test_csv(tmp_path, text, rank, wanted):
+    """Two axes, rows and columns; one row or column is one axis where one is wanted."""
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    read = parse_value(f"@{tmp_path}/a.csv", "x").array(rank)
+    assert read.shape == np.shape(wanted)
+    np.testing.assert_array_equal(read, wanted)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"1,2\n3\n", "line 2: 1 values, where line 1 has 2"),
+        (b"1,2\n\n3,x\n", "line 3: 'x' is not a number"),
+        (b"1,nan\n", "line 1: nan is not a finite number"),
+        (b"1,1e400\n", "line 1: '1e400' overflows"),
+        (b"1,\n", "line 1: a number is missing"),
+        (b"1_0,2\n", "'1_0' is not a number"),
+        (b"the,a\n1,2\n", "line 1: 'the' is not a number"),
+        (b"\n# nothing\n", "holds no numbers"),
+        (b"\xff\xfe\x00", "is not text"),
+    ],
+)
+def test_a_bad_csv_names_its_line(tmp_path, content, words):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ParamError) as caught:
+        parse_value(f"@{tmp_path}/a.csv", "--set P").array(2)
+    assert str(caught.value).startswith("--set P: ") and words in str(caught.value)
+
+
+def npy(array, tmp_path, **options):
+    np.save(tmp_path / "a.npy", array, **options)
+    return (tmp_path / "a.npy").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(3)[:2]), np.arange(3, dtype=">i4"), np.float32(2)], ids=str
+)
+def test_npy(tmp_path, array):
+    np.save(tmp_path / "a.npy", array)
+    np.testing.assert_array_equal(parse_value(f"@{tmp_path}/a.npy", "x").array(np.ndim(array)), array)
+
+
+def test_bad_npy_files_are_refused(tmp_path):
+    """Pickles are never opened; garbage, cut files, headers that promise too much, folders and missing files are one sentence."""
+
+    class Trap:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "hacked",))
+
+    good = npy(np.arange(4.0), tmp_path)
+    pickled = npy(np.array([Trap()], dtype=object), tmp_path, allow_pickle=True)
+    bomb = good.replace(b"(4,)", b"(999999999999999,)")
+    for content in (pickled, pickle.dumps(Trap()), b"", b"garbage", good[:90], good[:-1], bomb, b"PK\x03\x04" + good):
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(ParamError, match=r"^--set P: .*a\.npy"):
+            parse_value(f"@{tmp_path}/a.npy", "--set P").array(1)
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(ParamError, match="cannot read"):
+        parse_value(f"@{tmp_path}/folder.npy", "--set P").array(1)
+    with pytest.raises(ParamError, match=r"there is no file .*none\.csv"):
+        parse_value(f"@{tmp_path}/none.csv", "--set P").array(1)
+    assert not (tmp_path / "hacked").exists()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_bytes_in_a_file_are_numbers_or_a_sentence(tmp_path, data):
+    """Random bytes, and a sound .npy file with a few bytes changed."""
+    good = npy(np.arange(3.0), tmp_path)
+    at = data.draw(st.lists(st.integers(0, len(good) - 1), max_size=3))
+    damaged = bytearray(good)
+    for k in at:
+        damaged[k] = data.draw(st.integers(0, 255))
+    cells = st.text("0123456789.,-e\n\r#x ", max_size=40).map(str.encode)
+    name, content = data.draw(st.sampled_from(["a.npy", "a.csv"])), data.draw(st.one_of(st.just(bytes(damaged)), st.binary(), cells))
+    (tmp_path / name).write_bytes(content)
+    try:
+        array = parse_value(f"@{tmp_path / name}", "x").array(2)
+    except ParamError as e:
+        assert "\n" not in str(e)
+    else:
+        assert isinstance(array, np.ndarray)
+
+
+def test_reading_what_was_typed_needs_no_numpy():
+    """The command line parses its options before it imports anything heavy."""
+    code = "import sys, odesim.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); print({'numpy', 'sympy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
