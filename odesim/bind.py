@@ -51,7 +51,7 @@ def bind(
     plan = make_plan(system)
     t0, t1 = plan.span if span is None else check_span(span)
     try:
-        return _bind(plan, params or {}, initial or {}, sizes or {}, (t0, t1), seed)
+        return _bind(plan, params or {}, initial or {}, sizes or {}, (t0, t1), _check_seed(seed))
     except MemoryError:
         raise ParamError(f"{plan.name}: the arrays do not fit in memory") from None
 
@@ -105,6 +105,12 @@ def _whole(n: Any, what: str) -> int:
     return int(n)
 
 
+def _check_seed(seed: Any) -> int:
+    if _whole(seed, "seed") < 0:
+        raise ParamError(f"seed must be at least 0, not {seed}")
+    return int(seed)
+
+
 def _read(slot: Slot, value: Any) -> Any:
     """value as an array of the slot's rank, or as a number or a Value that will fill its shape."""
     name = slot.name
@@ -117,6 +123,8 @@ def _read(slot: Slot, value: Any) -> Any:
         value = own
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         return _scalar(name, value)
+    if np.ma.is_masked(value):
+        raise ParamError(f"{name} has masked entries; fill them first")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:
@@ -202,7 +210,7 @@ def _initial(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[st
 def _filled(slot: Slot, value: Any, shape: tuple[int, ...], seed: int) -> Array:
     """A new array of that shape: value itself, or filled with it."""
     if isinstance(value, Value):
-        rng = np.random.default_rng([_whole(seed, "seed"), *slot.name.encode()])
+        rng = np.random.default_rng([seed, *slot.name.encode()])
         value = check_numbers(slot, value.fill(shape, rng))
     if isinstance(value, np.ndarray):
         return value

@@ -26,13 +26,13 @@ def list_models() -> list[str]:
     return sorted({*_shipped(), *_entries()})
 
 
-def load_model(ref: "str | Path | System") -> "System":
+def load_model(ref: "str | os.PathLike[str] | System") -> "System":
     """The System of a name (`joma.nonlinear`), a path (`my.py`, `my.py:OTHER`), or a System itself.
 
     A model file is code, and it runs. Raises ModelError.
     """
     if isinstance(ref, os.PathLike):
-        return _from_path(str(ref))
+        return _from_path(os.fspath(ref))
     if isinstance(ref, str):
         return _from_path(ref) if _is_path(ref) else _from_name(ref)
     from odesim.symbolic import System

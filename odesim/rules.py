@@ -17,10 +17,13 @@ from odesim.slots import Rule, Slot
 
 def check_numbers(slot: Slot, array: Array) -> Array:
     """array as a new float64 (or int64) array in C order. Raises ParamError unless every entry suits the slot."""
+    if array.dtype.kind == "f" and array.dtype != np.float64:
+        with np.errstate(over="ignore"):  # longdouble; the next line says so
+            array = array.astype(np.float64)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         where, x = _first(slot.name, array, ~np.isfinite(array))
         raise ParamError(f"{where} = {x} is not a finite number")
-    if slot.integer and array.dtype.kind == "f":
+    if slot.integer and array.dtype.kind != "i":
         bad = (array % 1 != 0) | (abs(array) > EXACT)
         if bad.any():
             where, x = _first(slot.name, array, bad)
@@ -97,11 +100,12 @@ def _sum_of_last_axis(e: Any) -> Any:
 
 
 def _say(e: Any) -> str:
-    """e as text, its sums in words."""
+    """e as text: its sums in words, what is subtracted last."""
     sums = sorted(e.atoms(sp.Sum), key=str)
-    names = {s: sp.Symbol(f"(sum of {s.function} over {', '.join(str(k) for k, *_ in s.limits)})") for s in sums}
-    text = StrPrinter({"order": "none"}).doprint(e.xreplace(names))
-    return text[1:-1] if e in names else text
+    names = {s: sp.Symbol(f"sum of {s.function} over {', '.join(str(k) for k, *_ in s.limits)}") for s in sums}
+    terms = sp.Add.make_args(e.xreplace(names))
+    ordered = sp.Add(*sorted(terms, key=lambda x: x.could_extract_minus_sign()), evaluate=False) if len(terms) > 1 else terms[0]
+    return StrPrinter({"order": "none"}).doprint(ordered)
 
 
 def _first(name: str, array: Array, bad: Array) -> tuple[str, str]:

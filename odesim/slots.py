@@ -50,7 +50,7 @@ class Rule:
 class Slot:
     """A parameter or a state. start: what it is when nothing is given.
 
-    indexes: the size whose rows the values name, or None. reals: no domain, for a state.
+    indexes: the size whose rows the values name, or None.
     """
 
     name: str
@@ -141,7 +141,11 @@ def _default(p: Param) -> float | Default:
             raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
         return int(x) if p.integer and x.is_integer() else x
     f = p.default
-    return f if len(inspect.signature(f).parameters) > 1 else lambda sizes, _: f(sizes)
+    try:
+        alone = len(inspect.signature(f).parameters) == 1
+    except ValueError:  # some functions written in C do not say
+        alone = False
+    return (lambda sizes, _: f(sizes)) if alone else f
 
 
 def _state_slot(s: System, key: Indexed | Symbol) -> Slot:

@@ -163,7 +163,7 @@ def test_hostile_text_is_never_run(text, tmp_path, monkeypatch):
     for wrapped in (text, f"[{text}]", f"1,{text}", f"linspace(0,{text})", f"@{text}.csv"):
         check_only_numbers_or_a_sentence(wrapped)
     for parse in (parse_assignment, parse_size, parse_span, parse_save):
-        for wrapped in (text, f"{text}=1", f"log:{text}", f"0:{text}"):
+        for wrapped in (text, f"P={text}", f"{text}x()=1", f"log:{text}", f"0:{text}"):
             with pytest.raises(ParamError):
                 parse(wrapped)
     with pytest.raises(ParamError):
@@ -304,7 +304,7 @@ def test_csv(tmp_path, text, rank, wanted):
     """Two axes, rows and columns; one row or column is one axis where one is wanted."""
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     read = parse_value(f"@{tmp_path}/a.csv", "x").array(rank)
-    assert read.shape == np.shape(wanted)
+    assert read is not None and read.shape == np.shape(wanted)
     np.testing.assert_array_equal(read, wanted)
 
 
@@ -386,5 +386,7 @@ def test_any_bytes_in_a_file_are_numbers_or_a_sentence(tmp_path, data):
 
 def test_reading_what_was_typed_needs_no_numpy():
     """The command line parses its options before it imports anything heavy."""
-    code = "import sys, odesim.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); print({'numpy', 'sympy'} & set(sys.modules))"
+    code = (
+        "import sys, odesim.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); print({'numpy', 'sympy'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

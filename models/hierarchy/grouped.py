@@ -21,7 +21,7 @@ N, rho, rho0, kappa = Symbol("N", positive=True), Symbol("rho", positive=True), 
 
 
 def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
-    """How far v (L-1,) is from where the clock of the fastest group has it, to first order."""
+    """How far v (L-1,) is, to first order, from where the clock of the fastest group has it."""
     v, v0, rho = y["v"], y0["v"], params["rho"]
     H = np.arange(1, len(v) + 1)
     mu = params["kappa"] * (1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** len(v) * params["rho0"])))
@@ -29,8 +29,9 @@ def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], 
     far = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
     x, weight = np.polynomial.legendre.leggauss(200)
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-far * (x + 1) / 2)
-    reading, speed = (far / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1), (mu - v) * np.exp(v**2 / 2)
-    return (reading[np.argmax(np.abs(speed))] - reading) * speed
+    reading, rate = (far / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1), np.exp(v**2 / 2)
+    late = reading[np.argmax(np.abs(mu - v) * rate)] - reading
+    return (v - mu) * np.expm1(-late * rate)
 
 
 H = h + 1

@@ -35,9 +35,10 @@ def time_to_reach(v: np.ndarray, v0: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 
 def arrival(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
-    """How far v (M,) is from where separation of variables has it at time t, to first order."""
+    """How far v (M,) is, to first order, from where separation of variables has it at time t."""
     v, mu = y["v"], params["mu"]
-    return (t - time_to_reach(v, y0["v"], mu)) * (mu - v) * np.exp(v**2 / 2)
+    late = t - time_to_reach(v, y0["v"], mu)
+    return (v - mu) * np.expm1(-late * np.exp(v**2 / 2))
 
 
 z = v[l] ** 2 / 2

@@ -33,10 +33,11 @@ def clock(v: np.ndarray, v0: np.ndarray, mu: np.ndarray, T: float) -> np.ndarray
 
 
 def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
-    """How far v (M,) is from where the clock of the fastest component has it, to first order."""
+    """How far v (M,) is, to first order, from where the clock of the fastest component has it."""
     v, mu, T = y["v"], params["mu"], params["T"]
-    reading, speed = clock(v, y0["v"], mu, T), (mu - v) * np.exp(v**2 / T)
-    return (reading[np.argmax(np.abs(speed))] - reading) * speed
+    reading, rate = clock(v, y0["v"], mu, T), np.exp(v**2 / T)
+    late = reading[np.argmax(np.abs(mu - v) * rate)] - reading
+    return (v - mu) * np.expm1(-late * rate)
 
 
 z = v[l] ** 2 / T

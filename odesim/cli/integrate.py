@@ -79,11 +79,13 @@ def integrate_verb(
     check_outputs(out, plot, overwrite)
 
     from odesim.facade import integrate
+    from odesim.registry import load_model
+    from odesim.times import save_times
 
+    system = load_model(model)
+    options = {**request.options, "save": save_times(request.save, *request.options.get("span", system.span))}
     with Progress(model, False if quiet else None) as progress:
-        solution = integrate(
-            model, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **request.options
-        )
+        solution = integrate(system, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
     code = DONE if solution.status in FINISHED else STOPPED
     if code == STOPPED:
         say(solution.message)

@@ -1,14 +1,16 @@
 """`odesim new`: a commented model file to start from."""
 
+import re
 from pathlib import Path
+from shlex import quote
 
 import click
 
 TEMPLATE = '''\
 """{name}: gradient flow of linear units; the weights relax to the targets at one rate.
 
-This file is code that runs when it is integrated:   odesim integrate {file} --plot {stem}.png
-What it holds:                                       odesim show {file}
+This file is code that runs when it is integrated:   odesim integrate {name}.py --plot {name}.png
+What it holds:                                       odesim show {name}.py
 """
 
 from sympy import IndexedBase, Interval, Rational, Sum, exp, oo, symbols
@@ -71,6 +73,7 @@ def new_verb(file: Path) -> None:
         raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
     if file.exists():
         raise StoreError(f"{file} is there; give another name")
+    name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
     with whole_file(check_file(file)) as work:
-        work.write_text(TEMPLATE.format(name=file.stem, stem=file.stem, file=file), encoding="utf-8")
-    click.echo(f"{file} is written; next: odesim integrate {file} --plot {file.stem}.png")
+        work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
+    click.echo(f"{file} is written; next: odesim integrate {quote(str(file))} --plot {name}.png")

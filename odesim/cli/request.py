@@ -30,12 +30,13 @@ TABLES = ("params", "sizes", "initial")
 
 @dataclass(frozen=True)
 class Request:
-    """Arguments of odesim.integrate but the model: parsed values by name, and options that were given."""
+    """Arguments of odesim.integrate but the model: parsed values by name, options that were given, the grid of saved times."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     initial: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    save: Any = None
 
 
 def make_request(
@@ -51,13 +52,13 @@ def make_request(
     merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
     if isinstance(merged.get("span"), str):
         merged["span"] = parse_span(merged["span"])
-    save = merged.get("save")
-    merged["save"] = parse_save(save) if isinstance(save, str) else Save(200)
+    save = merged.pop("save", None)
     return Request(
         {**base.params, **dict(parse_assignment(text, "--set") for text in params)},
         {**base.sizes, **dict(parse_size(text) for text in sizes)},
         {**base.initial, **dict(parse_assignment(text, "--init") for text in initial)},
         merged,
+        Save(200) if save is None else parse_save(save),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.cli.text import number, paragraph, shape_text, table
+from odesim.cli.text import number, shape_text, table
 from odesim.solve.solution import Solution
 from odesim.store.plain import plain
 
@@ -48,9 +48,8 @@ def table_text(solution: Solution, out: Path | None = None, picture: Path | None
     parts.append(section("events", [(name, event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, number(value) if np.isfinite(value) else "not finite") for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
-    parts += [paragraph(stats_text(solution))]
-    parts += [f"stored in {out}"] if out else []
-    parts += [f"drawn in {picture}"] if picture else []
+    files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
+    parts.append(section("run", [*run_rows(solution), *files]))
     return "\n".join(part for part in parts if part)
 
 
@@ -80,10 +79,11 @@ def event_text(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join([*times, *more]) or "none"
 
 
-def stats_text(solution: Solution) -> str:
-    """Counts and times in one sentence."""
+def run_rows(solution: Solution) -> list[tuple[str, str]]:
+    """How a run was computed: method, counts and times."""
     s = solution.stats
-    return (
-        f"{solution.method} on {solution.backend}: {s['steps']} steps, {s['rejected']} rejected, {s['rhs_calls']} right sides "
-        f"in {s['seconds']:.3g} s, compiled in {s['compile_seconds']:.3g} s"
-    )
+    return [
+        ("method", f"{solution.method} on {solution.backend}"),
+        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {s['rhs_calls']:.0f} right sides"),
+        ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
+    ]

@@ -42,8 +42,8 @@ def number(value: Any) -> str:
 
 
 def shape_text(shape: Sequence[Any]) -> str:
-    """(3, 4) or `number` for ()."""
-    return f"({', '.join(map(str, shape))})" if shape else "number"
+    """(3, 4); nothing for a number."""
+    return f"({', '.join(map(str, shape))})" if shape else ""
 
 
 def bytes_text(size: int) -> str:

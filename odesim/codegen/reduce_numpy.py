@@ -14,7 +14,7 @@ def sum_blocked_numpy(x: Any, axis: int = -1) -> Array:
     x = xp.asarray(x)
     axis %= x.ndim
     lead, n, trail = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    cube = x.astype(xp.float64, copy=False).reshape(prod(lead), n, prod(trail))
+    cube = x.reshape(prod(lead), n, prod(trail))
     blocks = n // BLOCK
     whole = blocks * BLOCK
     p = add_blocks(cube[:, :whole].reshape(prod(lead), blocks, BLOCK, prod(trail)))
@@ -49,7 +49,7 @@ def add_blocks(x: Array) -> Array:
 
 
 def add_in_sequence(x: Array) -> Array:
-    """Sum of x (A, blocks, n, ...) along n, one after another from 0: (A, blocks, ...)."""
+    """Sum of x (A, blocks, n, ...) along n, one after another from 0, in float64: (A, blocks, ...)."""
     total = array_namespace(x).zeros((*x.shape[:2], *x.shape[3:]))
     for k in range(x.shape[2]):
         total += x[:, :, k]

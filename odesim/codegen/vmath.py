@@ -194,8 +194,8 @@ def log1p(x: float) -> float:
     k, m = exponent_and_mantissa(u)
     scale = from_bits(ONE + bits(m) - bits(u))  # 2^-k
     lost = select(x < 2.0**60, lost * scale, 0.0)
-    f = (m - 1.0) + lost
-    y = select(x < inf, log_of_parts(k, f, lost - (f - (m - 1.0))), x)
+    f = m - 1.0
+    y = select(x < inf, log_of_parts(k, f, fma(-lost, f, lost)), x)
     y = select(x > -1.0, y, select(x == -1.0, -inf, nan))
     return select(abs(x) < TINY, x, y)
 

@@ -43,7 +43,7 @@ def check_writable(target: Path) -> Path:
     return target
 
 
-def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+def write_whole(target: Path, write: Callable[[Path], object]) -> None:
     """Calls write(temporary path beside target), then puts the file in target's place: old or new, never half.
 
     Raises StoreError where the disk refuses.

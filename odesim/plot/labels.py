@@ -54,7 +54,7 @@ class EndLabels:
     ends: tuple[float, ...]
 
     def settle(self) -> None:
-        """Moves the names apart. The figure's layout must have been drawn once."""
+        """Moves the names apart. The figure must have been laid out."""
         box = self.axes.get_window_extent()
         figure: Any = self.axes.get_figure(root=True)
         type_height = SMALL / 72 * figure.dpi
@@ -63,7 +63,7 @@ class EndLabels:
         half = 0.5 * type_height / box.height
         places = spread(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), places, strict=True):
-            text.set_y(place)
+            text.set_y(start)
             tick.set_ydata([start, place])
 
 
@@ -84,7 +84,10 @@ def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], colors: 
 
 
 def settle(figure: Figure, labels: Sequence[EndLabels]) -> None:
-    """Lays the figure out and gives every name its place."""
-    figure.draw_without_rendering()
+    """Lays the figure out for good and gives every name its place."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")  # names move up and down within their room: a second layout would change nothing
     for label in labels:
         label.settle()

@@ -7,24 +7,23 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from odesim.plot.clock import Clock, clock_of
-from odesim.plot.labels import settle
-from odesim.plot.panels import Quantity, draw_quantity, thinned
-from odesim.plot.style import DASHES, INK, new_figure, plain, styled
+from odesim.plot.labels import EndLabels, settle
+from odesim.plot.marks import draw_events
+from odesim.plot.panels import Quantity, draw_quantity
+from odesim.plot.style import new_figure, plain, styled
 
 PANELS = 12  # at most; what is left out is named under the title
-MARKS = 12  # events of one name that are drawn
 ALONE, BESIDE, STACKED, ROW, BAR = 46.0, 36.0, 23.0, 26.0, 6.0  # mm: an only panel, one of two, of a stack, of a grid; a colour bar
-MARGIN = 13.0  # mm: title and time label
-TITLE, LABEL = 54, 26  # letters that fit across the picture and under a panel of two
+MARGIN, LINE = 13.0, 4.0  # mm: title and time label; one more line of type
+TITLE, LABEL = 42, 26  # letters that fit across the picture and under a panel of two
 
 
 def figure_of(solution: Any) -> Figure:
     """The picture of a Solution, 80 mm wide: lines with names, maps or bands by the number of components.
 
-    Time is logarithmic where the saved times are; events are dashed lines; an early end is said under the title.
+    Time is logarithmic where the saved times are; events are marked; an early end is said under the title.
     """
     states, observables = quantities(solution.y, solution), quantities(solution.observables, solution)
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
@@ -34,16 +33,18 @@ def figure_of(solution: Any) -> Figure:
     )
     clock = clock_of(solution.t, str(solution.attrs.get("time_unit") or ""))
     with styled():
-        figure, axes = grid(left, right)
-        labels, named = [], set()
+        title, happened = title_of(solution, notes), {name: found for name, found in solution.events.items() if found}
+        figure, axes = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(happened) // 2)))
+        labels: list[EndLabels | None] = []
+        named: set[tuple[tuple[str, ...], tuple[int, ...]]] = set()
         for ax, quantity in zip(axes, [*left, *right], strict=True):
             label = draw_quantity(ax, quantity, clock, named)
             if label and quantity.kind == "lines":
                 named.add((quantity.dims, quantity.shape))
             labels.append(label)
-        draw_events(figure, axes, solution.events, clock)
+        draw_events(figure, axes, [*left, *right], happened, clock)
         label_time(axes, clock)
-        figure.suptitle(title_of(solution, notes), linespacing=1.3)
+        figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels()
         settle(figure, [label for label in labels if label])
     return figure
@@ -64,18 +65,21 @@ def ordinal(n: int) -> str:
     return f"{n}{ {2: 'nd', 3: 'rd'}.get(n, 'th') }"
 
 
-def grid(left: Sequence[Quantity], right: Sequence[Quantity]) -> tuple[Figure, list[Axes]]:
-    """A Figure with axes for left and right: one column for up to three plain panels, two where they balance, else rows of two."""
+def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes]]:
+    """A Figure with axes for left and right, and margin (mm) above and below them.
+
+    One column for up to three states alone, a column each where the two balance, else rows of two.
+    """
     every = [*left, *right]
     bars = [BAR * (quantity.kind == "map") for quantity in every]
     if len(every) == 1 or (not right and len(every) <= 3):
         heights = [ALONE] if len(every) == 1 else [STACKED] * len(every)
-        figure = new_figure(MARGIN + sum(heights) + sum(bars))
+        figure = new_figure(margin + sum(heights) + sum(bars))
         cells = figure.add_gridspec(len(every), 1, height_ratios=[h + b for h, b in zip(heights, bars, strict=True)])
         return figure, [figure.add_subplot(cells[i, 0]) for i in range(len(every))]
     if right and max(len(left), len(right)) <= 3 and abs(len(left) - len(right)) <= 1:
         rows = max(len(left), len(right))
-        figure = new_figure(MARGIN + (BESIDE if rows == 1 else ROW * rows) + max(bars))
+        figure = new_figure(margin + (BESIDE if rows == 1 else ROW * rows) + max(bars))
         places = len(left) * len(right)  # each column divides the height evenly
         cells = figure.add_gridspec(places, 2)
         found = []
@@ -84,7 +88,7 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity]) -> tuple[Figure, l
             found += [figure.add_subplot(cells[i * step : (i + 1) * step, column]) for i in range(count)]
         return figure, found
     heights = [ROW + max(bars[i : i + 2]) for i in range(0, len(every), 2)]
-    figure = new_figure(MARGIN + sum(heights))
+    figure = new_figure(margin + sum(heights))
     cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(len(every))]
 
@@ -98,21 +102,6 @@ def label_time(axes: Sequence[Axes], clock: Clock) -> None:
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
             ax.set_xlabel(fill(clock.label, LABEL if narrow else TITLE))
-
-
-def draw_events(figure: Figure, axes: Sequence[Axes], events: Mapping[str, Sequence[Any]], clock: Clock) -> None:
-    """Dashed lines at the times of events in every panel, MARKS a name at most, and their legend at the bottom."""
-    handles = []
-    for number, (name, found) in enumerate((name, found) for name, found in events.items() if found):
-        dash = DASHES[number % len(DASHES)]
-        times = clock.place([event["t"] for event in found])
-        for x in times[thinned(len(times), MARKS)] if len(times) else ():
-            for ax in axes:
-                ax.axvline(x, color=INK, lw=0.6, ls=dash)
-        count = f" ({len(found)}×)" if len(found) > 1 else ""
-        handles.append(Line2D([], [], color=INK, lw=0.6, ls=dash, label=plain(name + count)))
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2)
 
 
 def title_of(solution: Any, notes: Sequence[str]) -> str:

@@ -19,9 +19,10 @@ INK, FAINT = "#222222", "#8c8c8c"
 # Okabe and Ito's colours without the yellow, which vanishes on white (jfly.uni-koeln.de/color)
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)))
+MARKERS = "os^Dv*"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
     "font.size": NORMAL,
     "mathtext.fontset": "dejavusans",
@@ -74,7 +75,10 @@ STYLE: dict[str, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Within it, matplotlib makes and draws everything in the project's style; outside nothing has changed."""
+    """Within it, matplotlib makes and draws everything in the project's style; outside nothing has changed.
+
+    matplotlib's settings belong to the process: one thread at a time.
+    """
     with rc_context(STYLE):
         yield
 

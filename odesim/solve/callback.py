@@ -69,7 +69,9 @@ class CallbackSystem:
             raise error
 
 
-def callback_system(f: Function, layout: Layout, dtype: str = "float64", events: Function | None = None, n_events: int = 0) -> CallbackSystem:
+def callback_system(
+    f: Function, layout: Layout, dtype: str = "float64", events: Function | None = None, n_events: int = 0
+) -> CallbackSystem:
     """The BoundSystem of f(t, y (n,), out (n,)) and events(t, y (n,), g (n_events,)), both writing their last argument.
 
     After an exception every further call answers NaN, so that the run ends soon; check() raises the exception.

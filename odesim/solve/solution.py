@@ -80,7 +80,9 @@ class Solution:
 
         arrays = {**self.y, **self.observables}
         variables = {name: (("time", *self.dims[name]), rows) for name, rows in arrays.items()}
-        return xarray.Dataset(variables, coords={"time": self.t}, attrs={"model": self.model, "status": self.status, "message": self.message})
+        return xarray.Dataset(
+            variables, coords={"time": self.t}, attrs={"model": self.model, "status": self.status, "message": self.message}
+        )
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -21,7 +21,7 @@ def sizes(names: str) -> tuple[Symbol, ...]:
     return sp.symbols(names, integer=True, positive=True, seq=True)
 
 
-def _unfolded(cls: type, body: Any, limits: tuple[Any, ...]) -> Any:
+def unfolded(cls: type, body: Any, limits: tuple[Any, ...]) -> Any:
     """cls(body, *limits) as written: sympy's own constructor moves a Piecewise out, past the index it depends on."""
     e = Expr.__new__(cls, sp.sympify(body), *(sp.Tuple(*lim) for lim in limits))
     e.is_commutative = True
@@ -32,7 +32,7 @@ class SumOver(Sum):  # type: ignore[misc]
     """sum_k body, kept as written."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return _unfolded(cls, body, limits)
+        return unfolded(cls, body, limits)
 
     def _latex(self, printer: Any) -> str:
         return str(printer._print_Sum(self))
@@ -45,7 +45,7 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
     """max_k body, as a shift that cancels: its derivative is 0 by definition."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return _unfolded(cls, body, limits)
+        return unfolded(cls, body, limits)
 
     is_extended_real = True
 

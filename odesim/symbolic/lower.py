@@ -49,6 +49,7 @@ class Lowering:
         self.statements: list[Statement] = []
         self._order = list(axes)
         self._taken = taken
+        self._hoisted: dict[Expr, Expr] = {}
         self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
     def assign(self, target: Key, e: Expr) -> None:
@@ -60,12 +61,17 @@ class Lowering:
 
         a[m] * sum_k f(k)  ->  a[m] * r0
         """
+        if e not in self._hoisted:
+            self._hoisted[e] = self._hoist(e)
+        return self._hoisted[e]
+
+    def _hoist(self, e: Expr) -> Expr:
         if isinstance(e, REDUCTIONS):
             body = e.function
             for k, low, high in e.limits:
                 extent = sp.expand(high - low + 1)
                 j = self._claim(k, extent)
-                body = self._reduce(type(e), self.hoist(body.xreplace({k: j})), j)
+                body = self._reduce(type(e), self.hoist(body if j == k else body.xreplace({k: j})), j)
             return body
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
 

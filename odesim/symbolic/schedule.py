@@ -15,7 +15,7 @@ def passes(statements: list[Statement], extents: Mapping[Symbol, Expr]) -> tuple
     """
     made: dict[str, tuple[int, tuple[object, ...], Statement]] = {}
     groups: dict[tuple[object, ...], list[Statement]] = {}
-    for n, s in enumerate(_ordered(statements)):
+    for n, s in enumerate(ordered(statements)):
         kind = _kind(s, n, extents)
         level = 0
         for name in s.reads():
@@ -29,7 +29,7 @@ def passes(statements: list[Statement], extents: Mapping[Symbol, Expr]) -> tuple
     return tuple(tuple(groups[g]) for g in order)
 
 
-def _ordered(statements: list[Statement]) -> list[Statement]:
+def ordered(statements: list[Statement]) -> list[Statement]:
     """Each statement after those it reads; otherwise in the order given."""
     by_name = {s.name: s for s in statements}
     done: dict[str, Statement] = {}

@@ -36,6 +36,12 @@ def _costly(f: Expr) -> bool:
     return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh)
 
 
+def _holds(s: Statement, f: Expr) -> bool:
+    """Whether s is the array of f, with or without plain factors."""
+    rest = [a for a in sp.Mul.make_args(s.body) if a != f]
+    return s.op == "map" and s.body.has(f) and len(rest) < len(sp.Mul.make_args(s.body)) and all(isinstance(a, Indexed) for a in rest)
+
+
 def _base(f: Expr) -> tuple[sp.Rational, Expr]:
     """exp(3*x) -> (3, exp(x)): powers of one exponential share it."""
     if isinstance(f, sp.exp):
@@ -55,9 +61,7 @@ def _candidate(statements: list[Statement], work: "Lowering") -> tuple[Expr, tup
     """The first function that two statements share, or that sits in a loop deeper than it needs."""
     seen: dict[tuple[Expr, tuple[Expr, ...]], int] = {}
     for n, s in enumerate(statements):
-        if s.op == "map" and s.body in _functions(s):
-            continue
-        for f in _functions(s):
+        for f in (f for f in _functions(s) if not _holds(s, f)):
             key, own = _key(f, work), work.free(f)
             if not own:
                 continue
@@ -67,7 +71,7 @@ def _candidate(statements: list[Statement], work: "Lowering") -> tuple[Expr, tup
 
 
 def _extract(statements: list[Statement], key: tuple[Expr, tuple[Expr, ...]], work: "Lowering") -> list[Statement]:
-    uses = [(n, f) for n, s in enumerate(statements) for f in _functions(s) if _key(f, work) == key]
+    uses = [(n, f) for n, s in enumerate(statements) for f in _functions(s) if _key(f, work) == key and not _holds(s, f)]
     least = min(_base(f)[0] for _, f in uses)
     if any((_base(f)[0] / least).q != 1 for _, f in uses):
         least = next(_base(f)[0] for _, f in uses)

@@ -38,7 +38,9 @@ CASES = {
     "one component": solution({"v": grow(1)}, dims={"v": ("m",)}),
     "ten that end together": solution({"v": grow(10) * np.exp(-T)[:, None]}, dims={"v": ("m",)}),
     "vector and scalar": solution({"v": grow(4)}, observables={"entropy": grow()}, dims={"v": ("m",)}),
-    "vector beside two": solution({"v": grow(10)}, observables={"S": grow(), "gap": 1 - grow(10, rate=3)}, dims={"v": ("m",), "gap": ("m",)}),
+    "vector beside two": solution(
+        {"v": grow(10)}, observables={"S": grow(), "gap": 1 - grow(10, rate=3)}, dims={"v": ("m",), "gap": ("m",)}
+    ),
     "matrix": solution({"V": grow(2, 3)}, dims={"V": ("l", "k")}),
     "map": solution({"z": grow(40)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
     "map of a matrix": solution({"V": grow(40, 20)}, observables={"rank": grow()}, dims={"V": ("l", "k")}),
@@ -66,7 +68,7 @@ CASES = {
         {"v": grow(3)},
         observables={"S": grow()},
         dims={"v": ("m",)},
-        events={"half_way": [{"t": 2.0, "index": (i,)} for i in range(3)], "snap": [{"t": 9.5, "index": None}], "never": []},
+        events={"half_way": [{"t": 4 * T[1], "index": (i,)} for i in range(3)], "snap": [{"t": 9.5, "index": None}], "never": []},
     ),
     "long names": solution(
         {"relative_gain_of_the_most_frequent_token": grow(), "V": grow(3)},
@@ -80,21 +82,20 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_legible(name: str) -> None:
-    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, pixels are drawn."""
+    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm."""
     case = CASES[name]
     figure = figure_of(case)
     assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH)
-    assert clashes(figure) == []
-    assert min(text.get_fontsize() for text in figure.findobj(Text)) >= SMALL
-    texts = [text for text, _ in drawn_texts(figure)]
-    bottom = [axes for axes in figure.axes if axes.get_xlabel() and not axes.get_label().startswith("<colorbar")]
+    texts = drawn_texts(figure)
+    assert clashes(figure, texts) == []
+    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
+    bottom = [axes for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
     assert bottom and all("SGD" in axes.get_xlabel() for axes in bottom)
-    assert all(axes.get_ylabel() or axes.get_label().startswith("<colorbar") for axes in figure.axes)
+    assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
     # a panel, or a line under the title, for every quantity
-    words = " ".join(texts).replace("\n", "").replace("\\", "")
+    words = " ".join(text for text, _ in texts).replace("\n", "").replace("\\", "")
     shown = [*case.y, *case.observables] if len(case.y) < 13 else [*case.y][:12]
     assert all(quantity.replace("\\", "") in words for quantity in shown)
-    figure.canvas.draw()
 
 
 def test_kinds() -> None:
@@ -115,18 +116,32 @@ def test_map_holds_the_values() -> None:
 def test_bands_hold_all_components() -> None:
     """The outermost band is exactly the smallest and the largest of all components."""
     axes = figure_of(CASES["bands"]).axes[0]
-    heights = axes.collections[0].get_paths()[0].vertices[:, 1]  # type: ignore[index]
+    heights: Any = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     values = grow(MAP + 1)
     assert (heights.min(), heights.max()) == (values.min(), values.max())
 
 
+def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
+    """First points (x, y) of the lines with that marker, or that are dashed."""
+    found = [line for line in axes.lines if (line.get_linestyle() not in ("-", "None") if kind == "dashed" else line.get_marker() == kind)]
+    return [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in found]
+
+
 def test_events_are_marked() -> None:
-    """Dashed lines stand at the events' times in every panel; an event that never came is not named."""
+    """Dashed lines stand at the time of an event in every panel, a mark lies on the component that has one; never is not named."""
     figure = figure_of(CASES["events"])
     for axes in figure.axes:
-        marks = {float(np.asarray(line.get_xdata())[0]) for line in axes.lines if line.get_linestyle() != "-"}
-        assert {2.0, 9.5} <= marks
+        assert [x for x, _ in marks(axes, "dashed")] == [9.5]
+    values = grow(3)
+    assert marks(figure.axes[0], "o") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
+    assert marks(figure.axes[1], "o") == []
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×)", "snap"]
+
+
+def test_events_on_a_map() -> None:
+    """In a map of 8 x 5 the mark of an event of (2, 4) lies at the middle of row 14, in units of the first index."""
+    case = solution({"V": grow(8, 5)}, dims={"V": ("l", "k")}, events={"e": [{"t": 3.0, "index": (2, 4)}]})
+    assert marks(figure_of(case).axes[0], "o") == [(3.0, pytest.approx(14.5 / 5 - 0.5, rel=1e-12))]  # rounding
 
 
 @pytest.mark.parametrize(
@@ -167,7 +182,7 @@ def test_spread() -> None:
     np.testing.assert_allclose(spread(np.zeros(5), 0.9), np.linspace(0, 1, 5), rtol=1e-15)  # too many: evenly
 
 
-# Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, eqs. 1-5
+# Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
 DEFECTS = {
     "protanopia": [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],
     "deuteranopia": [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]],

@@ -1,6 +1,7 @@
 """The words a reader sees in a drawn figure, and where they lie."""
 
 from itertools import combinations
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -12,9 +13,9 @@ SLACK = 1.0  # pixels of 400 to the inch: type has a margin of its own
 def hidden_ticks(figure: Figure) -> set[Text]:
     """Labels of ticks outside the limits of their axis: they exist but are not drawn."""
     found: set[Text] = set()
-    for axes in figure.findobj(lambda artist: hasattr(artist, "xaxis")):
+    for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            scaled = axis.get_transform().transform
+            scaled: Any = axis.get_transform().transform
             low, high = sorted(scaled(axis.get_view_interval()))
             room = 1e-6 * (high - low)
             for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
@@ -31,9 +32,8 @@ def drawn_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     return [(text.get_text(), text.get_window_extent()) for text in texts]
 
 
-def clashes(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of words that overlap, and words that leave the figure (paired with `edge`)."""
-    texts = drawn_texts(figure)
+def clashes(figure: Figure, texts: list[tuple[str, Bbox]]) -> list[tuple[str, str]]:
+    """Pairs of the drawn texts that overlap, and those that leave the figure (paired with `edge`)."""
     found = []
     for (one, a), (other, b) in combinations(texts, 2):
         width = min(a.x1, b.x1) - max(a.x0, b.x0)

@@ -58,9 +58,7 @@ from odesim.solve.explicit.slots import (
 
 
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def begin(
-    at: Array, count: Array, real: Array, coef: Array, work: Array, block: Array, sums: Array, save: Array, size: int
-) -> bool:
+def begin(at: Array, count: Array, real: Array, coef: Array, work: Array, block: Array, sums: Array, save: Array, size: int) -> bool:
     """The first derivative, the first step, the events and the saved state at t0; False where the derivative is not finite."""
     n = work.shape[1]
     call(at[STAGE], (at[TABLE], real[T0], at[WORK], at[K_], at[ROWS], at[COEF], 0, 0, at[WORK] + 2 * n * at[WIDTH]))

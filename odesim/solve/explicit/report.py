@@ -89,9 +89,13 @@ def _message(problem: Problem, state: RunState, status: Status, step: float | No
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
-            return f"max_steps = {state.count[at.MAX]} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
+            return (
+                f"max_steps = {state.count[at.MAX]} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
+            )
         case Status.BLOW_UP:
-            return f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
+            return (
+                f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
+            )
         case Status.STEP_TOO_SMALL:
             return (
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
@@ -100,7 +104,9 @@ def _message(problem: Problem, state: RunState, status: Status, step: float | No
         case _ if state.count[at.STEPS] == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:
-            return f"the step from {where} {at_step} gives a value that is not finite, {what}; take a smaller step or end the span before it"
+            return (
+                f"the step from {where} {at_step} gives a value that is not finite, {what}; take a smaller step or end the span before it"
+            )
 
 
 def largest(problem: Problem, y: Array) -> str:

@@ -16,9 +16,7 @@ _MOST = 2**62
 class RunState:
     """The state of a run of this method; `arguments` is what the driver takes."""
 
-    def __init__(
-        self, problem: Problem, method: Method, save: Array, step: float | None, rtol: float, atol: float, max_steps: int
-    ) -> None:
+    def __init__(self, problem: Problem, method: Method, save: Array, step: float | None, rtol: float, atol: float, max_steps: int) -> None:
         rhs = problem.rhs
         dtype = np.dtype(rhs.dtype)
         n, size = rhs.layout.size, rhs.n_events

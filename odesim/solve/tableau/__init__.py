@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from odesim.solve.tableau.dop853 import DOP853
 from odesim.solve.tableau.low_order import EULER, RK4
 from odesim.solve.tableau.method import Method
 from odesim.solve.tableau.tsit5 import TSIT5
+from odesim.solve.tableau.vern7 import VERN7
 
-METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in (TSIT5, EULER, RK4)})
+METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in (TSIT5, VERN7, DOP853, EULER, RK4)})
 
 __all__ = ["METHODS", "Method"]

@@ -1,0 +1,192 @@
+"""A System for people: LaTeX, plain text, and a description as data."""
+
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.symbolic.expr import MaxOver, unfolded
+from odesim.symbolic.lower import Lowering, derivative
+from odesim.symbolic.program import names
+from odesim.symbolic.system import Key, System, free_in_order
+
+LONG = 40
+"""Operations in a right side beyond which its sums are named and listed."""
+
+
+def latex(system: System) -> str:
+    """The equations as a LaTeX aligned block, without the shifts that cancel; long ones with their sums named."""
+    rates, where = named_sums(system)
+    rows = [rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\, {sp.latex(key)} &= {latex_of(rhs)}" for key, rhs in rates.items()]
+    rows += [rf"{sp.latex(key)} &= {latex_of(e)}" for key, e in where.items()]
+    return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def named_sums(system: System) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
+    """(state -> right side, name -> sum): the equations as they are, or, where one is long, in terms of named sums."""
+    rates = {key: plain(e) for key, e in system.equations.items()}
+    if all(sp.count_ops(e) <= LONG for e in rates.values()):
+        return rates, {}
+    work = Lowering(system.axes, set[str]().union(*map(names, rates.values())))
+    for key, e in rates.items():
+        work.assign(derivative(key), e)
+    made = {s.name: s for s in work.statements}
+    where: dict[Key, Expr] = {}
+    for s in work.statements:
+        if s.name in {f"d_{n}" for n in system.states}:
+            continue
+        e = s.body
+        if s.op == "scatter":
+            e = sp.KroneckerDelta(s.free[0], s.via) * e
+        where[s.target] = unfolded(sp.Sum, e, [(s.bound, 0, work.extents[s.bound] - 1)]) if s.bound is not None else e
+    return {key: made[f"d_{n}"].body for n, key in zip(system.states, rates, strict=True)}, where
+
+
+def latex_document(system: System) -> str:
+    """A LaTeX document that compiles: equations, initial values, observables and invariants."""
+    initial = [rf"{sp.latex(k)}(0) &= {latex_of(e)}" for k, e in system.initial.items()]
+    seen = [rf"\mathtt{{{_escape(n)}}} &= {latex_of(e)}" for n, e in system.observables.items() if isinstance(e, sp.Basic)]
+    laws = [rf"{latex_of(v.expr)} &\quad \text{{{_escape(v.name)}: {v.sense}}}" for v in system.invariants]
+    parts = [f"\\section*{{{_escape(system.name)}}}", _display(latex(system))]
+    for title, rows in (("Initial values", initial), ("Observables", seen), ("Invariants", laws)):
+        if rows:
+            body = " \\\\\n".join(rows)
+            parts += [f"\\subsection*{{{title}}}", _display(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}")]
+    head = "\\documentclass{article}\n\\usepackage{amsmath,amssymb}\n\\begin{document}"
+    return "\n".join([head, *parts, "\\end{document}"]) + "\n"
+
+
+def _display(text: str) -> str:
+    return f"\\[\n{text}\n\\]"
+
+
+def _escape(text: str) -> str:
+    for old, new in (("\\", r"\textbackslash "), ("_", r"\_"), ("&", r"\&"), ("%", r"\%"), ("#", r"\#"), ("^", r"\^{}")):
+        text = text.replace(old, new)
+    return text
+
+
+def latex_of(e: Any) -> str:
+    """An expression as LaTeX, without the shifts that cancel; indices such as l_1 read as l'."""
+    shown = plain(sp.sympify(e))
+    primes = {s: f"{s.name.partition('_')[0]}'" for s in _bound(shown) if "_" in s.name}
+    return str(sp.latex(shown, symbol_names=primes))
+
+
+def unicode(system: System) -> str:
+    """The equations in plain text, one a line; sums of long ones are named below them."""
+    rates, where = named_sums(system)
+    rows = [f"d{text_of(key)}/dt = {text_of(rhs)}" for key, rhs in rates.items()]
+    return "\n".join([*rows, *(f"{text_of(key)} = {text_of(e)}" for key, e in where.items())])
+
+
+def text_of(e: Any) -> str:
+    """An expression on one line: sum_l f instead of Sum(f, (l, 0, M - 1)), without the shifts that cancel."""
+    shown = plain(sp.sympify(e))
+    primes = {s: Symbol(f"{s.name.partition('_')[0]}'") for s in _bound(shown) if "_" in s.name}
+    return str(_Text().doprint(_renamed(shown, primes)))
+
+
+def _renamed(e: Any, swap: dict[Symbol, Symbol]) -> Any:
+    if isinstance(e, sp.Sum):
+        return unfolded(sp.Sum, _renamed(e.function, swap), [(swap.get(k, k), low, high) for k, low, high in e.limits])
+    if not e.args or isinstance(e, Indexed):
+        return e.xreplace(swap)
+    return e.func(*(_renamed(a, swap) for a in e.args))
+
+
+def plain(e: Any) -> Any:
+    """e without the shifts that cancel, every MaxOver 0, and with sums that sympy's printers know."""
+    if isinstance(e, MaxOver):
+        return sp.S.Zero
+    if isinstance(e, sp.Sum):
+        return unfolded(sp.Sum, plain(e.function), e.limits)
+    return e.func(*map(plain, e.args)) if e.args and not isinstance(e, Indexed) else e
+
+
+class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
+    """sympy's one-line text, with short sums and powers."""
+
+    def _print_Sum(self, e: Any) -> str:
+        indices = ",".join(str(lim[0]) for lim in e.limits)
+        return f"sum_{indices}({self._print(e.function)})"
+
+    def _print_Pow(self, e: Any, rational: bool = False) -> str:
+        return str(super()._print_Pow(e, rational)).replace("**", "^")
+
+    def _print_Piecewise(self, e: Any) -> str:
+        cases = [f"{self._print(v)} if {self._print(c)}" if c is not sp.true else f"else {self._print(v)}" for v, c in e.args]
+        return f"({', '.join(cases)})"
+
+    def _print_Equality(self, e: Any) -> str:
+        return f"{self._print(e.lhs)} = {self._print(e.rhs)}"
+
+    def _print_KroneckerDelta(self, e: Any) -> str:
+        return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
+
+
+def _bound(e: Expr) -> set[Symbol]:
+    return {lim[0] for s in e.atoms(sp.Sum) for lim in s.limits}
+
+
+def describe(system: System) -> dict[str, Any]:
+    """Everything `show` prints, as plain data: equations, parameters, states, observables, laws, closed forms, source."""
+    return {
+        "name": system.name,
+        "source": {"key": system.source.key, "where": system.source.where, "note": system.source.note},
+        "time": system.time,
+        "span": list(system.span),
+        "sizes": {str(k): int(v) for k, v in system.sizes.items() if not callable(v)},
+        "states": [
+            {"name": name, "shape": _shape(shape), "initial": text_of(_initial(system, key))}
+            for (name, shape), key in zip(system.shapes.items(), system.equations, strict=True)
+        ],
+        "equations": unicode(system).splitlines(),
+        "parameters": [
+            {
+                "name": p.name,
+                "shape": _shape(p.shape),
+                "default": "from the sizes" if callable(p.default) else float(p.default),
+                "domain": domain_text(p.domain),
+                "doc": p.doc,
+            }
+            for p in system.params
+        ],
+        "observables": [_observable(system, n) for n in system.observables],
+        "constraints": [{"name": c.name, "expression": f"{text_of(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
+        "invariants": [{"name": v.name, "expression": text_of(v.expr), "sense": v.sense} for v in system.invariants],
+        "events": [
+            {"name": v.name, "expression": text_of(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events
+        ],
+        "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
+    }
+
+
+def _initial(system: System, key: Key) -> Expr:
+    name = str(key.base.label) if isinstance(key, Indexed) else key.name
+    return next(e for k, e in system.initial.items() if (str(k.base.label) if isinstance(k, Indexed) else k.name) == name)
+
+
+def _observable(system: System, name: str) -> dict[str, Any]:
+    e = system.observables[name]
+    if not isinstance(e, sp.Basic):
+        return {"name": name, "shape": [], "expression": (e.__doc__ or "a function").strip().splitlines()[0]}
+    return {"name": name, "shape": _shape(tuple(system.axes[i] for i in free_in_order(e, system.axes))), "expression": text_of(e)}
+
+
+def _shape(shape: tuple[Any, ...]) -> list[str]:
+    return [str(n).replace(" ", "") for n in shape]
+
+
+def domain_text(domain: sp.Set) -> str:
+    """A domain in a word: "[0, 1]", "(0, inf)", "whole numbers from 0"."""
+    if domain == sp.S.Naturals0:
+        return "whole numbers from 0"
+    if domain == sp.S.Naturals:
+        return "whole numbers from 1"
+    if isinstance(domain, sp.Interval):
+        low = "(" if domain.left_open or domain.start.is_infinite else "["
+        high = ")" if domain.right_open or domain.end.is_infinite else "]"
+        return f"{low}{domain.start}, {domain.end}{high}".replace("oo", "inf")
+    return str(domain).replace("oo", "inf")
+

@@ -1,0 +1,247 @@
+"""`odesim integrate`: what it prints, where it writes, and how it ends."""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odesim import open_run
+from odesim.store.plain import plain
+
+KEYS = ["model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "backend", "out"]
+RUN = ("integrate", "joma.nonlinear", "--size", "M=3")
+ENDLESS = (*RUN, "--span", "0:1e9", "--step", "1e-3", "--max-steps", "1e12", "--save", "log:50")
+
+
+def strict(text: str) -> dict:
+    """The one JSON object that text is: no NaN or Infinity."""
+    return json.loads(text, parse_constant=pytest.fail)
+
+
+def test_json_is_the_contract(odesim):
+    """The keys of the contract in its order, numbers for scalars, lists for arrays, everything else on stderr."""
+    done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = strict(done.stdout)
+    assert list(found) == KEYS
+    assert (found["model"], found["status"], found["t"], found["backend"], found["out"]) == (
+        "joma.nonlinear",
+        "ok",
+        5.0,
+        "numba",
+        "run.zarr",
+    )
+    assert len(found["final"]["v"]) == 3 and isinstance(found["observables"]["entropy"], float) and len(found["observables"]["gap"]) == 3
+    assert {type(e["t"]) for e in found["events"]["half way"]} == {float} and found["events"]["half way"][0]["index"] == [2]
+    assert list(found["stats"]) == ["steps", "rejected", "rhs_calls", "seconds", "compile_seconds"]
+    assert isinstance(found["stats"]["steps"], int) and isinstance(found["message"], str)
+    np.testing.assert_array_equal(open_run("run.zarr").v[-1], found["final"]["v"])
+    assert open_run("run.zarr").sizes["time"] == 200
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_of_large_arrays_is_a_digest(odesim):
+    """Above 1000 entries: shape, min, max, and the sha256 of the bytes, which `integrate` from Python has too."""
+    import odesim as library
+
+    found = strict(odesim("integrate", "joma.nonlinear", "--size", "M=1001", "--span", "0:0.5", "--json").stdout)["final"]["v"]
+    v = library.integrate("joma.nonlinear", sizes={"M": 1001}, span=(0, 0.5), save=200).y["v"][-1]
+    assert found == {"shape": [1001], "min": v.min(), "max": v.max(), "sha256": hashlib.sha256(v.tobytes()).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float64(2.5), 2.5),
+        (np.array(2.5), 2.5),
+        (np.float32(0.5), 0.5),
+        (math.nan, None),
+        (np.array([1.0, np.inf, np.nan]), [1.0, None, None]),
+        (np.arange(4).reshape(2, 2), [[0, 1], [2, 3]]),
+        (np.arange(1000), list(range(1000))),
+        ({"a": (1, None, True)}, {"a": [1, None, True]}),
+        (Path("run.zarr"), "run.zarr"),
+    ],
+)
+def test_plain(value, expected):
+    """Numbers stay numbers, what is not finite is null, an array of 1000 entries is a list."""
+    assert plain(value) == expected and type(plain(value)) is type(expected)
+
+
+def test_digest_says_that_an_entry_is_not_finite():
+    """min and max are null where an entry is NaN; the bytes are hashed little-endian, in C order."""
+    values = np.zeros((30, 40))
+    values[3, 4] = np.nan
+    found = plain(np.asfortranarray(values.astype(">f8")))
+    assert (found["shape"], found["min"], found["max"]) == ([30, 40], None, None)
+    assert found["sha256"] == hashlib.sha256(values.tobytes()).hexdigest()
+
+
+def test_table_fits_80_columns(odesim):
+    """Without --json people get a table; --quiet prints nothing."""
+    done = odesim("integrate", "scan_snap.full", "--set", "P=linspace(0.5,0.5)", "--size", "S=2", "--size", "K=3", "--span", "0:1")
+    assert done.exit_code == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) < 80
+    for word in ("scan_snap.full: ok at t = 1", "final", "observables", "loss", "invariants", "tsit5 on numba"):
+        assert word in done.stdout
+    assert odesim(*RUN, "--quiet").output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ((*RUN, "--max-steps", "5"), "max_steps"),
+        (("integrate", "joma.linear", "--span", "0:100"), "blow_up"),
+        ((*RUN, "--init", "v=30"), None),
+    ],
+)
+def test_an_early_end_is_3_and_kept(arguments, status, odesim):
+    """A run that stops early says why on stderr, and is printed, stored and drawn as far as it went."""
+    done = odesim(*arguments, "--json", "--out", "run.zarr", "--plot", "run.png")
+    found = strict(done.stdout)
+    assert done.exit_code == 3 and done.stderr == f"odesim: {found['message']}\n"
+    assert found["status"] == (status or found["status"]) != "ok"
+    run = open_run("run.zarr")
+    assert run.attrs["status"] == found["status"] and float(run.time[-1]) == found["t"]
+    assert Path("run.png").exists()
+
+
+def test_overwrite_replaces_the_run(odesim):
+    """The second run is there, and nothing of the first."""
+    assert odesim(*RUN, "--quiet", "--out", "run.zarr").exit_code == 0
+    assert odesim(*RUN, "--quiet", "--out", "run.zarr", "--overwrite", "--save", "7").exit_code == 0
+    assert open_run("run.zarr").sizes["time"] == 7 and os.listdir() == ["run.zarr"]
+
+
+def test_toml_holds_what_the_command_line_says(odesim, folder):
+    """A file of parameters, sizes, initial values and options is the same run; the command line wins; tables lie beside the file."""
+    (folder / "sub").mkdir()
+    (folder / "sub" / "mu.csv").write_text("1\n2\n")
+    (folder / "sub" / "run.toml").write_text(
+        'span = [0, 2]\nsave = [0, 0.5, 1]\nmethod = "vern7"\nrtol = 1e-8\n[params]\nmu = "@mu.csv"\n[initial]\nv = [0.1, 0.2]\n'
+    )
+    given = ("--set", "mu=1,2", "--init", "v=0.1,0.2", "--save", "0,0.5,1", "--method", "vern7", "--rtol", "1e-8")
+    by_file = strict(odesim("integrate", "joma.nonlinear", "--params", "sub/run.toml", "--json").stdout)
+    by_hand = strict(odesim("integrate", "joma.nonlinear", *given, "--span", "0:2", "--json").stdout)
+    same = ("t", "final", "method", "events")
+    assert [by_file[k] for k in same] == [by_hand[k] for k in same] and by_file["method"] == "vern7"
+    won = strict(odesim("integrate", "joma.nonlinear", "--params", "sub/run.toml", "--method", "tsit5", "--set", "mu=1,1", "--json").stdout)
+    assert won["method"] == "tsit5" and won["final"]["v"][1] < 1 < by_file["final"]["v"][1]
+
+
+@pytest.mark.parametrize("option", [("--save", "5"), ("--save", "log:5"), ("--save", "0,1,2")])
+def test_saved_times(option, odesim):
+    """N even times, N geometric ones after the start, or those given; a run always keeps the ones it was asked for."""
+    assert odesim(*RUN, "--quiet", "--span", "0:2", *option, "--out", "run.zarr").exit_code == 0
+    expected = {"5": [0, 0.5, 1, 1.5, 2], "log:5": [0, *np.geomspace(2e-4, 2, 4)], "0,1,2": [0, 1, 2]}[option[1]]
+    np.testing.assert_allclose(open_run("run.zarr").time, expected, rtol=1e-15)
+
+
+def test_ctrl_c_keeps_the_run(odesim, monkeypatch):
+    """SIGINT at the first sign of progress: exit code 3, a sentence, and the run so far in the table, the folder and the picture."""
+    monkeypatch.setattr("odesim.cli.progress.Progress.__call__", lambda self, fraction: signal.raise_signal(signal.SIGINT))
+    done = odesim(*ENDLESS, "--json", "--out", "run.zarr", "--plot", "run.png")
+    found = strict(done.stdout)
+    assert (done.exit_code, found["status"]) == (3, "interrupted")
+    assert done.stderr == f"odesim: {found['message']}\n" and "interrupted" in found["message"]
+    run = open_run("run.zarr")
+    assert run.attrs["status"] == "interrupted" and 0 < float(run.time[-1]) == found["t"] < 1e9
+    np.testing.assert_array_equal(run.v[-1], found["final"]["v"])
+    assert Path("run.png").exists()
+
+
+WATCHED = """
+import pathlib, odesim.cli.progress
+odesim.cli.progress.Progress.__call__ = lambda self, fraction: pathlib.Path("running").touch()
+from odesim.cli import main
+main()
+"""
+
+
+def test_ctrl_c_from_outside(folder):
+    """The same for a process of its own: it ends soon after the signal, in order."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WATCHED, *ENDLESS, "--out", "run.zarr", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 120
+    while not (folder / "running").exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert strict(out)["status"] == "interrupted" == open_run("run.zarr").attrs["status"]
+    assert err.startswith("odesim: interrupted") and len(err.splitlines()) == 1
+
+
+def test_ctrl_c_before_the_run(odesim, monkeypatch):
+    """An interrupt while the model is compiled: exit code 3, one sentence, nothing written."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("odesim.facade.integrate_problem", interrupt)
+    done = odesim(*RUN, "--out", "run.zarr", "--plot", "run.png")
+    assert (done.exit_code, done.stdout, os.listdir()) == (3, "", [])
+    assert done.stderr == "odesim: interrupted; nothing more was written\n"
+
+
+@pytest.mark.parametrize("what", ["run", "picture"])
+def test_a_full_disk_is_3(what, odesim, monkeypatch):
+    """A disk that fills after the run was computed: exit code 3, the result is still printed, the other file is kept."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    where = {"run": "odesim.store.write._blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
+    monkeypatch.setattr(where, full)
+    done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
+    assert done.exit_code == 3 and strict(done.stdout)["status"] == "ok"
+    assert "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert os.listdir() == ["run.png" if what == "run" else "run.zarr"]
+    assert strict(done.stdout)["out"] == (None if what == "run" else "run.zarr")
+
+
+LIMITED = """
+import resource, sys
+import odesim.store.write as write
+write.CHUNK_BYTES = 1 << 16
+from odesim import integrate
+from odesim.store import write_solution
+run = integrate("joma.nonlinear", sizes={"M": 1200}, save=100, backend="numpy")
+run.y["v"][:], run.observables["gap"][:40] = 0.5, 0.25  # what compresses, and then what does not
+run.observables["gap"][40:] = __import__("numpy").random.default_rng(0).normal(size=(60, 1200))
+resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
+stored = write_solution(run, "run.zarr")
+print(stored.rows, stored.sentence)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs setrlimit")
+def test_a_limit_of_the_system_keeps_whole_rows(folder):
+    """Where the system lets no file grow above 40 kB, the rows before the first such chunk are a run."""
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    rows = int(done.stdout.split()[0])
+    assert 0 < rows <= 40 and f"{rows} of 100 saved times are stored in run.zarr" in done.stdout, done.stdout
+    assert open_run("run.zarr").sizes["time"] == rows and os.listdir() == ["run.zarr"]
+
+
+def test_a_bug_is_1_and_says_so(odesim, monkeypatch):
+    """What nobody foresaw: exit code 1, a sentence that asks for a report, and the traceback."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr("odesim.facade.integrate_problem", broken)
+    done = odesim(*RUN)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "this is a bug in odesim; please report it" in done.stderr and "Traceback" in done.stderr and "surprise" in done.stderr

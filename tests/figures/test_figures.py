@@ -1,0 +1,120 @@
+"""The papers' figures: every feature within its tolerance, and picture, data and manifest beside each other."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from odesim.errors import StoreError
+from odesim.plot.figures import Feature, FigureRun, list_figures, load_figure, run_figure
+from tests.plot.texts import clashes, drawn_texts
+
+NAMES = ["joma_fig4", "scan_snap_attention_frozen"]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
+    """Each figure, fast, run once."""
+    return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))
+
+
+def test_all_are_tested() -> None:
+    """A figure script that is added is a row here."""
+    assert list_figures() == NAMES
+
+
+def test_features(done: FigureRun) -> None:
+    """What the paper's figure shows, ours shows."""
+    assert [feature for feature in done.features if not feature.passed] == []
+    assert done.passed and len({feature.name for feature in done.features}) == len(done.features) > 5
+
+
+def test_files(done: FigureRun) -> None:
+    """The manifest holds every feature and the sha256 of pictures and data; the data are those that were judged and drawn."""
+    folder = done.files[0].parent
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in done.files)
+    manifest = json.loads((folder / f"{done.name}.json").read_text())
+    assert manifest["figure"] == done.name and manifest["fast"] is True and "Stands beside" in manifest["beside"]
+    assert [row["measured"] for row in manifest["features"]] == [feature.measured for feature in done.features]
+    assert manifest["versions"]["numpy"] == np.__version__
+    assert sorted(manifest["files"]) == [f"{done.name}.nc", f"{done.name}.pdf", f"{done.name}.png"]
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    with xr.open_dataset(folder / f"{done.name}.nc", engine="scipy") as table:
+        assert tuple(load_figure(done.name).expected(table)) == done.features
+
+
+def test_legible(done: FigureRun) -> None:
+    """No word on another, none over the edge."""
+    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+    figure = load_figure(done.name).draw(table)
+    assert clashes(figure, drawn_texts(figure)) == []
+
+
+def tiny(name: str) -> xr.Dataset:
+    """Made-up numbers in the form of data(): few times, few curves."""
+    rng = np.random.default_rng(0)
+    if name == "joma_fig4":
+        v, s = rng.uniform(0, 3, (6, 2)), rng.uniform(1, 2, 6)
+        runs = {"v_euler": v, "v_flow": v[::2], "entropy_euler": s, "entropy_flow": s[::2], "deviation": s[::2] - 1, "mu": v[-1]}
+        dims: dict[str, Any] = dict(
+            zip(runs, (("iteration", "component"), ("t", "component"), "iteration", "t", "t", "component"), strict=True)
+        )
+        coords = {"iteration": np.arange(6), "t": 0.02 * np.arange(0, 6, 2), "component": np.arange(2)}
+        attrs = {"step": 0.02}
+        return xr.Dataset({**{key: (dims[key], value) for key, value in runs.items()}, "entropy_limit": ((), 1.5)}, coords, attrs)
+    B = np.sort(rng.uniform(size=(3, 5)), axis=1)
+    return xr.Dataset(
+        {"B": (("eta", "t"), B), "t0": ("eta", [3.0, 2.0, 1.0]), "B_t0": ("eta", [0.5, 0.5, 0.5])},
+        {"eta": [0.5, 1.0, 2.0], "t": np.arange(5.0)},
+        {"nu": 1.0, "M": 10},
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draw_only_draws(name: str) -> None:
+    """draw() takes any numbers of the right form, draws each curve as it is and changes none."""
+    table = tiny(name)
+    before = table.copy(deep=True)
+    figure = load_figure(name).draw(table)
+    xr.testing.assert_identical(table, before)
+    curves = {tuple(np.asarray(line.get_ydata(), float)) for axes in figure.axes for line in axes.lines}
+    for curve in table.v_euler.values.T if name == "joma_fig4" else table.B.values:
+        assert tuple(curve) in curves
+
+
+def test_a_feature_can_fail() -> None:
+    """Off by more than the tolerance, or not a number: not passed."""
+    assert Feature("a", 1.0, 1.1, 0.11).passed
+    assert not Feature("a", 1.0, 1.2, 0.11).passed
+    assert not Feature("a", float("nan"), 1.2, 0.11).passed
+    wrong = tiny("scan_snap_attention_frozen").assign_coords(eta=[8.0, 1.0, 0.5])
+    assert any(not feature.passed for feature in load_figure("scan_snap_attention_frozen").expected(wrong.reindex(eta=[0.5, 1, 2, 4, 8])))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no such figure": ({"name": "joma_fig5"}, "did you mean 'joma_fig4'"),
+    "no such format": ({"formats": ("png", "gif")}, "no picture format 'gif'"),
+    "a file in the way": ({"out": "taken"}, "cannot make the folder"),
+    "a file above": ({"out": "taken/deeper"}, "cannot make the folder"),
+    "a folder in the way": ({"out": "full"}, "is a folder"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, before anything is computed or written."""
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+    Path("full/joma_fig4.nc").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(load_figure("joma_fig4"), "data", lambda fast: pytest.fail("computed"))
+    given, sentence = REFUSED[case]
+    with pytest.raises(StoreError) as caught:
+        run_figure(**{"name": "joma_fig4", **given})
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,122 @@
+"""The equations of every model against hand-written numpy, at states where nothing vanishes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.bind import Numbers, bind
+from odesim.codegen.arrays_ import evaluate
+from odesim.registry import list_models, load_model
+from odesim.symbolic import System
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.system import free_in_order, key_indices
+from tests.models.truth import RIGHT_SIDES, full_loss
+
+ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
+    "scan_snap.full": {
+        "sizes": {"K": 3, "S": 7, "Q": 2},
+        "params": {"M": 9.5, "p": [0.2, 0.3, 0.5], "eta_Y": 1.3, "eta_Z": 0.7},
+    },
+    "scan_snap.symmetric": {
+        "sizes": {"D": 4, "C": 3},
+        "params": {"mc": [1.0, 2.0, 5.0], "K": 3, "k_m": 3, "M": 50, "eta_Y": 1.3, "eta_Z": 0.7},
+    },
+    "scan_snap.reduced_symmetric": {
+        "sizes": {"D": 4, "C": 3},
+        "params": {"mc": [1.0, 2.0, 5.0], "K": 3, "k_m": 3, "M": 50, "eta_Y": 1.3, "eta_Z": 0.7},
+        "states": {"S_d": 9.0, "S_c": 3.0, "u": 2.3},
+    },
+    "scan_snap.theorem4": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7, "C0": 0.3}},
+    "joma.linear_multinode": {"sizes": {"M": 5, "K": 3}},
+    "joma.nonlinear_softmax": {"params": {"T": 3.0}},
+    "hierarchy.grouped": {"sizes": {"L": 4}, "params": {"N": 3, "rho": 0.9, "rho0": 0.8, "kappa": 2.0}},
+}
+
+
+def odd_case(name: str) -> tuple[System, Numbers, dict[str, Any]]:
+    """A System, numbers for it, and a state around (0.3, with spread 0.5)."""
+    system, case = load_model(name), ODD.get(name, {})
+    numbers = bind(system, sizes=case.get("sizes"), params=case.get("params"))
+    rng = np.random.default_rng(1)
+    states = {k: 0.3 + 0.5 * rng.standard_normal(np.shape(v)) for k, v in numbers.initial.items()}
+    return system, numbers, states | case.get("states", {})
+
+
+def value(system: System, expr: Any, numbers: Numbers, states: dict[str, Any], indices: Any = None) -> np.ndarray:
+    """expr at a state, an axis for each free index."""
+    order = free_in_order(expr, system.axes) if indices is None else indices
+    return evaluate(expr, order, system.axes, numbers.sizes, {**numbers.params, **states})
+
+
+def test_every_model_has_a_right_side_by_hand():
+    assert sorted(RIGHT_SIDES) == list_models()
+
+
+@pytest.mark.parametrize("name", RIGHT_SIDES)
+def test_right_side(name):
+    """Rounding only: 1e-13 of the largest component."""
+    system, numbers, states = odd_case(name)
+    want = RIGHT_SIDES[name](0.0, states, numbers.params)
+    for key, rhs in system.equations.items():
+        got = value(system, rhs, numbers, states, key_indices(key))
+        state = base_name(key)
+        assert np.any(want[state] != 0)
+        np.testing.assert_allclose(got, want[state], rtol=1e-12, atol=1e-13 * np.abs(want[state]).max(), err_msg=state)
+
+
+def test_full_is_the_gradient_of_its_loss():
+    """dY/dt = - eta_Y dL/dY and dZ/dt = - eta_Z dL/dZ, by central differences (step 1e-5: 1e-9 of truncation and rounding)."""
+    system, numbers, states = odd_case("scan_snap.full")
+    K, M = numbers.sizes["K"], numbers.params["M"]
+    assert value(system, system.observables["loss"], numbers, states) == pytest.approx(full_loss(states, numbers.params), rel=1e-13)
+    for key, rhs in system.equations.items():
+        state, flow = base_name(key), value(system, rhs, numbers, states, key_indices(key))
+        slope = np.empty_like(flow)
+        for at in np.ndindex(flow.shape):
+            ends = []
+            for h in (1e-5, -1e-5):
+                moved = {k: np.array(v) for k, v in states.items()}
+                moved[state][at] += h
+                ends.append(full_loss(moved, numbers.params))
+            slope[at] = (ends[0] - ends[1]) / 2e-5
+        if state == "Y":
+            slope[:, K] /= M - K  # the column stands for so many equal ones, each with its share of the slope
+        np.testing.assert_allclose(flow, -numbers.params[f"eta_{state}"] * slope, atol=1e-9)
+
+
+def test_loss_of_the_symmetric_model():
+    system, numbers, states = odd_case("scan_snap.symmetric")
+    want = RIGHT_SIDES[system.name](0.0, states, numbers.params)["loss"]
+    assert value(system, system.observables["loss"], numbers, states) == pytest.approx(want, rel=1e-13)
+
+
+def test_distinct_tokens_of_full():
+    """entropy counts all tokens of a class, entropy_distinct those of no other class; a class without any has 0, and 0 ln 0 is 0."""
+    P = np.array([[0.5, 0.2, 0.3, 0.0], [0.4, 0.0, 0.0, 0.6], [1.0, 0.0, 0.0, 0.0]])
+    system = load_model("scan_snap.full")
+    numbers = bind(system, params={"P": P})
+    states = dict(numbers.initial)
+    assert numbers.sizes == {"K": 3, "Q": 3, "S": 4} and numbers.params["M"] == 10
+    got = {o: value(system, system.observables[o], numbers, states) for o in ("entropy", "entropy_distinct")}
+    h = [-(np.array(x) * np.log(x)).sum() for x in ([0.5, 0.2, 0.3], [0.4, 0.6], [0.4, 0.6])]
+    np.testing.assert_allclose(got["entropy"], [h[0], h[1], 0], rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(got["entropy_distinct"], [h[2], 0, 0], rtol=1e-14, atol=1e-15)
+
+
+def test_a_rare_rival_is_a_rival():
+    """A token that another class has, however rarely, is not distinct."""
+    P = np.array([[0.5, 0.5], [1e-25, 1 - 1e-25]])
+    system = load_model("scan_snap.full")
+    numbers = bind(system, params={"P": P})
+    got = value(system, system.observables["entropy_distinct"], numbers, dict(numbers.initial))
+    np.testing.assert_array_equal(got, [0, 0])
+
+
+@pytest.mark.parametrize("excess", [1.0, 1.0 + 1e-9, 3.0])
+def test_reduced_flow_is_not_a_number_outside_its_domain(excess):
+    """S_d < 1 / max(p)^2: at and beyond it the right side gives the integrator nothing to go on with."""
+    system, numbers, states = odd_case("scan_snap.reduced_symmetric")
+    states["S_d"] = excess / numbers.params["p"].max() ** 2
+    got = [float(value(system, rhs, numbers, states, ())) for rhs in list(system.equations.values())[:3]]
+    assert not np.isfinite(got).any()

@@ -1,0 +1,173 @@
+"""Models by name, file and entry point: the System, or one sentence that says what is there instead."""
+
+import os
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from odesim import registry
+from odesim.errors import ModelError
+from odesim.registry import list_models, load_model
+from odesim.symbolic import System
+
+GOOD = """
+from __future__ import annotations
+from dataclasses import dataclass
+from sympy import Interval, Symbol, oo
+from odesim.symbolic import Param, Source, System
+
+@dataclass
+class Note:  # needs the module that it is in
+    text: str
+
+x, a = Symbol("x"), Symbol("a")
+SYSTEM = System(name="NAME", source=Source("none", ""), axes={}, equations={x: -a * x},
+                params=(Param(a, 1.0, Interval(0, oo), "rate"),), initial={x: 1})
+OTHER = SYSTEM
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """my.py in an empty folder that is the current one; its name comes back as text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.py").write_text(GOOD)
+    return tmp_path / "my.py"
+
+
+def message(ref):
+    with pytest.raises(ModelError) as caught:
+        load_model(ref)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_shipped_models_load_under_their_own_name(name):
+    system = load_model(name)
+    assert isinstance(system, System) and system.name == name
+    assert load_model(name) is system and load_model(system) is system
+
+
+def test_the_list_is_sorted_names_and_imports_no_model():
+    names = list_models()
+    assert "scan_snap.full" in names and names == sorted(set(names))
+    assert not any(part in ("claims", "__init__") or part.startswith("_") for name in names for part in name.split("."))
+
+
+def test_claims_and_helpers_are_no_models(tmp_path, monkeypatch):
+    """A model is a file of a family; claims.py, _helper.py and what lies beside the families are none."""
+    for name in ("__init__", "top", "fam/__init__", "fam/claims", "fam/_helper", "fam/one", "fam/deep/__init__", "fam/deep/two"):
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1 / 0\n")
+    monkeypatch.setattr("odesim.models.__path__", [str(tmp_path)])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    assert list_models() == ["fam.deep.two", "fam.one"]
+
+
+@pytest.mark.parametrize("form", ["my.py", "./my.py", "my.py:OTHER", "{full}", "{full}:OTHER", "path"])
+def test_files_load_by_every_spelling_of_their_path(file, form):
+    ref = file if form == "path" else form.format(full=file)
+    assert load_model(ref).name == "NAME"
+    assert load_model(ref) is load_model(ref), "kept while the file is the same"
+    assert os.listdir(file.parent) == ["my.py"], "no bytecode beside it"
+
+
+def test_an_edited_file_is_read_again(file):
+    """The same length, a moment later: only the time tells them apart."""
+    first = load_model("my.py")
+    file.write_text(GOOD.replace("NAME", "EMAN"))
+    os.utime(file, ns=(1, 1))
+    assert (first.name, load_model("my.py").name) == ("NAME", "EMAN")
+
+
+@pytest.mark.parametrize(
+    ("ref", "words"),
+    [
+        ("scan_snap.ful", ["no model 'scan_snap.ful'", "did you mean 'scan_snap.full'?", "scan_snap.theorem4"]),
+        ("scan_snap", ["no model 'scan_snap'"]),
+        ("scan_snap.claims", ["no model"]),
+        ("scan_snap.full:OTHER", ["no model"]),
+        ("", ["no model ''"]),
+        ("__import__('os')", ["no model"]),
+        ("x" * 10_000, ["no model"]),
+        ("..errors", ["no model"]),
+        ("my", ["no model 'my'", "a file is written with its .py"]),
+        ("ny.py", ["there is no model file 'ny.py'", "did you mean 'my.py'?"]),
+        ("none/my.py", ["there is no model file 'none/my.py'"]),
+        ("my.py:NONE", ["my.py has no NONE", "OTHER, SYSTEM"]),
+        ("my.py:OTTER", ["did you mean 'OTHER'?"]),
+        ("my.py:NUMBER", ["NUMBER must be a System, not int"]),
+        ("my.py:", ["not a plain name"]),
+        ("my.py:a b", ["'a b'", "not a plain name"]),
+        ("a\0b.py", ["cannot read"]),
+        ("\ud800/x.py", ["cannot read"]),
+        (3, ["not int 3"]),
+        (None, ["not NoneType"]),
+    ],
+    ids=lambda x: ascii(x)[:30],
+)
+def test_a_bad_name_is_one_sentence(file, ref, words):
+    text = message(ref)
+    assert all(w in text for w in words) and len(text) < 600, text
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("x = 1\n", ["has no SYSTEM", "no System at all"]),
+        ("SYSTEM = 3\n", ["SYSTEM must be a System, not int"]),
+        (GOOD.replace("SYSTEM =", "MAIN ="), ["line 14", "NameError: name 'SYSTEM' is not defined"]),
+        ("\n\nx = 1 / 0\n", ["line 3", "ZeroDivisionError: division by zero"]),
+        ("def f():\n    raise ValueError('two\\nlines')\n\nf()\n", ["line 2", "ValueError: two lines"]),
+        ("x = (\n", ["line 1", "SyntaxError"]),
+        ("import no_such_module_here\n", ["line 1", "ModuleNotFoundError"]),
+        ("open('none.txt')\n", ["line 1", "FileNotFoundError", "none.txt"]),
+        ("raise SystemExit(3)\n", ["line 1", "SystemExit: 3"]),
+        ("def f(): f()\nf()\n", ["RecursionError"]),
+        (GOOD.replace("initial={x: 1}", "initial={}"), ["SpecError", "no initial value for x"]),
+        ("x = '\0'\n", ["null"]),
+    ],
+)
+def test_a_bad_file_is_one_sentence_with_its_line(file, code, words):
+    """Whatever a model file raises names the file, the line and the exception; nothing of it stays loaded."""
+    file.write_text(code)
+    before = set(sys.modules)
+    text = message("my.py")
+    assert "my.py" in text and all(w in text for w in words), text
+    if "must be" not in text and "has no" not in text:
+        assert not {m for m in set(sys.modules) - before if m.startswith("odesim_file")}
+
+
+def test_files_that_cannot_be_read(file):
+    file.write_bytes(b"\xff\xfe\x00")
+    assert "my.py" in message("my.py")
+    (file.parent / "folder.py").mkdir()
+    assert "cannot read" in message("folder.py")
+
+
+def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_path):
+    """A module with SYSTEM, or the System itself; a broken one is a sentence, and the list does not import any."""
+    (tmp_path / "their_models.py").write_text(GOOD)
+    (tmp_path / "their_broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    wanted = {
+        "theirs.module": "their_models",
+        "theirs.object": "their_models:OTHER",
+        "theirs.number": "their_models:NUMBER",
+        "theirs.broken": "their_broken",
+        "scan_snap.full": "their_broken",
+    }
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(k, v, group) for k, v in wanted.items()])
+    registry._from_name.cache_clear()
+    assert set(wanted) <= set(list_models())
+    assert "their_models" not in sys.modules
+    assert load_model("theirs.module").name == load_model("theirs.object").name == "NAME"
+    assert load_model("scan_snap.full").name == "scan_snap.full"
+    assert "must be a System, not int" in message("theirs.number")
+    assert "ZeroDivisionError" in message("theirs.broken")
+    assert "did you mean 'theirs.object'?" in message("theirs.objet")
+    registry._from_name.cache_clear()
