@@ -17,7 +17,7 @@ from odesim.solve import EventSpec, Problem, callback_system, integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, free_in_order, key_indices
 
-_MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer]] = {}
+_MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
 _MEMO_SIZE = 64
 
 
@@ -49,7 +49,7 @@ def integrate(
     """
     system = load_model(model)
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
-    compiled, observer = _compiled(system, backend, dtype, strict)
+    compiled, observer, dims = _compiled(system, backend, dtype, strict)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
     times = save_times(save, numbers.t0, numbers.t1)
     before = compiled.seconds
@@ -78,7 +78,7 @@ def integrate(
         model=system.name,
         method=raw.method,
         backend=backend,
-        dims=dimensions(system),
+        dims=dims,
         attrs={
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
@@ -154,13 +154,14 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
     return out
 
 
-def _compiled(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer]:
+def _compiled(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]:
     """The compiled right side of a System, made once a process."""
     key = (id(system), backend, dtype, strict)
     if key not in _MEMO:
         while len(_MEMO) >= _MEMO_SIZE:
             del _MEMO[next(iter(_MEMO))]
-        _MEMO[key] = (system, compile_system(system, backend=backend, dtype=dtype, strict=strict), Observer(system))
+        compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
+        _MEMO[key] = (system, compiled, Observer(system), dimensions(system))
     return _MEMO[key][1:]
 
 

@@ -16,7 +16,7 @@ FLOORS = (
     ("symbolic",),
     ("codegen",),
     ("solve",),
-    ("tables", "values", "times", "registry", "bind", "reference"),
+    ("grammar", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
     ("solution", "ensembles", "comparison", "claims"),
     ("store", "plot"),
     ("facade", "cli", "__main__"),
@@ -42,13 +42,17 @@ BY_NAME = {dotted(path): path for path in SOURCES}
 
 @cache
 def imported(path: Path, everywhere: bool = True) -> frozenset[str]:
-    """Modules that path imports, a name from a package resolved to its module; everywhere: also inside functions."""
+    """Modules that path imports, a name from a package resolved to its module.
+
+    everywhere: also inside functions and for type checkers only, not just what importing path itself runs.
+    """
     tree = ast.parse(path.read_text())
     found: set[str] = set()
     inside = {
         child
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
         for child in ast.walk(node)
         if child is not node
     }

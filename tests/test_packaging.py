@@ -179,7 +179,7 @@ def needed(folder: Path) -> set[str]:
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", *sys.stdlib_module_names}
-    gpu = {"cupy"}  # the extras cuda12 and cuda13, imported where a GPU is asked for
+    gpu = {"cupy", "cupyx"}  # the extras cuda12 and cuda13, imported where a GPU is asked for
     named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
     return {named.get(root, root) for root in roots - ours - gpu}
 

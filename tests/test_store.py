@@ -69,6 +69,20 @@ def test_a_stored_run_is_the_run(tmp_path):
     assert back.invariants["norm"] == 1e-9 and np.isnan(back.invariants["loss"])
 
 
+def test_many_events_come_back(tmp_path):
+    """More than 1000 events of a name are a digest in the attributes, and all there for who reads the run."""
+    rng = np.random.default_rng(3)
+    times = np.sort(rng.uniform(size=1500)).tolist()
+    events = {
+        "half/way": [{"t": t, "index": (k, k % 7)} for k, t in enumerate(times)],
+        "few": [{"t": 0.5, "index": None}],
+        "snap": [{"t": t, "index": None} for t in times],
+    }
+    write_solution(solution(events=events), tmp_path / "run.zarr")
+    assert read_solution(tmp_path / "run.zarr").events == events
+    assert open_run(tmp_path / "run.zarr").attrs["events"]["snap"]["shape"] == [1500]
+
+
 def test_xarray_reads_it(tmp_path):
     """xarray.open_zarr finds names, dimensions and attributes; the folder's metadata is strict JSON."""
     write_solution(solution(), tmp_path / "run.zarr")

@@ -9,6 +9,8 @@ Assumed: the equation of joma.nonlinear_softmax (T = 2) with mu_H = kappa P_H; a
 correlation rho, leaves that share only the root left out. Component h holds H = h + 1.
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, Symbol, oo
 
@@ -20,13 +22,13 @@ v = IndexedBase("v", shape=(L - 1,))
 N, rho, rho0, kappa = Symbol("N", positive=True), Symbol("rho", positive=True), Symbol("rho0", real=True), Symbol("kappa", real=True)
 
 
-def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+def common_clock(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """How far v (L-1,) is, to first order, from where the clock of the fastest group has it."""
     v, v0, rho = y["v"], y0["v"], params["rho"]
     H = np.arange(1, len(v) + 1)
     mu = params["kappa"] * (1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** len(v) * params["rho0"])))
     start = np.where(mu == v0, 1, mu - v0)
-    far = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
+    far = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))[:, None]
     x, weight = np.polynomial.legendre.leggauss(200)
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-far * (x + 1) / 2)
     reading, rate = (far / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1), np.exp(v**2 / 2)
@@ -60,7 +62,7 @@ SYSTEM = System(
     observables={"P": P, "mass": mass, "entropy": entropy},
     constraints=(Constraint("L is at least 2", L - 2, ">=0"),),
     invariants=(
-        Invariant("mass", over(Sum, mass, (h, L - 1)), "constant"),
+        Invariant("masses sum to 1", over(Sum, mass, (h, L - 1)), "constant"),
         Invariant("approach", (mu - v[h]) ** 2, "nonincreasing"),
     ),
     events=(Event("half way", v[h] - mu / 2), Event("nine tenths", v[h] - 9 * mu / 10)),

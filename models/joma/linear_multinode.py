@@ -9,6 +9,8 @@ Assumed: one query, a signal that does not change in time, equal learning rates,
 The exponent is the row sum 1/2 sum_j V[l, j]^2: the product of matrices in the paper's notation reads otherwise.
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, erf, exp, oo, pi, sqrt
 
@@ -19,13 +21,13 @@ M, K = sizes("M K")
 V, Delta = IndexedBase("V", shape=(M, K)), IndexedBase("Delta", shape=(M, K))
 
 
-def gaussian(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def gaussian(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """Delta (M, K): normal numbers, always the same, scaled so that the longest row is 1 and t* = sqrt(pi/2)."""
     Delta = np.random.default_rng(0).standard_normal((sizes["M"], sizes["K"]))
     return Delta / np.linalg.norm(Delta, axis=1).max()
 
 
-def solution(t: float, y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """V (M, K) at time t from V = 0; inf or nan from t* on."""
     from scipy.special import erfinv
 
@@ -40,15 +42,13 @@ def stable_rank(a: np.ndarray) -> np.ndarray:
     return (np.linalg.norm(a, axis=(-2, -1)) / np.where(largest == 0, 1, largest)) ** 2
 
 
-def stable_rank_V(t: float, states: dict[str, np.ndarray], derivatives: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+def stable_rank_V(t: float, states: dict[str, Any], derivatives: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """Stable rank of V; where V is 0, that of dV/dt, to which it tends."""
     V, dV = np.asarray(states["V"], float), np.asarray(derivatives["V"], float)
     return stable_rank(np.where(np.any(V != 0, axis=(-2, -1), keepdims=True), V, dV))
 
 
-def stable_rank_dV(
-    t: float, states: dict[str, np.ndarray], derivatives: dict[str, np.ndarray], params: dict[str, np.ndarray]
-) -> np.ndarray:
+def stable_rank_dV(t: float, states: dict[str, Any], derivatives: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """Stable rank of dV/dt."""
     return stable_rank(np.asarray(derivatives["V"], float))
 
@@ -71,7 +71,7 @@ SYSTEM = System(
     invariants=(
         Invariant("clock", erf(sqrt(z)) - sqrt(2 / pi) * length * time, "constant"),
         Invariant("rows stay parallel to Delta", V[l, k] * Delta[l, 0] - V[l, 0] * Delta[l, k], "constant"),
-        Invariant("entropy", entropy, "nonincreasing"),
+        Invariant("entropy falls", entropy, "nonincreasing"),
     ),
     # past a length of 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
     events=(Event("blow-up", z - 18, direction=1),),

@@ -9,6 +9,8 @@ Assumed: one query, a signal that does not change in time, equal learning rates;
 Theorem 2 prints erf(v/2); conserved is erf(v/sqrt 2).
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, erf, oo, sqrt
 
@@ -19,12 +21,12 @@ l, k = index("l k")
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
 
-def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """Delta (M,): 1/M, 2/M, ..., 1."""
     return np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
-def common_ratio(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+def common_ratio(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """Growth of erf(v/sqrt 2) against that of the most salient component (M,): 0 on a solution."""
     from scipy.special import erf
 
@@ -50,7 +52,7 @@ SYSTEM = System(
     observables={"entropy": entropy},
     invariants=(
         Invariant("ratio", erf(v[l] / sqrt(2)) * Delta[0] - erf(v[0] / sqrt(2)) * Delta[l], "constant"),
-        Invariant("entropy", entropy, "nonincreasing"),
+        Invariant("entropy falls", entropy, "nonincreasing"),
     ),
     closed_forms=(ClosedForm("common ratio", "for every start", common_ratio, "implicit"),),
 )

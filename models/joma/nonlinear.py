@@ -10,6 +10,8 @@ exp((mu_j^2 - mu_k^2)/2), is a limit for t -> infinity: at moderate times the ra
 Stiff for max(mu) > 3: the rate of a component that has arrived is exp(mu^2/2).
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, exp, oo
 
@@ -20,7 +22,7 @@ l, k = index("l k")
 v, mu = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,))
 
 
-def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """mu (M,): equal steps from 1 (left out) to 3."""
     return 1 + 2 * np.arange(1, sizes["M"] + 1) / sizes["M"]
 
@@ -28,13 +30,13 @@ def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
 def time_to_reach(v: np.ndarray, v0: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """int_v0^v exp(-u^2/2) / (mu - u) du (M,), in the variable L = ln((mu - v0) / (mu - u)), where it is smooth."""
     start = np.where(mu == v0, 1, mu - v0)
-    L = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
+    L = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))[:, None]
     x, weight = np.polynomial.legendre.leggauss(200)
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-L * (x + 1) / 2)
     return (L / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1)
 
 
-def arrival(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+def arrival(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """How far v (M,) is, to first order, from where separation of variables has it at time t."""
     v, mu = y["v"], params["mu"]
     late = t - time_to_reach(v, y0["v"], mu)

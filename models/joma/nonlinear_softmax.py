@@ -7,6 +7,8 @@ Assumed: what joma.nonlinear assumes; the mean attention that softmax subtracts 
 Fig. 4, which has T = 3, v = 0.05 at the start and Euler steps of 0.02; the entropy at rest is not reached in its 5000 steps.
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, Symbol, oo
 
@@ -17,7 +19,7 @@ l, k = index("l k")
 v, mu, T = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,)), Symbol("T", positive=True)
 
 
-def random_targets(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def random_targets(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """mu (M,): sorted 1 + 3 U[0, 1), the numbers of torch.rand after torch.manual_seed(0); for M = 10 those of Fig. 4."""
     words = np.random.RandomState(0).randint(0, 2**32, sizes["M"], dtype=np.uint32)
     return np.sort(1 + 3 * (words & 0xFFFFFF) / 2**24)
@@ -26,13 +28,13 @@ def random_targets(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.nd
 def clock(v: np.ndarray, v0: np.ndarray, mu: np.ndarray, T: float) -> np.ndarray:
     """int_v0^v exp(-u^2/T) / (mu - u) du (M,), in the variable L = ln((mu - v0) / (mu - u)), where it is smooth."""
     start = np.where(mu == v0, 1, mu - v0)
-    L = -np.log(np.maximum((mu - v) / start, 1e-17))[:, None]
+    L = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))[:, None]
     x, weight = np.polynomial.legendre.leggauss(200)
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-L * (x + 1) / 2)
     return (L / 2 * weight * np.exp(-(u**2) / T)).sum(axis=1)
 
 
-def common_clock(t: float, y: dict[str, np.ndarray], y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> np.ndarray:
+def common_clock(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
     """How far v (M,) is, to first order, from where the clock of the fastest component has it."""
     v, mu, T = y["v"], params["mu"], params["T"]
     reading, rate = clock(v, y0["v"], mu, T), np.exp(v**2 / T)

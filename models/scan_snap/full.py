@@ -9,6 +9,8 @@ residual. Nothing is assumed of the learning rates. The reduced systems of the p
 does not, and its attention moves more slowly by a factor that grows with M.
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
@@ -22,7 +24,7 @@ P, psi, p = IndexedBase("P", shape=(K, S)), IndexedBase("psi", shape=(K,)), Inde
 M, eta_Y, eta_Z = Symbol("M", positive=True), Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
 
 
-def generated_table(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def generated_table(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """P (K, S) of the official generator: common tokens of weight 1, then equally many of each class's own, weights up to 1."""
     K, S = sizes["K"], sizes["S"]
     own = S // (K + 1)
@@ -34,17 +36,17 @@ def generated_table(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.n
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def own_query(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def own_query(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """psi (K,): a query for each class, or, where Q says so, the Q queries in turn."""
     return np.arange(sizes["K"]) % sizes.get("Q", sizes["K"])
 
 
-def uniform(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def uniform(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """p (K,) = 1/K."""
     return np.full(sizes["K"], 1 / sizes["K"])
 
 
-def every_token(sizes: dict[str, int], known: dict[str, np.ndarray]) -> float:
+def every_token(sizes: dict[str, int], known: dict[str, Any]) -> float:
     """M = S + Q + K: context, query and next tokens are all different, and there are no others."""
     return float(sizes["S"] + np.max(known["psi"]) + 1 + sizes["K"])
 
@@ -111,7 +113,7 @@ SYSTEM = System(
     invariants=(
         Invariant("row sums of Y", over(Sum, copies * Y[l, j], (j, K + 1)), "constant"),
         Invariant("row sums of Z", over(Sum, Z[m, l], (l, S)), "constant"),
-        Invariant("loss", loss, "nonincreasing"),
+        Invariant("loss falls", loss, "nonincreasing"),
     ),
     events=(
         Event("half way", surprise - log(2), direction=-1),

@@ -11,8 +11,10 @@ with the sign of E' that makes it positive, and -q0 (1 - sum), not +q0, in eq. 8
 S_d stays below 1 / max(p)^2. It comes so near that rounding tells once z of the most frequent token exceeds about 8.
 """
 
+from typing import Any
+
 import numpy as np
-from sympy import IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo, sqrt
+from sympy import IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
 
 from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
 
@@ -24,18 +26,18 @@ K, M, k_m = (Symbol(name, positive=True) for name in ("K", "M", "k_m"))
 eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
 
 
-def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
     weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
     return weight / (weight.sum() + np.sum(known["mc"]))
 
 
-def the_rest(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """pc (C,): what p leaves, the same for every common token."""
-    return np.full(sizes["C"], (1 - np.sum(known["p"])) / np.sum(known["mc"]))
+    return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
 
 
-def margin(t: float, y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def margin(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """u (): e^u + (M - 1) u = e^u0 + (M - 1) u0 + M eta_Y t / K, by the Wright omega function."""
     from scipy.special import wrightomega
 

@@ -10,6 +10,8 @@ attention starts as O(1/M); the paper's reduced flow (scan_snap.reduced_symmetri
 a factor that grows with M: the claim that this only rescales the learning rate (Remark 1 of Lemma 5) needs K = M.
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, Symbol, exp, log, oo, sqrt
 
@@ -23,15 +25,15 @@ K, M, k_m = (Symbol(name, positive=True) for name in ("K", "M", "k_m"))
 eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
 
 
-def rising(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
     weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
     return weight / (weight.sum() + np.sum(known["mc"]))
 
 
-def the_rest(sizes: dict[str, int], known: dict[str, np.ndarray]) -> np.ndarray:
+def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """pc (C,): what p leaves, the same for every common token."""
-    return np.full(sizes["C"], (1 - np.sum(known["p"])) / np.sum(known["mc"]))
+    return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
 
 
 top = over(MaxOver, z[q], (q, D))
@@ -88,7 +90,7 @@ SYSTEM = System(
         Invariant("row sums of Y, distinct tokens", a[j] + (K - 1) * b[j] + (M - K) * d[j], "constant"),
         Invariant("row sums of Y, common tokens", K * u[g] + (M - K) * v[g], "constant"),
         Invariant("row sums of Z", k_m * over(Sum, z[j], (j, D)) + over(Sum, mc[g] * zc[g], (g, C)), "constant"),
-        Invariant("loss", loss, "nonincreasing"),
+        Invariant("loss falls", loss, "nonincreasing"),
     ),
     events=(
         Event("half way", loss - log(2), direction=-1),

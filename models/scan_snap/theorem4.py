@@ -9,6 +9,8 @@ The solution is B = 1/4 ln(1 + 4 Gamma / C0); eqs. 14 and 129-131 print ln(C0 + 
 On real data the k_m classes of the query all push, rho grows, and B rises more slowly, with a prefactor of at most 1 / (4 k_m).
 """
 
+from typing import Any
+
 import numpy as np
 from sympy import Interval, Symbol, exp, log, oo
 
@@ -19,7 +21,7 @@ K, M, C0 = (Symbol(name, positive=True) for name in ("K", "M", "C0"))
 eta_Y, eta_Z = Symbol("eta_Y", positive=True), Symbol("eta_Z", nonnegative=True)
 
 
-def solution(t: float, y0: dict[str, np.ndarray], params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """z, B, u (): u by the Wright omega function, exp(-4 z) and exp(4 B) linear in Gamma = eta_Z int gamma dt."""
     from scipy.special import wrightomega
 

@@ -14,7 +14,7 @@ from odesim.cli.outcome import exit_code, release
 # verb -> module of odesim.cli that has it as `<verb>_verb`, in the order of the help page
 VERBS = {
     "list": "models",
-    "show": "models",
+    "show": "show",
     "new": "new",
     "integrate": "integrate",
     "plot": "runs",

@@ -119,9 +119,14 @@ def store(solution: "Solution", out: Path | None, overwrite: bool, code: int) ->
     """Where the run lies now, and the exit code: STOPPED where it could not be stored whole."""
     if out is None:
         return None, code
+    from odesim.errors import StoreError
     from odesim.store import write_solution
 
-    stored = write_solution(solution, out, overwrite=overwrite)
+    try:
+        stored = write_solution(solution, out, overwrite=overwrite)
+    except StoreError as error:  # the place was good before the run
+        say(str(error))
+        return None, STOPPED
     if stored.complete:
         return stored.path, code
     say(stored.sentence)

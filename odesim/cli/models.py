@@ -2,8 +2,6 @@
 
 import click
 
-from odesim.cli.kinds import Model
-
 
 @click.command("list", short_help="List the models.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects: name, summary.")
@@ -33,15 +31,3 @@ def summary(name: str) -> str:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".")
     except (ImportError, OSError, SyntaxError, ValueError):
         return ""
-
-
-@click.command("show", short_help="Print a model's equations, parameters and laws.")
-@click.argument("model", metavar="MODEL|FILE.py", type=Model())
-@click.option("--latex", is_flag=True, help="Print the equations as LaTeX.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show_verb(model: str, latex: bool, as_json: bool) -> None:
-    """Print what MODEL is: equations, parameters, observables, laws, closed forms, source.
-
-    A model file is code, and it runs.
-    """
-    raise NotImplementedError

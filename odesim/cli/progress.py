@@ -10,18 +10,20 @@ class Progress:
     """Call it with the fraction done; used as a context, it wipes its line at the end."""
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
-        self.label = label
+        self.label = label if len(label) <= 30 else f"...{label[-27:]}"
         self.watched = sys.stderr.isatty() if watched is None else watched
         self.start = time.monotonic()
         self.next = self.start + FIRST
         self.width = 0
 
     def __enter__(self) -> "Progress":
+        self._show(f"{self.label}: compiling")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.width:
-            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
+        self._show("")
+        if self.watched:
+            print("\r", end="", file=sys.stderr, flush=True)
 
     def __call__(self, fraction: float) -> None:
         """Shows the fraction (0 to 1) done, the time it took and about how long the rest takes."""
@@ -31,6 +33,10 @@ class Progress:
         self.next = now + AGAIN
         spent = now - self.start
         left = f", about {spent * (1 / fraction - 1):.0f} s left" if fraction > 0.01 else ""
-        line = f"{self.label[:30]} {100 * min(max(fraction, 0.0), 1.0):5.1f} %, {spent:.0f} s{left}"
-        print("\r" + line.ljust(self.width), end="", file=sys.stderr, flush=True)
-        self.width = max(self.width, len(line))
+        self._show(f"{self.label}: {100 * min(max(fraction, 0.0), 1.0):5.1f} %, {spent:.0f} s{left}")
+
+    def _show(self, line: str) -> None:
+        """Writes the line over the last one."""
+        if self.watched:
+            print("\r" + line.ljust(self.width), end="", file=sys.stderr, flush=True)
+            self.width = max(self.width, len(line))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.cli.text import number, shape_text, table
+from odesim.cli.text import GLUE, number, shape_text, table
 from odesim.solve.solution import Solution
-from odesim.store.plain import plain
+from odesim.store.plain import plain, plain_events
 
 ENTRIES = 4  # of an array, or times of an event, that a table shows
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
@@ -18,7 +18,7 @@ STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
 def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
     """The object that --json prints: numbers, null for what is not finite, a digest for an array above 1000 entries."""
-    return plain(
+    said = plain(
         {
             "model": solution.model,
             "status": solution.status,
@@ -26,7 +26,7 @@ def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
             "t": float(solution.t[-1]),
             "final": {name: values[-1] for name, values in solution.y.items()},
             "observables": {name: values[-1] for name, values in solution.observables.items()},
-            "events": {name: [{"t": e["t"], "index": e["index"]} for e in found] for name, found in solution.events.items()},
+            "events": None,
             "invariants": solution.invariants,
             "stats": {name: solution.stats[name] for name in STATS},
             "method": solution.method,
@@ -34,6 +34,7 @@ def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
             "out": out,
         }
     )
+    return {**said, "events": plain_events(solution.events)}
 
 
 def json_text(solution: Solution, out: Path | None) -> str:
@@ -69,14 +70,14 @@ def values_text(values: Array) -> str:
     if flat.size <= 2 * ENTRIES:
         return "  ".join(map(number, flat))
     ends = f"{'  '.join(map(number, flat[: ENTRIES - 1]))} ... {number(flat[-1])}"
-    return f"{ends}  in [{number(flat.min())}, {number(flat.max())}]"
+    return f"{ends}  in{GLUE}[{number(flat.min())},{GLUE}{number(flat.max())}]"
 
 
 def event_text(found: Sequence[Mapping[str, Any]]) -> str:
     """When an event happened, and to which component."""
     times = [f"t = {number(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in found[:ENTRIES]]
     more = [f"{len(found) - ENTRIES} more, the last at t = {number(found[-1]['t'])}"] if len(found) > ENTRIES else []
-    return ", ".join([*times, *more]) or "none"
+    return ", ".join(part.replace(" ", GLUE) for part in [*times, *more]) or "none"
 
 
 def run_rows(solution: Solution) -> list[tuple[str, str]]:

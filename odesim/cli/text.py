@@ -6,6 +6,7 @@ from typing import Any
 
 WIDTH = 79
 GAP = "  "
+GLUE = "\N{NO-BREAK SPACE}"  # a space where no line is broken; printed as a plain one
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, indent: str = "  ", right: Sequence[int] = ()) -> str:
@@ -26,14 +27,31 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, indent: 
 
 
 def wrap(text: str, room: int, start: str) -> list[str]:
-    """text in lines of at most room characters: the first after start, the others below it."""
+    """text in lines of at most room characters: the first after start, the others below it. No break at GLUE."""
     pieces = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
-    return [(start + pieces[0]).rstrip(), *(" " * len(start) + piece for piece in pieces[1:])]
+    lines = [(start + pieces[0]).rstrip(), *(" " * len(start) + piece for piece in pieces[1:])]
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def paragraph(text: str, indent: str = "") -> str:
     """text wrapped at WIDTH, every line after indent."""
     return textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def formula(text: str, first: str = "  ", rest: str = "      ") -> str:
+    """text in lines of at most WIDTH, the first after first, the others after rest; broken after spaces, * and /, outside [brackets]."""
+    pieces, depth = [""], 0
+    for character in text:
+        pieces[-1] += character
+        depth += (character == "[") - (character == "]")
+        if depth == 0 and character in " */":
+            pieces.append("")
+    lines = [first]
+    for piece in pieces:
+        if len((lines[-1] + piece).rstrip()) > WIDTH and lines[-1].strip():
+            lines.append(rest)
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def number(value: Any) -> str:

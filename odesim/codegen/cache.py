@@ -1,13 +1,13 @@
-"""Modules of generated text on disk: a real file named by its content, so that numba can keep machine code beside it."""
+"""Generated text and its machine code on disk: real files named by their content."""
 
 import ast
 import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -35,15 +35,21 @@ def cache_dir() -> Path:
     return Path(user_cache_dir("odesim", appauthor=False))
 
 
-def load_module(text: str, stem: str) -> ModuleType:
-    """The module of this text, imported from the file stem_<key>.py; key: 16 hex digits.
+def module_name(text: str, stem: str) -> str:
+    """stem_ and 16 hex digits: the sha256 of the text, the processor, and the versions of Python, numba and llvmlite."""
+    import llvmlite.binding as llvm
 
-    The key is the sha256 of the text, the processor, and the versions of Python and numba.
-    """
-    name = f"{stem}_{_key(text)}"
+    machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    parts = [text, machine, str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite")]
+    return f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+
+
+def load_module(text: str, stem: str) -> ModuleType:
+    """The module of this text, imported from the file <module_name>.py, so that numba can keep its machine code beside it."""
+    name = module_name(text, stem)
     if name in sys.modules:
         return sys.modules[name]
-    path = _stored(text, f"{name}.py")
+    path = write_file(f"{name}.py", text.encode())
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise CodegenError(f"cannot import {path}")
@@ -57,84 +63,77 @@ def load_module(text: str, stem: str) -> ModuleType:
     return module
 
 
-def load_sources(modules: Sequence[str], stem: str) -> ModuleType:
-    """One module made of the source files of these modules (dotted names), one after another.
+def sources_text(modules: Sequence[str]) -> str:
+    """One text made of the source files of these modules (dotted names), one after another, without their imports from odesim.
 
-    numba's own key covers one file: with every helper in it, no edit goes unnoticed.
+    The names of a file name its whole content: no edit of a helper goes unnoticed.
     """
-    return load_module("\n\n".join(["from __future__ import annotations", *map(_own_text, modules)]) + "\n", stem)
+    return "\n\n".join(["from __future__ import annotations", *map(_own_text, modules)]) + "\n"
+
+
+def load_sources(modules: Sequence[str], stem: str) -> ModuleType:
+    """The module of sources_text(modules)."""
+    return load_module(sources_text(modules), stem)
 
 
 def entries() -> tuple[Entry, ...]:
     """What the cache holds, by name."""
-    found = sorted(cache_dir().glob("*.py"))
-    return tuple(Entry(p.stem, p, sum(f.stat().st_size for f in [p, *_machine_code(p)])) for p in found if _is_ours(p))
+    found = {p.stem for p in cache_dir().glob("*.*") if p.suffix in (".py", ".o") and _is_ours(p.stem)}
+    return tuple(Entry(name, cache_dir() / f"{name}.py", sum(f.stat().st_size for f in _files(name))) for name in sorted(found))
 
 
 def clear() -> int:
     """Bytes freed by removing every entry; other files in the folder stay."""
     freed = 0
     for entry in entries():
-        for path in [*_machine_code(entry.path), entry.path]:
+        for path in _files(entry.name):
             path.unlink(missing_ok=True)
         freed += entry.size
     return freed
 
 
-def _key(text: str) -> str:
-    import llvmlite.binding as llvm
-    import numba
-
-    machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    versions = f"{sys.implementation.cache_tag} numba {numba.__version__}"
-    return hashlib.sha256("\0".join([text, machine, versions]).encode()).hexdigest()[:16]
-
-
-def _own_text(module: str) -> str:
-    """The module's text without its imports from odesim: those names stand in the same file."""
-    root = Path(__file__).parents[1]
-    text = root.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
-    lines = text.splitlines()
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):
-            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[number] = ""
-    return f"# {module}\n" + "\n".join(lines).strip("\n")
-
-
-def _stored(text: str, filename: str) -> Path:
-    """The file of this text, written where there is none; a temporary folder where the cache cannot be written."""
-    for folder in (cache_dir(), Path(tempfile.gettempdir()) / f"odesim-{_user()}", None):
+def read_file(filename: str) -> bytes | None:
+    """The content of a file of the cache; None where there is none."""
+    for folder in _folders():
         try:
-            place = Path(tempfile.mkdtemp(prefix="odesim-")) if folder is None else folder
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if folder is not None and not _is_private(place):
-                continue
-            _write_once(place / filename, text)
+            return (folder / filename).read_bytes()
         except OSError:
             continue
-        return place / filename
+    return None
+
+
+def write_file(filename: str, content: bytes) -> Path:
+    """The file with this content, written at once or left as it is: numba drops its machine code when a file's time changes.
+
+    A temporary folder where the cache cannot be written. Raises CodegenError where that cannot be either.
+    """
+    for folder in _folders():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK) and _is_private(folder):
+                _write_once(folder / filename, content)
+                return folder / filename
+        except OSError:
+            continue
     raise CodegenError(f"cannot write generated code: neither {cache_dir()} nor {tempfile.gettempdir()} is writable")
 
 
-def _write_once(path: Path, text: str) -> None:
-    """Leaves a whole file where it is: numba drops its machine code when the time of the file changes."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(path.parent)
+def _folders() -> Iterator[Path]:
+    yield cache_dir()
+    yield Path(tempfile.gettempdir()) / f"odesim-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    if path.exists() and path.read_bytes() == content:
         return
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "user"
 
 
 def _is_private(folder: Path) -> bool:
@@ -145,10 +144,31 @@ def _is_private(folder: Path) -> bool:
     return info.st_uid == os.getuid() and not info.st_mode & 0o002
 
 
-def _is_ours(path: Path) -> bool:
-    _, _, key = path.stem.rpartition("_")
+def _is_ours(name: str) -> bool:
+    key = name.rpartition("_")[2]
     return len(key) == 16 and all(c in "0123456789abcdef" for c in key)
 
 
-def _machine_code(path: Path) -> list[Path]:
-    return sorted((path.parent / "__pycache__").glob(f"{path.stem}.*"))
+def _files(name: str) -> list[Path]:
+    folder = cache_dir()
+    return sorted([*folder.glob(f"{name}.py"), *folder.glob(f"{name}.o"), *(folder / "__pycache__").glob(f"{name}.*")])
+
+
+def _version(package: str) -> str:
+    """What tells one release of an installed package from another, without importing it."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise CodegenError(f"{package} is not installed")
+    return Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8")
+
+
+def _own_text(module: str) -> str:
+    """The module's text without its imports from odesim: those names stand in the same file."""
+    path = Path(__file__).parents[1].joinpath(*module.split(".")[1:]).with_suffix(".py")
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    return f"# {module}\n" + "\n".join(lines).strip("\n")

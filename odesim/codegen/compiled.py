@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import sympy as sp
 from odesim.arrays import Array, Layout, check_dtype
 from odesim.codegen import numba_
 from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.kernels import ROWS, Slot
+from odesim.codegen.blocks import BLOCK, LATE
 from odesim.errors import CodegenError, no_such
 from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program
@@ -46,6 +48,12 @@ class CompiledRHS:
             base = sp.IndexedBase(f"event{n}", shape=tuple(self.system.axes[i] for i in free))
             outputs[base[free] if free else sp.Symbol(f"event{n}", real=True)] = e.expr
         return lower_expressions(outputs, self.system.axes) if outputs else None
+
+    @cached_property
+    def all_extents(self) -> tuple[Any, ...]:
+        """The extents of all loops, each once."""
+        programs = [self.program, self.events_program]
+        return tuple({e: None for p in programs if p for e in p.extents.values()})
 
     @cached_property
     def text(self) -> numba_.Text:
@@ -87,12 +95,24 @@ class CompiledRHS:
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Where each state lies in the flat vector."""
-        return Layout(self.system.states, tuple(extents(shape, sizes) for shape in self.system.shapes.values()))
+        return Layout(self._states, tuple(extents(shape, sizes) for shape in self._shapes))
+
+    @cached_property
+    def _states(self) -> tuple[str, ...]:
+        return self.system.states
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[Any, ...], ...]:
+        return tuple(self.system.shapes.values())
 
     def event_shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
         """The shape of each event."""
+        return tuple(extents(shape, sizes) for shape in self._event_extents)
+
+    @cached_property
+    def _event_extents(self) -> tuple[tuple[Any, ...], ...]:
         axes = self.system.axes
-        return tuple(extents(tuple(axes[i] for i in free_in_order(e.expr, axes)), sizes) for e in self.system.events)
+        return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
         """The system with its numbers: what solve integrates (odesim.solve.problem.BoundSystem)."""
@@ -126,7 +146,8 @@ class BoundNumba:
 
     @cached_property
     def combine(self) -> int:
-        return int(numba_.load_combine(self.dtype, self.compiled.strict).combine.address)
+        own = getattr(self.compiled.module, "combine", None)
+        return int((own or numba_.load_combine(self.dtype, self.compiled.strict).combine).address)
 
     @cached_property
     def n_events(self) -> int:
@@ -139,7 +160,7 @@ class BoundNumba:
         self._kept["table"] = np.array(entries, np.int64)
         return int(self._kept["table"].ctypes.data)
 
-    def _entry(self, slot: numba_.Slot) -> int:
+    def _entry(self, slot: Slot) -> int:
         text, blocks = self.compiled.text, self._blocks
         if slot.kind in ("length", "blocks"):
             return self.layout.size if slot.kind == "length" else blocks
@@ -152,24 +173,47 @@ class BoundNumba:
         elif slot.kind == "temporary":
             a = np.zeros(extents(slot.shape, self.sizes), self.dtype)
         else:
-            a = np.zeros(text.scratch * (numba_.BLOCK if slot.name == "work_" else blocks))
+            a = self._scratch(slot.name)
         self._kept[f"{slot.kind} {slot.name}"] = a
         return int(a.ctypes.data)
+
+    def _scratch(self, name: str) -> Array:
+        text = self.compiled.text
+        if name == "base_":
+            return np.zeros(BLOCK, self.dtype)
+        if name == "state_":
+            return np.zeros(BLOCK if text.local else self.layout.size, self.dtype)
+        sizes = {
+            "work_": text.scratch * BLOCK,
+            "part_": text.scratch * self._blocks,
+            "scales_": ROWS * text.scales,
+            "weights_": ROWS,
+            "early_": ROWS,
+            "late_": LATE,
+        }
+        return np.zeros(sizes[name], np.int64 if name == "late_" else np.float64)
 
     @property
     def _blocks(self) -> int:
         """Blocks of the longest axis."""
-        programs = [self.compiled.program, self.compiled.events_program]
-        longest = max((e for p in programs if p for e in extents(tuple(p.extents.values()), self.sizes)), default=1)
-        return -(-longest // numba_.BLOCK)
+        return -(-max(extents(self.compiled.all_extents, self.sizes), default=1) // BLOCK)
 
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:
-        stage, table, z = self.compiled.module.stage.ctypes, self.table, np.empty(self.layout.size, self.dtype)
-        row = np.zeros(1, np.int64)
-        self._kept["z"], self._kept["row"] = z, row
-        at_row, at_z = row.ctypes.data, z.ctypes.data
-        return lambda t, y, out: stage(table, t, y, out, at_row, 0, 0, 0, at_z)
+        module, table, row, one = self.compiled.module, self.table, np.zeros(1, np.int64), np.ones(1)
+        stage, at_row, at_one, n = module.stage.ctypes, row.ctypes.data, one.ctypes.data, self.layout.size
+        self._kept["row"], self._kept["one"] = row, one
+        if not self.compiled.text.scales:
+            return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
+        combine, width = module.combine.ctypes, np.dtype(self.dtype).itemsize
+        kept = self._kept["stage"] = np.empty(n, self.dtype)
+
+        def call(t: float, y: int, out: int) -> None:
+            stage(table, t, y, kept.ctypes.data, at_row, at_one, 0, 0, 0)
+            for lo in range(0, n, BLOCK):
+                combine(table, 0, kept.ctypes.data, at_row, at_one, 1, lo, min(lo + BLOCK, n), out + lo * width)
+
+        return call
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,)); both C-contiguous of the system's dtype."""
@@ -181,7 +225,17 @@ class BoundNumba:
 
 def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
     """A symbolic shape as numbers."""
-    return tuple(int(sp.sympify(e).xreplace({s: sp.Integer(sizes[s.name]) for s in sp.sympify(e).free_symbols})) for e in shape)
+    return tuple(const + sum(factor * sizes[name] for name, factor in terms) for const, terms in map(_affine, shape))
+
+
+@lru_cache(maxsize=4096)
+def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """2*L - 1 -> (-1, (("L", 2),)). Raises CodegenError unless e is a whole number plus multiples of sizes."""
+    parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
+    const = parts.pop(sp.S.One, sp.S.Zero)
+    if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):
+        raise CodegenError(f"extent {e} is not a whole number plus multiples of sizes")
+    return int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items()))
 
 
 def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:

@@ -1,47 +1,62 @@
 """Loop nests from a Program, as Python text that numba compiles."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 import sympy as sp
-from sympy import Expr, Indexed, Symbol
+from sympy import Expr, Indexed, IndexedBase, Symbol
 
+from odesim.codegen.blocks import BLOCK, BlockLoop
+from odesim.codegen.fused import FusedLoops
 from odesim.codegen.printers import ScalarPrinter
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
 
-BLOCK = 1024
-"""Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
-
-
 class Nests:
-    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64."""
+    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64.
 
-    def __init__(self, program: Program, sizes: Iterable[str], double: bool = True):
+    state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is state_.
+    fused: how its loop forms the state itself, where it does.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Iterable[str],
+        *,
+        double: bool = True,
+        state: str = "",
+        prologue: Sequence[str] = (),
+        fused: FusedLoops | None = None,
+    ):
+        self.state, self.prologue, self.fused = state, prologue, fused
+        self._loops = 0
         self.program, self.double = program, double
         self.lines: list[str] = []
         self.slots = 1  # blocks of scratch in use at once
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
+        self._forming = False
         self._indices = set(program.extents)
         self._taken = set(sizes) | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
 
-    def emit(self, prologue: str = "") -> list[str]:
-        """The body of the kernel; prologue: a line that forms the state in [lo, hi) before the first pass reads it."""
+    def emit(self) -> list[str]:
+        """The body of the kernel."""
         for n, group in enumerate(self.program.passes):
-            self._pass(group, prologue if n == 0 else "")
+            self._forming = bool(self.state) and n == 0
+            self._pass(group)
         return self.lines
 
     def _put(self, depth: int, line: str) -> None:
         self.lines.append("    " * depth + line)
 
-    def _pass(self, group: tuple[Statement, ...], prologue: str) -> None:
+    def _pass(self, group: tuple[Statement, ...]) -> None:
         first = group[0]
         if first.op == "dot":
             self._dot(first)
         elif first.op == "scatter":
             self._scatter(first)
         elif len(first.loops) == 1 and (first.free or first.bound):
-            self._line(group, prologue)
+            self._line(group)
         elif not first.loops:
             self._numbers(group)
         elif first.bound is not None:
@@ -51,21 +66,21 @@ class Nests:
 
     # -- one index
 
-    def _line(self, group: tuple[Statement, ...], prologue: str) -> None:
+    def _line(self, group: tuple[Statement, ...]) -> None:
         i = group[0].loops[0]
         extent = self.text(self.program.extents[i])
         group = tuple(self._renamed(s, i) for s in group)
         bodies = self._hoist([s.body for s in group], set(), 1)
         maps = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op == "map"]
         folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
-        if not folds and not prologue:
+        if not folds and not self._forming:
             self._put(1, f"for {i} in range({extent}):")
             self._bodies(2, [(self._target(s), e) for s, e in maps])
             return
         self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        if prologue:
-            self._put(2, prologue)
+        for line in self.prologue if self._forming else ():
+            self._put(2, line)
         self._block(2, i, maps, folds)
         for slot, (s, _) in enumerate(folds):
             self._put(1, f"{s.name} = tree_{s.op}(part_[{slot}], ({extent} + {BLOCK - 1}) // {BLOCK})")
@@ -73,15 +88,37 @@ class Nests:
     def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
         """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
         direct = [_plain(e, i) if self.double else None for _, e in folds]
-        work = [(f"work_[{slot}, {i} - lo_]", e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
-        if maps or work:
-            self._put(depth, f"for {i} in range(lo_, hi_):")
-            self._bodies(depth + 1, [(self._target(s), e) for s, e in maps] + work)
+        work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
+        self._inside(depth, i, [(s.target, e) for s, e in maps] + work)
         self.slots = max(self.slots, len(folds))
         for slot, (s, _) in enumerate(folds):
-            name = direct[slot]
-            of = f"{name}[lo_:hi_]" if name is not None else f"work_[{slot}]"
+            of = f"work_[{slot}]" if direct[slot] is None else self._slice(str(direct[slot]))
             self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{s.op}({of}, hi_ - lo_)")
+
+    def _slice(self, name: str, lead: str = "") -> str:
+        """The block of an array."""
+        if name.startswith("work_["):
+            return name
+        return f"{name}_" if self._forming and name == self.state else f"{name}[{lead}lo_:hi_]"
+
+    def _inside(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
+        """A loop over one block."""
+        if self._forming and self.fused is not None:
+            for line in self.fused.loops(self._loop(i, pairs, IndexedBase(self.state, shape=(BLOCK,))[i])):
+                self._put(depth, line)
+        elif pairs:
+            loop = self._loop(i, pairs)
+            for line in loop.views:
+                self._put(depth, line)
+            self._put(depth, f"for {i} in range(hi_ - lo_):")
+            for line in loop.body():
+                self._put(depth + 1, line)
+
+    def _loop(self, i: Symbol, pairs: list[tuple[Indexed, Expr]], state: Indexed | None = None) -> BlockLoop:
+        self._loops += 1
+        whole = {a: IndexedBase(self.state, shape=(BLOCK,))[i] for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
+        moved = [(target, e.xreplace(whole)) for target, e in pairs] if state is not None else pairs
+        return BlockLoop(i, moved, self._loops - 1, self._new, self.printer, self._slice, state)
 
     def _numbers(self, group: tuple[Statement, ...]) -> None:
         for s in group:
@@ -109,8 +146,7 @@ class Nests:
         extent = self.text(self.program.extents[s.bound])
         self._put(depth, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(depth + 1, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        self._put(depth + 1, f"for {s.bound} in range(lo_, hi_):")
-        self._bodies(depth + 2, [(f"work_[0, {s.bound} - lo_]", body)])
+        self._inside(depth + 1, s.bound, [(_scratch(0)[s.bound], body)])
         self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
         self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
 
@@ -189,6 +225,11 @@ class Nests:
             return e.func(*map(walk, e.args))
 
         return [walk(e) for e in bodies]
+
+
+def _scratch(slot: int) -> IndexedBase:
+    """One block of scratch."""
+    return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
 
 
 def _plain(e: Expr, i: Symbol) -> str | None:

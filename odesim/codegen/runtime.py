@@ -70,24 +70,46 @@ def minimum(a: float, b: float) -> float:
     return a if a < b or a != a else b
 
 
-def _combine(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
-    """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another, four a pass; y may be empty: 0."""
-    m = hi - lo
-    if y.size == 0:
-        out[:m] = 0.0
-    else:
-        for i in range(m):
-            out[i] = y[lo + i]
-    j = 0
-    while j < ns:
-        used, a, b, c, d = 0, 0, 0, 0, 0
-        while j < ns and used < 4:
-            if coef[j] != 0.0:
-                a, b, c, d = b, c, d, j
-                used += 1
-            j += 1
-        ca, cb, cc, cd = coef[a], coef[b], coef[c], coef[d]
-        ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
+@inlined
+def next_terms(coef: Any, ns: int, j: int) -> Any:
+    """(where to go on, how many, their numbers): up to four terms from j on whose coefficient is not 0; the last ones count."""
+    used, a, b, c, d = 0, 0, 0, 0, 0
+    while j < ns and used < 4:
+        if coef[j] != 0.0:
+            a, b, c, d = b, c, d, j
+            used += 1
+        j += 1
+    return j, used, a, b, c, d
+
+
+def make_combine(contract: bool) -> Any:
+    """combine_block with or without fused multiply-adds."""
+    compiled = numba.njit(error_model="numpy", fastmath={"contract"} if contract else False)
+
+    @compiled
+    def start(y: Any, used: int, ca: float, ka: Any, cb: float, kb: Any, cc: float, kc: Any, cd: float, kd: Any, out: Any) -> None:
+        """out = y + the last `used` of four terms; out must not be y."""
+        m = out.size
+        if used == 4:
+            for i in range(m):
+                out[i] = (((y[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+        elif used == 3:
+            for i in range(m):
+                out[i] = ((y[i] + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+        elif used == 2:
+            for i in range(m):
+                out[i] = (y[i] + cc * kc[i]) + cd * kd[i]
+        elif used == 1:
+            for i in range(m):
+                out[i] = y[i] + cd * kd[i]
+        else:
+            for i in range(m):
+                out[i] = y[i]
+
+    @compiled
+    def go_on(used: int, ca: float, ka: Any, cb: float, kb: Any, cc: float, kc: Any, cd: float, kd: Any, out: Any) -> None:
+        """out += the last `used` of four terms."""
+        m = out.size
         if used == 4:
             for i in range(m):
                 out[i] = (((out[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
@@ -101,9 +123,75 @@ def _combine(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, ou
             for i in range(m):
                 out[i] = out[i] + cd * kd[i]
 
+    @compiled
+    def combine_block(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
+        """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another, four a pass; y may be empty: 0."""
+        out = out[: hi - lo]
+        j = 0
+        if y.size == 0:
+            out[:] = 0.0
+        else:
+            j, used, a, b, c, d = next_terms(coef, ns, j)
+            ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
+            start(y[lo:hi], used, coef[a], ka, coef[b], kb, coef[c], kc, coef[d], kd, out)
+        while j < ns:
+            j, used, a, b, c, d = next_terms(coef, ns, j)
+            ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
+            go_on(used, coef[a], ka, coef[b], kb, coef[c], kc, coef[d], kd, out)
 
-combine_block = numba.njit(error_model="numpy", fastmath={"contract"})(_combine)
-combine_block_strict = strict(_combine)
+    return combine_block
+
+
+combine_block = make_combine(True)
+combine_block_strict = make_combine(False)
+
+
+@numba.njit(error_model="numpy")
+def scale_weights(coef: Any, rows: Any, ns: int, scales: Any, weights: Any) -> None:
+    """weights[j] = coef[j] * scales[rows[j], 0]: what a stage counts for where its row holds it unscaled."""
+    for j in range(ns):
+        weights[j] = coef[j] * scales[rows[j], 0] if coef[j] != 0.0 else 0.0
+
+
+@numba.njit(error_model="numpy")
+def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float:
+    """sum_j coef[j] * scales[rows[j], q]: what the q-th constant array of all stages counts for."""
+    total = 0.0
+    for j in range(ns):
+        if coef[j] != 0.0:
+            total += coef[j] * scales[rows[j], q]
+    return total
+
+
+@numba.njit(error_model="numpy")
+def split_terms(weights: Any, ns: int, early: Any, late: Any) -> Any:
+    """(how many terms are late, whether there are early ones): late (LATE,) names the last ones whose weight is not 0.
+
+    early (ns,): the weights of the others.
+    """
+    count = 0
+    for j in range(ns):
+        early[j] = weights[j]
+        count += weights[j] != 0.0
+    skip = max(count - late.size, 0)
+    terms, seen = 0, 0
+    for j in range(ns):
+        if weights[j] != 0.0:
+            if seen >= skip:
+                late[terms] = j
+                early[j] = 0.0
+                terms += 1
+            seen += 1
+    for q in range(terms, late.size):
+        late[q] = 0
+    return terms, skip > 0
+
+
+@numba.njit(error_model="numpy", fastmath={"contract"})
+def add_scaled(weight: float, a: Any, out: Any) -> None:
+    """out += weight * a, both (m,)."""
+    for i in range(a.size):
+        out[i] += weight * a[i]
 
 
 def _matmul(a: Any, b: Any, out: Any) -> None:

@@ -190,12 +190,12 @@ def log1p(x: float) -> float:
     """log(1 + x)."""
     u = 1.0 + x
     v = u - 1.0
-    lost = (1.0 - (u - v)) + (x - v)
+    lost = (1.0 - (u - v)) + (x - v)  # 1 + x = u + lost, exactly
     k, m = exponent_and_mantissa(u)
     scale = from_bits(ONE + bits(m) - bits(u))  # 2^-k
     lost = select(x < 2.0**60, lost * scale, 0.0)
     f = m - 1.0
-    y = select(x < inf, log_of_parts(k, f, fma(-lost, f, lost)), x)
+    y = select(x < inf, log_of_parts(k, f, fma(-lost, f, lost)), x)  # lost/(1 + f), first order
     y = select(x > -1.0, y, select(x == -1.0, -inf, nan))
     return select(abs(x) < TINY, x, y)
 
@@ -206,10 +206,10 @@ def tanh(x: float) -> float:
     a = abs(x)
     e, e_low = half_expm1(clamp(2.0 * a, 0.0, 50.0))
     d = e + 1.0
-    d_low = (1.0 - d) + e + e_low
+    d_low = (1.0 - d) + e + e_low  # (d, d_low) is (e^2a + 1)/2
     inverse = 1.0 / d
     y = e * inverse
-    y = fma(fma(-y, d, e) + fma(-y, d_low, e_low), inverse, y)
+    y = fma(fma(-y, d, e) + fma(-y, d_low, e_low), inverse, y)  # what e/d leaves over
     return with_sign(select(a < TINY, a, y), x)
 
 

@@ -63,7 +63,7 @@ class EndLabels:
         half = 0.5 * type_height / box.height
         places = spread(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), places, strict=True):
-            text.set_y(start)
+            text.set_y(place)
             tick.set_ydata([start, place])
 
 

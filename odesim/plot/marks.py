@@ -15,15 +15,23 @@ from odesim.plot.style import DASHES, INK, MARKERS, plain
 SEVERAL = 12  # lines of one name that are drawn
 
 
-def draw_events(figure: Figure, axes: Sequence[Axes], shown: Sequence[Quantity], events: Mapping[str, Any], clock: Clock) -> None:
+def draw_events(
+    figure: Figure,
+    axes: Sequence[Axes],
+    shown: Sequence[Quantity],
+    events: Mapping[str, Any],
+    clock: Clock,
+    dims: Mapping[str, Sequence[str]],
+) -> None:
     """Marks events {name: [{"t", "index"}]}, none of them empty, and says in a legend at the bottom what the marks mean.
 
-    An event with an index lies on that component of the first quantity that has it, as a line or in a map.
+    An event with an index lies on that component of the first quantity that has it, as a line or in a map; where dims names
+    the axes of the event, they must be those of the quantity.
     """
     handles = []
     for number, (name, found) in enumerate(events.items()):
         index = found[0]["index"]
-        homes = [(ax, q) for ax, q in zip(axes, shown, strict=True) if index is not None and has(q, index)]
+        homes = [(ax, q) for ax, q in zip(axes, shown, strict=True) if index is not None and has(q, index, dims.get(name))]
         count = f" ({len(found)}×)" if len(found) > 1 else ""
         look: dict[str, Any] = {"color": INK, "label": plain(name + count)}
         if homes:
@@ -40,10 +48,11 @@ def draw_events(figure: Figure, axes: Sequence[Axes], shown: Sequence[Quantity],
         figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2)
 
 
-def has(quantity: Quantity, index: Sequence[int]) -> bool:
-    """Whether quantity is drawn as lines or a map and has a component of that index."""
-    inside = len(index) == len(quantity.shape) and all(i < n for i, n in zip(index, quantity.shape, strict=True))
-    return inside and quantity.kind != "bands"
+def has(quantity: Quantity, index: Sequence[int], dims: Sequence[str] | None) -> bool:
+    """Whether quantity is drawn as lines or a map and has a component of that index, on those axes where they are known."""
+    if quantity.kind == "bands" or (dims is not None and tuple(dims) != quantity.dims):
+        return False
+    return len(index) == len(quantity.shape) and all(i < n for i, n in zip(index, quantity.shape, strict=True))
 
 
 def draw_marks(axes: Axes, quantity: Quantity, found: Sequence[Any], clock: Clock, look: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from odesim.plot.style import new_figure, plain, styled
 PANELS = 12  # at most; what is left out is named under the title
 ALONE, BESIDE, STACKED, ROW, BAR = 46.0, 36.0, 23.0, 26.0, 6.0  # mm: an only panel, one of two, of a stack, of a grid; a colour bar
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; one more line of type
-TITLE, LABEL = 42, 26  # letters that fit across the picture and under a panel of two
+TITLE, LABEL, SHORT = 42, 28, 12  # letters that fit across the picture, perhaps and surely under a panel of two
 
 
 def figure_of(solution: Any) -> Figure:
@@ -42,10 +42,11 @@ def figure_of(solution: Any) -> Figure:
             if label and quantity.kind == "lines":
                 named.add((quantity.dims, quantity.shape))
             labels.append(label)
-        draw_events(figure, axes, [*left, *right], happened, clock)
-        label_time(axes, clock)
+        draw_events(figure, axes, [*left, *right], happened, clock, solution.dims)
+        lowest = label_time(axes, clock)
         figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels()
+        fit_time(figure, lowest, clock)
         settle(figure, [label for label in labels if label])
     return figure
 
@@ -93,15 +94,37 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> 
     return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(len(every))]
 
 
-def label_time(axes: Sequence[Axes], clock: Clock) -> None:
-    """Writes the time's label under the lowest panel of each column; a panel over another shows no numbers."""
+def label_time(axes: Sequence[Axes], clock: Clock) -> list[Axes]:
+    """The lowest panel of each column, with the time's label under it; a panel over another shows no numbers."""
     spans: list[Any] = [ax.get_subplotspec() for ax in axes]
-    narrow = any(span.colspan.start for span in spans)
+    lowest = []
     for ax, span in zip(axes, spans, strict=True):
         if any(other.colspan.start == span.colspan.start and other.rowspan.start >= span.rowspan.stop for other in spans):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
-            ax.set_xlabel(fill(clock.label, LABEL if narrow else TITLE))
+            ax.set_xlabel(fill(clock.label, TITLE))
+            lowest.append(ax)
+    return lowest
+
+
+def fit_time(figure: Figure, lowest: Sequence[Axes], clock: Clock) -> None:
+    """Breaks the time's label into lines until it keeps to its column: a layout gives no room to wide labels."""
+    if len(lowest) < 2 or len(clock.label) <= SHORT:
+        return
+    engine: Any = figure.get_layout_engine()
+    engine.execute(figure)
+    right: Any = lowest[-1].get_tightbbox()
+    border = right.x0
+    room = []
+    for ax, (low, high) in zip(lowest, ((0.0, border), (border, figure.bbox.x1)), strict=True):
+        box = ax.get_window_extent()
+        middle = (box.x0 + box.x1) / 2
+        room.append(2 * min(middle - low, high - middle))
+    for letters in range(LABEL, 5, -2):
+        for ax in lowest:
+            ax.set_xlabel(fill(clock.label, letters))
+        if all(ax.xaxis.label.get_window_extent().width < width for ax, width in zip(lowest, room, strict=True)):
+            break
 
 
 def title_of(solution: Any, notes: Sequence[str]) -> str:

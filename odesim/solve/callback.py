@@ -31,8 +31,8 @@ class _Memory:
         if found is None:
             if len(self._views) >= _VIEWS_KEPT:
                 self._views.clear()
-            size = count * np.dtype(dtype).itemsize
-            found = self._views[key] = np.frombuffer((ctypes.c_char * size).from_address(address), dtype) if count else np.empty(0, dtype)
+            memory: Any = (ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address) if count else b""
+            found = self._views[key] = np.frombuffer(memory, dtype)
         return found
 
 

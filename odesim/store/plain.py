@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"no plain form of {type(value).__name__}")
+
+
+def plain_events(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """{name: [{t, index}]}; more than LARGEST of one name become the digest of their times (n,)."""
+    times = {name: np.array([e["t"] for e in found], np.float64) for name, found in events.items()}
+    return {name: _digest(times[name]) if len(found) > LARGEST else plain(found) for name, found in events.items()}
 
 
 def _digest(array: Array) -> dict[str, Any]:

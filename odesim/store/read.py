@@ -1,15 +1,16 @@
 """Stored runs as an xarray Dataset, or as the Solution they were."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store.paths import attributes_of, is_run
-from odesim.store.write import PARAMS, TIME
+from odesim.store.write import EVENTS, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,10 +46,10 @@ def check_present(path: str | Path) -> Path:
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
     run = open_run(path).load()
-    attributes = {**run.attrs, PARAMS: _params(Path(path), run.attrs[PARAMS])}
+    attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
-    events = {name: [_event(e) for e in found] for name, found in attributes.pop("events").items()}
+    events = attributes.pop(EVENTS)
     worst = {name: np.nan if value is None else value for name, value in attributes.pop("invariants").items()}
     observed = {name: run[name].values for name in observables}
     return Solution(
@@ -67,14 +68,26 @@ def _no_resume(*_: Any) -> dict[str, Any]:
     raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 
-def _event(found: dict[str, Any]) -> dict[str, Any]:
-    return {"t": found["t"], "index": None if found["index"] is None else tuple(found["index"])}
+def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Events by name: from the attributes, or from the rows of those that are too many to stand there."""
+    rows = _small(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
+    out = {}
+    for k, (name, found) in enumerate(said.items()):
+        if isinstance(found, dict):
+            found = [{"t": t, "index": list(map(int, index)) or None} for t, *index in rows[str(k)].tolist()]
+        out[name] = [{"t": e["t"], "index": None if e["index"] is None else tuple(e["index"])} for e in found]
+    return out
 
 
-def _params(path: Path, names: Iterable[str]) -> dict[str, Any]:
+def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
     """Parameters by name: arrays, and numbers for those without a shape."""
+    values = _small(path, PARAMS)
+    return {name: values[name] if values[name].ndim else values[name].item() for name in names}
+
+
+def _small(path: str | Path, name: str) -> dict[str, Array]:
+    """The arrays of a group inside a run; none where it is not there."""
     import zarr
 
-    group = zarr.open_group(path / PARAMS, mode="r")
-    values = {name: np.asarray(array[...]) for name, array in group.arrays()}
-    return {name: values[name] if values[name].ndim else values[name].item() for name in names}
+    folder = Path(path) / name
+    return {key: np.asarray(array[...]) for key, array in zarr.open_group(folder, mode="r").arrays()} if folder.exists() else {}

@@ -1,7 +1,7 @@
 """A Solution as a zarr v3 folder: written beside its place, renamed there when it is whole."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -12,11 +12,11 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
-from odesim.store.plain import plain
+from odesim.store.plain import LARGEST, plain, plain_events
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
 TIME = "time"
-PARAMS = "params"
+PARAMS, EVENTS = "params", "events"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
 
 def run_attributes(solution: Solution) -> dict[str, Any]:
     """What a run is and how it went, as plain data."""
-    return plain(
+    said = plain(
         {
             RUN_MARK: RUN_FORMAT,
             "model": solution.model,
@@ -74,10 +74,10 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "status": solution.status,
             "message": solution.message,
             "stats": solution.stats,
-            "events": solution.events,
             "invariants": solution.invariants,
         }
     )
+    return {**said, "events": plain_events(solution.events)}
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
@@ -98,7 +98,9 @@ def _fill(work: Path, solution: Solution) -> tuple[int, str]:
     group = None
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
-        _fill_params(group, solution.attrs.get("params", {}))
+        _fill_small(group, PARAMS, {name: np.asarray(value) for name, value in solution.attrs.get("params", {}).items()})
+        many = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
+        _fill_small(group, EVENTS, {key: event_rows(found) for key, found in many.items()})
         arrays = {name: _create(group, name, values, *_labels(solution, name)) for name, values in data.items()}
         for name, start, stop in _blocks({name: (len(a), arrays[name].chunks[0]) for name, a in data.items()}):
             arrays[name][start:stop] = data[name][start:stop]
@@ -129,10 +131,17 @@ def _cut(group: Any, arrays: Mapping[str, Any], rows: int, reason: str) -> int:
     return rows
 
 
-def _fill_params(group: Any, params: Mapping[str, Any]) -> None:
-    inner = group.create_group(PARAMS)
-    for name, value in params.items():
-        _create(inner, name, np.asarray(value), None, {})[...] = value
+def event_rows(found: Sequence[Mapping[str, Any]]) -> Array:
+    """Events of one name as rows (n, 1 + rank): the time, then the index of the component."""
+    return np.array([(e["t"], *(e["index"] or ())) for e in found], np.float64)
+
+
+def _fill_small(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
+    """The arrays in a group of their own, which xarray does not look into; no group where there are none."""
+    if arrays:
+        inner = group.create_group(name)
+        for key, values in arrays.items():
+            _create(inner, key, values, None, {})[...] = values
 
 
 def _create(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, attributes: dict[str, Any]) -> Any:

@@ -111,12 +111,12 @@ def nonlinear_softmax(t: float, y: Arrays, q: Arrays) -> Arrays:
 def grouped(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Every one of the N^(L-1) - 1 leaves on its own, one of each group returned."""
     v, N, rho = y["v"], int(q["N"]), q["rho"]
-    H = np.repeat(np.arange(1, len(v) + 1), [(N - 1) * N**h for h in range(len(v))])
-    all_v = v[H - 1]
-    P = (1 + rho ** (2 * H) - 2 * rho ** len(v) * q["rho0"]) / (1 - rho ** len(v) * q["rho0"]) / 2
+    height = np.repeat(np.arange(1, len(v) + 1), [(N - 1) * N**h for h in range(len(v))])
+    all_v = v[height - 1]
+    P = (1 + rho ** (2 * height) - 2 * rho ** len(v) * q["rho0"]) / (1 - rho ** len(v) * q["rho0"]) / 2
     e = np.exp(all_v**2 / 2)
     d = (q["kappa"] * P - all_v) * e / e.sum()
-    return {"v": d[[np.flatnonzero(H == h + 1)[0] for h in range(len(v))]]}
+    return {"v": d[[np.flatnonzero(height == h + 1)[0] for h in range(len(v))]]}
 
 
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
@@ -28,7 +29,7 @@ def grow(*shape: int, t: Any = T, rate: float = 0.1) -> Any:
 def solution(y: Any, t: Any = T, **given: Any) -> Any:
     """A stand-in with the attributes of a Solution that a picture needs."""
     plain = {"observables": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
-    return SimpleNamespace(t=t, y=y, attrs={"time_unit": "SGD steps"}, **{**plain, **given})
+    return SimpleNamespace(t=t, y=y, **{**plain, "attrs": {"time_unit": "SGD steps"}, **given})
 
 
 CASES = {
@@ -53,6 +54,13 @@ CASES = {
     ),
     "more than fit": solution({f"x{i}": grow() for i in range(14)}, observables={"loss": grow()}),
     "log times": solution({"v": grow(5, t=LOG)}, LOG, observables={"entropy": grow(t=LOG)}, dims={"v": ("m",)}),
+    "a narrow panel": solution(
+        {"v": grow(5, t=LOG)},
+        LOG,
+        observables={"entropy": 2.3 + 1e-4 * grow(t=LOG)},
+        dims={"v": ("m",)},
+        attrs={"time_unit": "time of gradient flow, SGD steps times eta"},
+    ),
     "large times": solution({"v": grow(5)}, 1e5 * T, observables={"S": grow()}, dims={"v": ("m",)}),
     "large values": solution({"v": 1e8 * grow(5)}, observables={"S": 1e-9 * grow()}, dims={"v": ("m",)}),
     "almost constant": solution({"v": 1 + 1e-13 * grow(3)}, observables={"S": 7 + 1e-13 * grow()}, dims={"v": ("m",)}),
@@ -74,9 +82,8 @@ CASES = {
         {"relative_gain_of_the_most_frequent_token": grow(), "V": grow(3)},
         observables={"stable_rank_of_the_velocity": grow(), "S": grow()},
         model="/a/long/path/to/my_models/one_of_many_models_that_i_wrote.py:SECOND_SYSTEM",
-        attrs_unit="",
     ),
-    "a formula's signs": solution({"x$y": grow(), r"\frac{": -grow()}, observables={"$": grow()}, model="$m"),
+    "a formula's signs": solution({"$x_1$": grow(), r"\frac{": -grow()}, observables={"$": grow()}, model="$m$"),
 }
 
 
@@ -92,6 +99,7 @@ def test_legible(name: str) -> None:
     bottom = [axes for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
     assert bottom and all("SGD" in axes.get_xlabel() for axes in bottom)
     assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
+    assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity
     words = " ".join(text for text, _ in texts).replace("\n", "").replace("\\", "")
     shown = [*case.y, *case.observables] if len(case.y) < 13 else [*case.y][:12]
@@ -136,6 +144,14 @@ def test_events_are_marked() -> None:
     assert marks(figure.axes[0], "o") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
     assert marks(figure.axes[1], "o") == []
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×)", "snap"]
+
+
+def test_events_keep_to_their_axes() -> None:
+    """Two states of one shape: the mark goes to the one on the axes of the event, where they are known."""
+    y, events = {"a": grow(3), "b": grow(3)}, {"e": [{"t": 3.0, "index": (1,)}]}
+    for dims, home in (({"a": ("j",), "b": ("k",), "e": ("k",)}, 1), ({"a": ("j",), "b": ("k",)}, 0)):
+        figure = figure_of(solution(y, dims=dims, events=events))
+        assert [len(marks(axes, "o")) for axes in figure.axes] == [int(home == 0), int(home == 1)]
 
 
 def test_events_on_a_map() -> None:

@@ -1,5 +1,6 @@
 """One run of an explicit method: the arrays of the driver, its slices, and what came out."""
 
+import ctypes
 import signal
 import threading
 import time
@@ -12,13 +13,13 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import SolveError, no_such
-from odesim.solve.explicit import slots as at
+from odesim.solve.explicit import slots
 from odesim.solve.explicit.report import collect
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.tableau import METHODS, Method
 
-SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "call", "norms", "control", "dense", "events", "loop"))
+SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "events", "loop"))
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 
@@ -37,37 +38,39 @@ def integrate_problem(
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
     method: a name in METHODS or "auto" (tsit5). step: a fixed step, the last one shortened to meet t1. A relative tolerance below
-    four roundings of the state's dtype counts as that. progress is told the fraction of the span about 20 times a second.
+    four roundings of the state's dtype counts as thslots. progress is told the fraction of the span about 20 times a second.
     Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for options that make no sense,
     and what the right side raised.
     """
     chosen = _choose(method, step)
     _check_options(step, rtol, atol, max_steps)
-    run, compile_seconds = _driver(problem.rhs.dtype)
+    run, compile_seconds = driver()
+    rhs = problem.rhs
+    _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
     begun = time.perf_counter()
-    state = RunState(problem, chosen, _grid(problem, save), step, rtol, atol, max_steps)
-    code = at.RUNNING
+    state = RunState(problem, chosen, _grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+    code = slots.RUNNING
     with suppress(KeyboardInterrupt), _ctrl_c(state.stop):
         code = _run_slices(run, state, problem, progress)
     stats = state.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds}
-    return collect(state, code, stats, step)
+    return collect(state, code, stats)
 
 
-def _run_slices(run: Callable[..., int], state: RunState, problem: Problem, progress: Progress | None) -> int:
+def _run_slices(run: Callable[[int], int], state: RunState, problem: Problem, progress: Progress | None) -> int:
     """The driver's answer at the end, or RUNNING after Ctrl-C."""
     steps = FIRST_SLICE
     while True:
-        state.count[at.SLICE] = steps
+        state.count[slots.SLICE] = steps
         begun = time.perf_counter()
-        code = run(*state.arguments())
+        code = run(state.address)
         problem.rhs.check()
-        if code == at.BUFFER_FULL:
+        if code == slots.BUFFER_FULL:
             state.drain_events()
-        elif code != at.RUNNING or state.count[at.STOP]:
+        elif code != slots.RUNNING or state.count[slots.STOP]:
             return code
         steps = next_slice(steps, time.perf_counter() - begun)
         if progress is not None:
-            progress(float((state.real[at.T] - problem.t0) / (problem.t1 - problem.t0)))
+            progress(float((state.real[slots.T] - problem.t0) / (problem.t1 - problem.t0)))
 
 
 def next_slice(steps: int, seconds: float) -> int:
@@ -97,21 +100,14 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @cache
-def _driver(dtype: str) -> tuple[Callable[..., int], float]:
-    """The compiled loop for states of this dtype, and the seconds it took to make or to load."""
+def driver() -> tuple[Callable[[int], int], float]:
+    """The compiled loop, and the seconds it took to make or to load."""
     begun = time.perf_counter()
-    from numba import from_dtype, types
+    from odesim.codegen.cache import sources_text
+    from odesim.codegen.native import load_native
 
-    from odesim.codegen.cache import load_sources
-
-    real = from_dtype(np.dtype(dtype))
-
-    def fixed(dimensions: int) -> Any:
-        return types.Array(types.float64, dimensions, "C", readonly=True)
-
-    i1, f1, r1, r2 = types.int64[::1], types.float64[::1], real[::1], real[:, ::1]
-    run = load_sources(SOURCES, "explicit").run
-    run.compile((i1, i1, f1, fixed(2), fixed(1), fixed(2), fixed(2), f1, i1, r2, r1, f1, f1, r2, i1, i1, f1, i1))
+    address = load_native(sources_text(SOURCES), "explicit", ["run"])["run"]
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
     return run, time.perf_counter() - begun
 
 

@@ -5,33 +5,33 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.solve.explicit import slots as at
+from odesim.solve.explicit import slots
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import EventSpec, Problem, Raw, Status
 
 _BY_CODE = {
-    at.FINISHED: Status.OK,
-    at.STOPPED_BY_EVENT: Status.EVENT,
-    at.TOO_MANY_STEPS: Status.MAX_STEPS,
-    at.TOO_SMALL: Status.STEP_TOO_SMALL,
-    at.NOT_FINITE: Status.NON_FINITE,
+    slots.FINISHED: Status.OK,
+    slots.STOPPED_BY_EVENT: Status.EVENT,
+    slots.TOO_MANY_STEPS: Status.MAX_STEPS,
+    slots.TOO_SMALL: Status.STEP_TOO_SMALL,
+    slots.NOT_FINITE: Status.NON_FINITE,
 }
 
 
-def collect(state: RunState, code: int, stats: dict[str, float], step: float | None) -> Raw:
+def collect(state: RunState, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this code (RUNNING: interrupted)."""
     problem, count = state.problem, state.count
     status = _BY_CODE.get(code, Status.INTERRUPTED)
     if status is Status.STEP_TOO_SMALL and is_blow_up(problem, state):
         status = Status.BLOW_UP
-    saved = int(count[at.SAVED])
+    saved = int(count[slots.SAVED])
     times, rows = state.save, state.out
     if status is not Status.OK and (saved == 0 or times[saved - 1] < state.t):
         times = np.append(times[:saved], state.t)
         rows[saved] = state.y
         saved += 1
     events, last_event = _events(problem, state, status)
-    message = _message(problem, state, status, step, last_event)
+    message = _message(problem, state, status, last_event)
     return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats)
 
 
@@ -47,7 +47,7 @@ def is_blow_up(problem: Problem, state: RunState) -> bool:
     slope = np.empty_like(state.y)
     problem.rhs(t, state.y, slope)
     f = slope.astype(np.float64)
-    i = int(np.argmax(np.abs(f) / (state.real[at.ATOL] + state.real[at.RTOL] * np.abs(y))))
+    i = int(np.argmax(np.abs(f) / (state.real[slots.ATOL] + state.real[slots.RTOL] * np.abs(y))))
     doubling = 2.2e-10 * max(abs(t), t - problem.t0)
     return bool(y[i] * f[i] > 0 and abs(y[i]) <= doubling * abs(f[i]))
 
@@ -76,22 +76,21 @@ def _index(event: EventSpec, number: int) -> tuple[int, ...] | None:
     return tuple(int(i) for i in np.unravel_index(number, event.shape)) if event.shape else None
 
 
-def _message(problem: Problem, state: RunState, status: Status, step: float | None, event: str) -> str:
-    t, h = state.t, float(state.real[at.H]) if step is None else step
+def _message(problem: Problem, state: RunState, status: Status, event: str) -> str:
+    t, step = state.t, state.step
+    h = float(state.real[slots.H]) if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
     what = f"{largest(problem, state.y)} is the largest component"
     match status:
         case Status.OK:
-            return f"reached {where} in {state.count[at.STEPS]} steps"
+            return f"reached {where} in {state.count[slots.STEPS]} steps"
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
-            return (
-                f"max_steps = {state.count[at.MAX]} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
-            )
+            return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
         case Status.BLOW_UP:
             return (
                 f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
@@ -101,7 +100,7 @@ def _message(problem: Problem, state: RunState, status: Status, step: float | No
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
                 "end the span before it"
             )
-        case _ if state.count[at.STEPS] == 0 and step is None:
+        case _ if state.count[slots.STEPS] == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:
             return (

@@ -1,16 +1,24 @@
 """Places in the three small arrays that hold the whole state of a run between two calls of the driver."""
 
-# at (int64): addresses and what they need
-STAGE, COMBINE, EVENTS, TABLE, K_, ROWS, COEF, WORK, BLOCK, G, OUT, WIDTH, AT_SIZE = range(13)
+# at (int64): what does not change. Addresses of the system's functions and of arrays:
+#   COUNT, REAL: the other two; A (ROWS_ALL, ROWS_ALL), C, E (2, LAST + 1), P (ROWS_ALL, DEGREE): the method; K, ROWS, COEF: stages;
+#   WORK (3, n): two states that take turns and scratch; BLOCK (1024,), SUMS; SAVE (SAVES,), OUT (SAVES + 1, n);
+#   G (3, SIZE): values of the events; DIRECTION, TERMINAL (SIZE,); FOUND_T, FOUND_I (ROOM,).
+# Then numbers: LAST: the stage at the new point, the first stage of the next step; ROWS_ALL: stages with those for dense output;
+#   WIDTH: bytes of a component; PIECES: parts of a step searched for events; MAX: steps allowed; TOTAL: fixed steps to the end.
+STAGE, COMBINE, EVENTS, TABLE, COUNT, REAL, A, C, E, P, K, ROWS, COEF, WORK, BLOCK, SUMS, SAVE, OUT = range(18)
+G, DIRECTION, TERMINAL, FOUND_T, FOUND_I, N, WIDTH, LAST, ROWS_ALL, DEGREE, SAVES, SIZE, ROOM, PIECES, MAX, TOTAL = range(18, 34)
+AT_SIZE = 34
 
-# count (int64); Y: which row of work (3, n) is the state, the other of the first two is the next one, the third is scratch;
-# LAST: the number of the stage at the new point, which is the first stage of the next step; ROWS_ALL: stages with those for dense output
-PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, MAX, LAST, ROWS_ALL, PIECES, RETRY, TOTAL, G_OLD, COUNT_SIZE = range(17)
+# count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected; G_OLD: which row of G
+#   belongs to the state; STOP: set from outside; SLICE: steps before the driver returns
+PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, RETRY, G_OLD = range(11)
+COUNT_SIZE = 11
 
-# real (float64); H: the next step of an adaptive run; FIXED: the step of a run with a fixed step, else 0; FIXED_LAST: its last step
-(T, T0, T1, H, FIXED, FIXED_LAST, RTOL, ATOL, ERROR_OLD, SAFETY, ALPHA, BETA, SHRINK, GROW, T_STOP, THETA_STOP, START_POWER, REAL_SIZE) = (
-    range(18)
-)
+# real (float64): H: the next step of an adaptive run; FIXED, FIXED_LAST: a fixed step, else 0, and the last one;
+#   T_STOP, THETA_STOP: where a terminal event lies
+T, T0, T1, H, FIXED, FIXED_LAST, RTOL, ATOL, ERROR_OLD, SAFETY, ALPHA, BETA, SHRINK, GROW, START_POWER, T_STOP, THETA_STOP = range(17)
+REAL_SIZE = 17
 
 # what the driver answers
 RUNNING, FINISHED, STOPPED_BY_EVENT, TOO_MANY_STEPS, TOO_SMALL, NOT_FINITE, BUFFER_FULL = range(7)

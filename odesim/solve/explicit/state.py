@@ -1,72 +1,66 @@
 """The arrays of one run: everything the driver knows between two calls."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.solve.explicit import slots as at
+from odesim.solve.explicit import slots
 from odesim.solve.problem import Problem
 from odesim.solve.tableau import Method
 
 _MOST = 2**62
+_EVENT_ROOM = 64
 
 
 class RunState:
-    """The state of a run of this method; `arguments` is what the driver takes."""
+    """The state of a run; `address` is where its table lies, which is all that the driver is told."""
 
-    def __init__(self, problem: Problem, method: Method, save: Array, step: float | None, rtol: float, atol: float, max_steps: int) -> None:
-        rhs = problem.rhs
-        dtype = np.dtype(rhs.dtype)
-        n, size = rhs.layout.size, rhs.n_events
-        self.problem, self.method, self.save = problem, method, save
-        self.count = np.zeros(at.COUNT_SIZE, np.int64)
-        self.real = np.zeros(at.REAL_SIZE)
+    def __init__(
+        self, problem: Problem, method: Method, save: Array, *, step: float | None, rtol: float, atol: float, max_steps: int
+    ) -> None:
+        self.problem, self.method, self.save, self.step = problem, method, save, step
+        self.max_steps = max_steps
+        n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
+        self.count = np.zeros(slots.COUNT_SIZE, np.int64)
+        self.real = np.zeros(slots.REAL_SIZE)
         self.work = np.empty((3, n), dtype)
         self.work[0] = problem.y0
         self.out = np.empty((len(save) + 1, n), dtype)  # one row more, for the last state of a run that stops early
-        self._stages = np.empty((method.stages, n), dtype)
-        self._coef, self._rows = np.zeros(method.stages), np.arange(method.stages)
-        self._block, self._sums = np.empty(min(n, 1024), dtype), np.empty(32 + 2 * ((n + 1023) // 1024))
-        self._events = np.empty((3, size), dtype)
-        directions = [(event.direction, event.terminal) for event in problem.events for _ in range(event.size)]
-        self._direction, self._terminal = np.array(directions, np.int64).reshape(size, 2).T.copy() if size else np.zeros((2, 0), np.int64)
-        self._pieces = 4 if method.order <= 5 else 8
+        self._at = np.zeros(slots.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
-        self._new_buffers()
-        self._fill_count(max_steps)
-        self._fill_real(step, rtol, atol)
-        self._at = self._addresses()
+        self._kept = self._arrays(n, dtype)
+        self._fill_at(n, dtype.itemsize)
+        self._fill_real(rtol, atol)
+        self._make_room()
+        if step is not None:
+            self._fill_fixed(step)
 
-    def arguments(self) -> tuple[Any, ...]:
-        """What `run` takes."""
-        m = self.method
-        return (
-            self._at, self.count, self.real, m.A, m.c, m.E, m.P, self._coef, self._rows, self.work, self._block, self._sums,
-            self.save, self._events, self._direction, self._terminal, self._found_t, self._found_i,
-        )  # fmt: skip
+    @property
+    def address(self) -> int:
+        """Where the table of this run lies."""
+        return int(self._at.ctypes.data)
 
     @property
     def t(self) -> float:
         """The last time reached."""
-        return float(self.real[at.T])
+        return float(self.real[slots.T])
 
     @property
     def y(self) -> Array:
-        """The state there (n,)."""
-        return self.work[self.count[at.Y]]
+        """The state there (n,), a view."""
+        return self.work[self.count[slots.Y]]
 
     def stop(self) -> None:
         """Makes the driver return after the step it is in."""
-        self.count[at.STOP] = 1
+        self.count[slots.STOP] = 1
 
     def drain_events(self) -> None:
         """Puts the events found so far aside, so that the driver has room for more."""
-        found = int(self.count[at.FOUND])
-        self._found.append((self._found_t[:found], self._found_i[:found]))
-        self.count[at.FOUND] = 0
-        self._new_buffers()
+        found = int(self.count[slots.FOUND])
+        self._found.append((self._kept[slots.FOUND_T][:found], self._kept[slots.FOUND_I][:found]))
+        self.count[slots.FOUND] = 0
+        self._make_room()
 
     def found(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
@@ -77,64 +71,86 @@ class RunState:
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
-        return {"steps": int(self.count[at.STEPS]), "rejected": int(self.count[at.REJECTED]), "rhs_calls": int(self.count[at.RHS_CALLS])}
+        names = {"steps": slots.STEPS, "rejected": slots.REJECTED, "rhs_calls": slots.RHS_CALLS}
+        return {name: int(self.count[slot]) for name, slot in names.items()}
 
-    def _new_buffers(self) -> None:
-        room = max(64, 2 * self._pieces * self._events.shape[1]) if self._events.shape[1] else 0
-        self._found_t, self._found_i = np.empty(room), np.empty(room, np.int64)
-
-    def _fill_count(self, max_steps: int) -> None:
-        values = {at.MAX: min(max_steps, _MOST), at.LAST: self.method.last, at.ROWS_ALL: self.method.stages, at.PIECES: self._pieces}
-        for slot, value in values.items():
-            self.count[slot] = value
-
-    def _fill_real(self, step: float | None, rtol: float, atol: float) -> None:
-        p, m = self.problem, self.method
-        values = {
-            at.T: p.t0,
-            at.T0: p.t0,
-            at.T1: p.t1,
-            at.RTOL: max(rtol, 4 * float(np.finfo(p.rhs.dtype).eps)),
-            at.ATOL: max(atol, 1e-300),  # 0/0 in the error of a component that stays 0
-            at.ERROR_OLD: 1e-4,
-            at.SAFETY: 0.9,
-            at.ALPHA: m.gains[0],
-            at.BETA: m.gains[1],
-            at.SHRINK: m.factors[0],
-            at.GROW: m.factors[1],
-            at.START_POWER: 1 / max(m.error_order, 1),
+    def _arrays(self, n: int, dtype: np.dtype) -> dict[int, Array]:
+        """All arrays whose addresses stand in the table, by slot."""
+        size, stages, m = self.problem.rhs.n_events, self.method.stages, self.method
+        events = self.problem.events
+        return {
+            slots.COUNT: self.count,
+            slots.REAL: self.real,
+            slots.A: m.A,
+            slots.C: m.c,
+            slots.E: m.E,
+            slots.P: m.P,
+            slots.K: np.empty((stages, n), dtype),
+            slots.ROWS: np.arange(stages),
+            slots.COEF: np.zeros(stages),
+            slots.WORK: self.work,
+            slots.BLOCK: np.empty(min(n, 1024), dtype),
+            slots.SUMS: np.empty(32 + (n + 1023) // 1024),
+            slots.SAVE: self.save,
+            slots.OUT: self.out,
+            slots.G: np.empty((3, size), dtype),
+            slots.DIRECTION: np.array([e.direction for e in events for _ in range(e.size)], np.int64),
+            slots.TERMINAL: np.array([e.terminal for e in events for _ in range(e.size)], np.int64),
         }
-        for slot, value in values.items():
-            self.real[slot] = value
-        if step is not None:
-            self._fill_fixed(step)
+
+    def _fill_at(self, n: int, width: int) -> None:
+        rhs, m = self.problem.rhs, self.method
+        numbers = {
+            slots.STAGE: rhs.stage,
+            slots.COMBINE: rhs.combine,
+            slots.EVENTS: rhs.events,
+            slots.TABLE: rhs.table,
+            slots.N: n,
+            slots.WIDTH: width,
+            slots.LAST: m.last,
+            slots.ROWS_ALL: m.stages,
+            slots.DEGREE: m.P.shape[1],
+            slots.SAVES: len(self.save),
+            slots.SIZE: rhs.n_events,
+            slots.PIECES: 4 if m.order <= 5 else 8,
+            slots.MAX: min(self.max_steps, _MOST),
+        }
+        for slot, number in (numbers | {slot: array.ctypes.data for slot, array in self._kept.items()}).items():
+            self._at[slot] = number
+
+    def _make_room(self) -> None:
+        """New arrays for the events to come; a step finds at most one a component and piece."""
+        size = self.problem.rhs.n_events
+        room = max(_EVENT_ROOM, 2 * size * int(self._at[slots.PIECES])) if size else 0
+        self._kept |= {slots.FOUND_T: np.empty(room), slots.FOUND_I: np.empty(room, np.int64)}
+        for slot in (slots.FOUND_T, slots.FOUND_I):
+            self._at[slot] = self._kept[slot].ctypes.data
+        self._at[slots.ROOM] = room
+
+    def _fill_real(self, rtol: float, atol: float) -> None:
+        p, m = self.problem, self.method
+        numbers = {
+            slots.T: p.t0,
+            slots.T0: p.t0,
+            slots.T1: p.t1,
+            slots.RTOL: max(rtol, 4 * float(np.finfo(p.rhs.dtype).eps)),
+            slots.ATOL: max(atol, 1e-300),  # a component that stays 0 has the error 0/0 otherwise
+            slots.ERROR_OLD: 1e-4,
+            slots.SAFETY: 0.9,
+            slots.ALPHA: m.gains[0],
+            slots.BETA: m.gains[1],
+            slots.SHRINK: m.factors[0],
+            slots.GROW: m.factors[1],
+            slots.START_POWER: 1 / max(m.error_order, 1),
+        }
+        for slot, number in numbers.items():
+            self.real[slot] = number
 
     def _fill_fixed(self, step: float) -> None:
-        """t_k = t0 + k step, the last one t1; a last step that differs from step by rounding only is step."""
-        span = self.problem.t1 - self.problem.t0
-        total = min(max(1, math.ceil(span / step * (1 - 1e-12) - 1e-9)), _MOST)
-        rest = self.problem.t1 - (self.problem.t0 + (total - 1) * step)
-        self.real[at.FIXED] = step
-        self.real[at.FIXED_LAST] = step if abs(rest - step) <= 1e-9 * step else rest
-        self.count[at.TOTAL] = total
-
-    def _addresses(self) -> Array:
-        rhs = self.problem.rhs
-        values = {
-            at.STAGE: rhs.stage,
-            at.COMBINE: rhs.combine,
-            at.EVENTS: rhs.events,
-            at.TABLE: rhs.table,
-            at.K_: self._stages.ctypes.data,
-            at.ROWS: self._rows.ctypes.data,
-            at.COEF: self._coef.ctypes.data,
-            at.WORK: self.work.ctypes.data,
-            at.BLOCK: self._block.ctypes.data,
-            at.G: self._events.ctypes.data,
-            at.OUT: self.out.ctypes.data,
-            at.WIDTH: self.work.itemsize,
-        }
-        places = np.zeros(at.AT_SIZE, np.int64)
-        for slot, value in values.items():
-            places[slot] = value
-        return places
+        """t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as long as they."""
+        p = self.problem
+        total = min(max(1, math.ceil((p.t1 - p.t0) / step - 1e-9)), _MOST)
+        rest = p.t1 - (p.t0 + (total - 1) * step)
+        self.real[slots.FIXED] = step
+        self.real[slots.FIXED_LAST] = step if abs(rest - step) <= 1e-9 * step else rest
+        self._at[slots.TOTAL] = total

@@ -1,0 +1,89 @@
+"""How a right side along one axis can be computed in fewer passes over memory."""
+
+from dataclasses import dataclass, replace
+
+import sympy as sp
+from sympy import Expr, Indexed
+
+from odesim.symbolic.expr import base_name, free_indices
+from odesim.symbolic.program import Program, Statement
+from odesim.symbolic.system import System
+
+
+@dataclass(frozen=True)
+class Basis:
+    """d_z[i] = scale * r[i] + sum_q weight_q * constant_q[i]: the stage keeps r in its row, and a few numbers beside it.
+
+    temporary: the name of r. scale, weights: expressions without indices. constants: parameter arrays.
+    """
+
+    temporary: str
+    scale: Expr
+    weights: tuple[Expr, ...]
+    constants: tuple[Indexed, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """fused: the first pass forms the state block by block from the stages. local: no later pass reads it.
+
+    basis: the right side as a scaled temporary, where it is one; program: what is left to compute.
+    """
+
+    fused: bool
+    local: bool
+    basis: Basis | None
+    program: Program
+
+
+def shape_of(system: System, program: Program, *, strict: bool) -> Shape:
+    """What can be saved for this right side; in strict mode a stage is what the equation says, and no more."""
+    fused = _is_fusible(system, program)
+    basis = _basis(system, program) if fused and not strict else None
+    if basis is not None:
+        program = replace(program, passes=program.passes[:-1])
+    later = [s for group in program.passes[1:] for s in group]
+    local = fused and not any(system.states[0] in s.reads() for s in later)
+    return Shape(fused, local, basis, program)
+
+
+def _is_fusible(system: System, program: Program) -> bool:
+    """Whether the first pass runs along the only state and reads it in place."""
+    shapes = list(system.shapes.items())
+    if len(shapes) != 1 or len(shapes[0][1]) != 1:
+        return False
+    name, (extent,) = shapes[0]
+    for s in program.passes[0]:
+        if len(s.loops) != 1 or s.op not in ("map", "sum", "max") or sp.expand(program.extents[s.loops[0]] - extent) != 0:
+            return False
+        if any(base_name(a) == name and a.indices != s.loops for a in s.body.atoms(Indexed)):
+            return False
+    return True
+
+
+def _basis(system: System, program: Program) -> Basis | None:
+    """The right side as a sum of one temporary and parameter arrays, each times a number."""
+    last = program.passes[-1]
+    if len(program.passes) < 2 or len(last) != 1 or last[0].op != "map":
+        return None
+    made = {s.name: s for group in program.passes[:-1] for s in group}
+    parts = _parts(last[0], program)
+    temporaries = [a for a in parts if isinstance(a, Indexed) and base_name(a) in made and made[base_name(a)].op == "map"]
+    params = {p.name for p in system.params}
+    constants = [a for a in parts if isinstance(a, Indexed) and base_name(a) in params]
+    if len(temporaries) != 1 or len(temporaries) + len(constants) != len(parts):
+        return None
+    r = temporaries[0]
+    return Basis(base_name(r), parts[r], tuple(parts[a] for a in constants), tuple(constants))
+
+
+def _parts(s: Statement, program: Program) -> dict[Expr, Expr]:
+    """{part that depends on the index: its coefficient}."""
+    indices = set(program.extents)
+    found: dict[Expr, Expr] = {}
+    for term in sp.Add.make_args(s.body):
+        factors = sp.Mul.make_args(term)
+        inside = sp.Mul(*(f for f in factors if free_indices(f, indices)))
+        outside = sp.Mul(*(f for f in factors if not free_indices(f, indices)))
+        found[inside] = found.get(inside, sp.S.Zero) + outside
+    return found

@@ -1,0 +1,206 @@
+"""Every other verb, and the pages of help."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from odesim import list_models, open_run
+from odesim.cli.app import VERBS
+from odesim.cli.completion import SHELLS
+from odesim.cli.figure import features_text
+from odesim.cli.progress import Progress
+from odesim.cli.text import bytes_text, formula, table
+from odesim.plot.figures import Feature, FigureRun
+
+RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5")
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_fits_80_columns(verb, odesim):
+    """Every page fits, ends with 0 and has an Options part; -h is --help."""
+    done = odesim(*verb.split(), "--help")
+    assert (done.exit_code, done.stderr) == (0, "") and "Options:" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert odesim(*verb.split(), "-h").stdout == done.stdout
+
+
+def test_no_verb_is_help(odesim):
+    """`odesim` alone prints what there is; --version one line."""
+    assert odesim().stdout == odesim("--help").stdout
+    assert all(f"  {verb} " in odesim().stdout for verb in VERBS)
+    name, version = odesim("--version").stdout.split()
+    assert name == "odesim" and version[0].isdigit()
+
+
+def test_list_names_every_model(odesim):
+    """Names stand at the start of lines, summaries are indented; --json has both."""
+    text = odesim("list").stdout
+    assert [line for line in text.splitlines() if not line.startswith(" ")] == list_models()
+    assert max(map(len, text.splitlines())) < 80
+    found = json.loads(odesim("list", "--json").stdout)
+    assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
+
+
+@pytest.mark.parametrize("model", list_models())
+def test_show_fits_and_says_all(model, odesim):
+    """Names of states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
+    page = odesim("show", model)
+    assert page.exit_code == 0, page.stderr
+    assert max(map(len, page.stdout.splitlines())) < 80
+    found = json.loads(odesim("show", model, "--json").stdout, parse_constant=pytest.fail)
+    assert found["name"] == model and found["source"]["key"] in page.stdout
+    for part in ("states", "parameters", "observables", "invariants", "events", "closed_forms"):
+        for thing in found[part]:
+            assert thing["name"] in page.stdout
+    assert all(not isinstance(p["default"], str) for p in found["parameters"])  # bound at the default sizes
+
+
+def test_show_latex_is_a_document(odesim):
+    """--latex prints a document whose braces and environments balance."""
+    text = odesim("show", "joma.nonlinear", "--latex").stdout
+    assert text.startswith("\\documentclass") and text.endswith("\\end{document}\n")
+    assert text.count("{") == text.count("}") and text.count("\\begin{") == text.count("\\end{")
+
+
+@pytest.mark.parametrize("name", ["my.py", "my model-2.py", 'a"""b.py'])
+def test_new_writes_a_model_that_runs(name, odesim):
+    """The template can be shown and integrated, and its closed form is what comes out."""
+    assert odesim("new", name).exit_code == 0
+    assert odesim("show", name).exit_code == 0
+    done = odesim("integrate", name, "--set", "tau=2", "--backend", "numpy", "--rtol", "1e-9", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    # s = 1, -1/2, 1/3, -1/4 and w = s (1 - exp(-t/tau)); ten times the tolerance
+    np.testing.assert_allclose(found["final"]["w"], np.array([1, -1 / 2, 1 / 3, -1 / 4]) * -np.expm1(-8 / 2), rtol=1e-8)
+    assert found["events"]["half_way"] == [{"t": pytest.approx(2 * np.log(2), rel=1e-8), "index": None}]
+    assert odesim("new", name).exit_code == 2
+
+
+def test_a_run_is_drawn_and_exported(odesim):
+    """plot and export read what integrate stored; files lie beside the run unless --out says where."""
+    assert odesim(*RUN).exit_code == 0
+    assert odesim("plot", "run.zarr").stdout == "drawn in run.png\n"
+    assert odesim("plot", "run.zarr", "--out", "other.svg").exit_code == 0
+    assert odesim("export", "run.zarr", "--to", "csv").stdout == "written to run.csv\n"
+    assert odesim("export", "run.zarr", "--to", "nc", "--out", "data.nc").exit_code == 0
+    run = open_run("run.zarr")
+    with Path("run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    np.testing.assert_array_equal([float(row["v[1]"]) for row in rows], run.v[:, 1])
+    with xr.open_dataset("data.nc") as found:
+        np.testing.assert_array_equal(found.v, run.v)
+    assert Path("run.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in Path("other.svg").read_text()
+    done = odesim("export", "run.zarr", "--to", "csv")
+    assert done.exit_code == 2 and "run.csv is there" in done.stderr
+    assert odesim("export", "run.zarr", "--to", "csv", "--overwrite").exit_code == 0
+
+
+def test_a_stored_picture_is_the_same(odesim):
+    """`plot RUN` draws the very picture that `integrate --plot` drew."""
+    assert odesim(*RUN, "--plot", "first.png").exit_code == 0
+    assert odesim("plot", "run.zarr", "--out", "second.png").exit_code == 0
+    assert Path("first.png").read_bytes() == Path("second.png").read_bytes()
+
+
+def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):
+    """An empty cache has size 0; clear removes what is ours and leaves other files."""
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(folder / "cache"))
+    assert odesim("cache").stdout == f"{folder / 'cache'}: 0 modules, 0 B\n"
+    (folder / "cache").mkdir()
+    (folder / "cache" / "x_0123456789abcdef.py").write_text("x = 1\n")
+    (folder / "cache" / "mine.txt").write_text("mine")
+    assert "1 module, 6 B" in odesim("cache").stdout
+    assert odesim("cache", "clear").stdout.startswith("6 B freed")
+    assert [p.name for p in (folder / "cache").iterdir()] == ["mine.txt"]
+
+
+def test_doctor_says_what_is_here(odesim):
+    """Versions, processor, cores, cache and GPU; what is missing comes with what to install."""
+    done = odesim("doctor")
+    assert done.exit_code == 0 and done.stderr == ""
+    for word in ("odesim", "python", "numba", "sympy", "processor", "cores", "folder", "driver", "cupy", "nvrtc"):
+        assert f"\n  {word} " in done.stdout
+    assert np.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_prints_a_script(shell, odesim):
+    """The script asks odesim itself by the variable that the command line looks at."""
+    assert "_ODESIM_COMPLETE" in odesim("completion", shell).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("odesim int", {"integrate"}),
+        ("odesim integrate joma.nonlinear_", {"joma.nonlinear_softmax"}),
+        ("odesim integrate x --met", {"--method"}),
+        ("odesim completion z", {"zsh"}),
+        ("odesim figure joma", {"joma_fig4"}),
+    ],
+)
+def test_completion_offers(words, offered, folder):
+    """What the shell is offered for the last word."""
+    environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "odesim"], env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True
+    )
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered, done.stderr
+
+
+def test_figures_are_held_against_their_targets(odesim, monkeypatch):
+    """The features stand in a table; one off its target is exit code 1 and named."""
+    good, off = Feature("a number of some paper with a long name", 1.0, 1.0, 0.0), Feature("another", 2.0, 1.0, 0.5)
+    runs = {"one": FigureRun("one", (good,), (Path("one.png"),)), "two": FigureRun("two", (good, off), (Path("two.png"),))}
+    monkeypatch.setattr("odesim.plot.figures.list_figures", lambda: list(runs))
+    monkeypatch.setattr("odesim.plot.figures.run_figure", lambda name, **_: runs[name])
+    assert odesim("figure", "one").exit_code == 0
+    done = odesim("figure", "all", "--format", "png,pdf")
+    assert done.exit_code == 1 and "two: 1 of 2 features are off their target: another" in done.stderr
+    assert done.stdout == f"{features_text(runs['one'])}\n{features_text(runs['two'])}\n"
+    assert "OFF" in features_text(runs["two"]) and "OFF" not in features_text(runs["one"])
+
+
+def test_progress_is_for_terminals(capsys):
+    """A line that is rewritten and wiped where somebody watches; nothing in a pipe."""
+    for watched in (False, True):
+        with Progress("joma.nonlinear", watched) as progress:
+            progress.next = 0.0
+            progress(0.25)
+            progress(0.26)  # too soon to be shown
+        lines = capsys.readouterr().err.split("\r")
+        if watched:
+            assert lines[:2] == ["", "joma.nonlinear: compiling"] and lines[2].startswith("joma.nonlinear:  25.0 %")
+            assert lines[3:] == [" " * max(map(len, lines)), ""]
+        else:
+            assert lines == [""]
+
+
+def test_a_closed_pipe_is_no_error(folder):
+    """`odesim show MODEL | head -1` ends quietly."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(1); from odesim.cli import main; main()", "show", "scan_snap.full"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait() == 0
+    process.stderr.close()
+
+
+def test_text():
+    """Columns align, long last columns wrap below themselves, formulas break outside brackets only."""
+    lines = table([("a", "1", "x " * 60), ("bcd", "22", "y")], right=(1,)).splitlines()
+    assert lines[0].startswith("  a     1  x x") and lines[1].startswith(" " * 11 + "x") and lines[-1] == "  bcd  22  y"
+    assert max(map(len, lines)) < 80
+    text = " + ".join(f"w[m, {i}]*x[n, {i}]" for i in range(12))
+    broken = formula(text)
+    assert max(map(len, broken.splitlines())) < 80 and all(line.count("[") == line.count("]") for line in broken.splitlines())
+    assert "".join(broken.split()) == "".join(text.split())
+    assert [bytes_text(n) for n in (0, 999, 1500, 25_300_000_000)] == ["0 B", "999 B", "1.5 kB", "25.3 GB"]

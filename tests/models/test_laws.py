@@ -1,0 +1,229 @@
+"""Laws over all models: one run of each with its defaults, held against everything its file says of it."""
+
+import pickle
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.bind import bind
+from odesim.errors import ParamError
+from odesim.registry import list_models, load_model
+from odesim.symbolic import System
+
+MODELS = list_models()
+JOMA = [name for name in MODELS if name.startswith("joma.")]
+TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
+
+SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
+CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  # states, parameters, observables that scripts rely on
+    "scan_snap.full": (
+        {"Y": "(S, K + 1)", "Z": "(Q, S)"},
+        {"P": "(K, S)", "psi": "(K,)", "p": "(K,)", "M": "()", "eta_Y": "()", "eta_Z": "()"},
+        {"loss": "()", "c": "(K, S)", "entropy": "(K,)", "entropy_distinct": "(K,)"},
+    ),
+    "scan_snap.symmetric": (
+        dict.fromkeys("abdz", "(D,)") | dict.fromkeys(("u", "v", "zc"), "(C,)"),
+        SYMMETRIC,
+        {"loss": "()", "c": "(D,)", "cc": "(C,)"},
+    ),
+    "scan_snap.reduced_symmetric": (
+        dict.fromkeys(("S_d", "S_c", "B", "u"), "()"),
+        SYMMETRIC,
+        {"z": "(D,)", "zc": "(C,)", "gamma": "()", "c": "(D,)", "cc": "(C,)"},
+    ),
+    "scan_snap.theorem4": (
+        dict.fromkeys(("z", "B", "u"), "()"),
+        dict.fromkeys(("K", "M", "eta_Y", "eta_Z", "C0"), "()"),
+        {"gamma": "()", "chi_bound": "()"},
+    ),
+    "joma.linear": ({"v": "(M,)"}, {"Delta": "(M,)"}, {"entropy": "()"}),
+    "joma.linear_softmax": ({"v": "(M,)"}, {"Delta": "(M,)"}, {"entropy": "()"}),
+    "joma.linear_multinode": (
+        {"V": "(M, K)"},
+        {"Delta": "(M, K)"},
+        {"stable_rank_V": "()", "stable_rank_dV": "()", "entropy": "()"},
+    ),
+    "joma.nonlinear": ({"v": "(M,)"}, {"mu": "(M,)"}, {"entropy": "()", "gap": "(M,)"}),
+    "joma.nonlinear_softmax": ({"v": "(M,)"}, {"mu": "(M,)", "T": "()"}, {"entropy": "()", "gap": "(M,)"}),
+    "hierarchy.grouped": (
+        {"v": "(L - 1,)"},
+        dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
+        {"P": "(L - 1,)", "mass": "(L - 1,)", "entropy": "()"},
+    ),
+}
+
+
+@cache
+def default_run(name: str) -> Any:
+    """One run of a model as it comes, 41 times kept."""
+    return odesim.integrate(name, save=41, **TOLERANCE)
+
+
+def seen_at(run: Any, k: int) -> dict[str, Any]:
+    """The states at the k-th kept time."""
+    return {name: rows[k] for name, rows in run.y.items()}
+
+
+def shape_text(system: System, observable: str) -> str:
+    e = system.observables[observable]
+    return "()" if not hasattr(e, "free_symbols") else str(tuple(system.axes[i] for i in system.observable_indices(observable)))
+
+
+def test_the_contract_names_every_model():
+    assert sorted(CONTRACT) == MODELS
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_and_shapes(name):
+    system = load_model(name)
+    states, params, observables = CONTRACT[name]
+    assert system.name == name
+    assert {k: str(v) for k, v in system.shapes.items()} == states
+    assert {p.name: str(p.shape) for p in system.params} == params
+    assert {o: shape_text(system, o) for o in observables} == observables
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_texts(name):
+    """Every parameter says what it is; the source stands in the bibliography; nothing that is said twice differs."""
+    system = load_model(name)
+    bib = (Path(odesim.__file__).parents[1] / "models" / "references.bib").read_text(encoding="utf-8")
+    assert system.source.key in re.findall(r"^@\w+\{([^,]+),$", bib, re.MULTILINE)
+    assert all(len(p.doc) > 8 for p in system.params) and system.source.where and system.time
+    for group in (system.invariants, system.events, system.constraints, system.closed_forms):
+        names = [x.name for x in group]  # type: ignore[attr-defined]
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pickles(name):
+    system = load_model(name)
+    copy = pickle.loads(pickle.dumps(system))
+    assert copy.equations == system.equations and copy.observables.keys() == system.observables.keys()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_default_run(name):
+    """It ends where it should, everything is finite, something moves, and every law of the file holds along it."""
+    run = default_run(name)
+    assert run.status == "ok" and run.t[-1] == load_model(name).span[1]
+    for rows in (*run.y.values(), *run.observables.values()):
+        assert np.isfinite(rows).all()
+    assert all(np.ptp(rows, axis=0).max() > 1e-3 for rows in run.y.values())
+    assert {k: v for k, v in run.invariants.items() if not v < 1e-7} == {}  # 100 times rtol, on quantities of order 1 to 100
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("n", [1, 4])
+def test_defaults_follow_the_sizes(name, n):
+    """Every size by itself, smaller than by default: the parameters fit, the constraints hold, the run ends."""
+    system = load_model(name)
+    for size in system.size_names:
+        n_here = {"L": n + 1, "Q": 1}.get(size, n)
+        run = odesim.integrate(name, sizes={size: n_here}, save=3, rtol=1e-5)
+        assert run.status == "ok" and run.attrs["sizes"][size] == n_here
+        assert all(np.isfinite(rows).all() for rows in (*run.y.values(), *run.observables.values()))
+
+
+STARTS: dict[str, dict[str, Any]] = {
+    "scan_snap.reduced_symmetric": {"u": 0.7},
+    "scan_snap.theorem4": {"z": -0.2, "B": 0.1, "u": 0.7},
+    "joma.linear": {"v": -0.3},
+    "joma.linear_softmax": {"v": -0.3},
+    "joma.nonlinear": {"v": -0.3},
+    "joma.nonlinear_softmax": {"v": -0.3},
+    "hierarchy.grouped": {"v": -0.3},
+}
+"""Another start, for the closed forms that hold for every start."""
+WITH_CLOSED_FORM = [name for name in MODELS if load_model(name).closed_forms]
+
+
+@pytest.mark.parametrize(("name", "initial"), [*((name, None) for name in WITH_CLOSED_FORM), *STARTS.items()], ids=str)
+def test_closed_forms(name, initial):
+    """A run follows them. 1e-6: 1000 times rtol, for the flows that pull neighbours apart (linear near t*, softmax)."""
+    run = default_run(name) if initial is None else odesim.integrate(name, initial=initial, save=11, **TOLERANCE)
+    y0 = seen_at(run, 0)
+    for form in load_model(name).closed_forms:
+        for k, t in enumerate(run.t):
+            if form.kind == "explicit":
+                for state, want in form.function(float(t), y0, run.attrs["params"]).items():
+                    np.testing.assert_allclose(run.y[state][k], want, rtol=1e-6, atol=1e-8)
+            else:
+                off = form.function(float(t), seen_at(run, k), y0, run.attrs["params"])
+                assert np.abs(off).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", WITH_CLOSED_FORM)
+def test_closed_forms_can_fail(name):
+    """At a state that the run does not pass, a thousandth off, an implicit form is not 0: the test above tests something."""
+    run = default_run(name)
+    for form in load_model(name).closed_forms:
+        if form.kind == "implicit":
+            k = len(run.t) // 8
+            moved = {s: rows[k] + 1e-3 * np.arange(1, rows[k].size + 1) for s, rows in run.y.items()}
+            assert np.abs(form.function(float(run.t[k]), moved, seen_at(run, 0), run.attrs["params"])).max() > 3e-5
+
+
+@pytest.mark.parametrize("name", JOMA)
+def test_permuting_components_permutes_the_result(name):
+    """Tokens have no order. 1e-7: two runs, whose steps differ by rounding only, each with error 1e-9 or so."""
+    system, plain = load_model(name), default_run(name)
+    (state,), array = system.states, system.params[0].name
+    order = np.random.default_rng(0).permutation(plain.y[state].shape[1])
+    run = odesim.integrate(name, params={array: plain.attrs["params"][array][order]}, save=plain.t, **TOLERANCE)
+    np.testing.assert_allclose(run.y[state], plain.y[state][:, order], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(run.observables["entropy"], plain.observables["entropy"], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["scan_snap.full", "scan_snap.symmetric", "scan_snap.theorem4", "scan_snap.reduced_symmetric"])
+def test_only_the_ratio_of_the_rates_matters(name):
+    """(eta_Y, eta_Z, t) -> (3 eta_Y, 3 eta_Z, t / 3) changes nothing: exact, so 1e-7 is integration."""
+    plain = default_run(name)
+    eta = {k: 3 * plain.attrs["params"][k] for k in ("eta_Y", "eta_Z")}
+    run = odesim.integrate(name, params=eta, span=(0.0, plain.t[-1] / 3), save=plain.t / 3, **TOLERANCE)
+    for state, rows in plain.y.items():
+        np.testing.assert_allclose(run.y[state], rows, rtol=1e-7, atol=1e-8)
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("scan_snap.full", {"P": [[0.5, 0.4], [0.5, 0.5]]}, "P"),
+    ("scan_snap.full", {"P": [[1.5, -0.5], [0.5, 0.5]]}, "P"),
+    ("scan_snap.full", {"p": [0.5, 0.4]}, "p"),
+    ("scan_snap.full", {"M": 1.5}, "M"),
+    ("scan_snap.full", {"psi": [0, 2]}, "psi"),
+    ("scan_snap.full", {"eta_Y": -1.0}, "eta_Y"),
+    ("scan_snap.symmetric", {"p": 0.2}, "p"),
+    ("scan_snap.symmetric", {"M": 1.5}, "M"),
+    ("scan_snap.reduced_symmetric", {"k_m": 3.0}, "k_m"),
+    ("scan_snap.reduced_symmetric", {"K": 1.0, "M": 1.0}, "M"),
+    ("scan_snap.theorem4", {"C0": 0.0}, "C0"),
+    ("scan_snap.theorem4", {"M": 1.0}, "M"),
+    ("joma.nonlinear_softmax", {"T": 0.0}, "T"),
+    ("hierarchy.grouped", {"rho": 1.1}, "rho"),
+    ("hierarchy.grouped", {"rho0": 1.0}, "rho0"),
+    ("hierarchy.grouped", {"N": 1.0}, "N"),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "said"), BAD, ids=str)
+def test_what_is_outside_is_refused(name, params, said):
+    """The message names what is wrong."""
+    with pytest.raises(ParamError, match=rf"\b{said}\b"):
+        bind(load_model(name), params=params)
+
+
+def test_full_takes_everything_from_P():
+    """Only P given: a query for each class, equal classes, a vocabulary of S + Q + K tokens; psi given: Q = max + 1."""
+    P = np.full((3, 5), 0.2)
+    numbers = bind(load_model("scan_snap.full"), params={"P": P})
+    assert numbers.sizes == {"K": 3, "Q": 3, "S": 5}
+    np.testing.assert_array_equal(numbers.params["psi"], [0, 1, 2])
+    np.testing.assert_array_equal(numbers.params["p"], 1 / 3)
+    assert numbers.params["M"] == 11
+    numbers = bind(load_model("scan_snap.full"), params={"P": P, "psi": [0, 0, 1]})
+    assert numbers.sizes["Q"] == 2 and numbers.params["M"] == 10
