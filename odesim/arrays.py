@@ -58,7 +58,7 @@ class Layout:
     def split(self, y: Array) -> dict[str, Array]:
         """Views {name: (*lead, *shape)} of y (*lead, n); the last axis is the flat one."""
         pieces = zip(self.names, self.shapes, self.offsets[:-1], self.offsets[1:], strict=True)
-        return {name: y[..., a:b].reshape(*y.shape[:-1], *shape) for name, shape, a, b in pieces}
+        return {name: y[..., a:b].reshape((*y.shape[:-1], *shape)) for name, shape, a, b in pieces}
 
     def join(self, parts: Mapping[str, Any], dtype: str = "float64") -> Array:
         """The flat vector (n,) of named arrays."""

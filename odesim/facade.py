@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim import __version__
 from odesim.arrays import Array
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import BACKENDS, CompiledRHS, compile_system, extents
@@ -173,10 +174,10 @@ def versions() -> dict[str, str]:
     import numba
     import sympy
 
-    import odesim
+
 
     return {
-        "odesim": odesim.__version__,
+        "odesim": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": numba.__version__,

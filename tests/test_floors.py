@@ -17,7 +17,7 @@ FLOORS = (
     ("codegen",),
     ("solve",),
     ("grammar", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
-    ("solution", "ensembles", "comparison", "claims"),
+    ("ensembles", "comparison", "claims"),
     ("store", "plot"),
     ("facade", "cli", "__main__"),
 )

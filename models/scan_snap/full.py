@@ -73,7 +73,7 @@ rivals = over(Sum, Piecewise((0, Eq(k, n)), (P[k, l], True)), (k, K))  # of clas
 
 
 def entropy_of(share: Expr) -> Expr:
-    """Entropy over l of share * exp(z), normalised: shares of 0 count 0, and so does a class that has no others."""
+    """Entropy over l of share * exp(z), normalised: 0 ln 0 is 0, and a class with no token to count has entropy 0."""
     total = over(Sum, share * exp(z - top), (l, S))
     surprise = top - z + log(total + 1 - sign(total)) - log(share + 1 - sign(share))
     return over(Sum, share * exp(z - top) / (total + 1 - sign(total)) * surprise, (l, S))

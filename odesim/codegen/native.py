@@ -16,6 +16,8 @@ from odesim.errors import CodegenError
 _LIBRARY = frozenset(
     ("memset", "memcpy", "memmove", "sqrt", "fma", "floor", "ceil", "exp", "log", "pow", "sin", "cos", "tan", "tanh", "erf")
 )
+# arrays on given memory have no owner: what would free one is never called
+_NO_OWNER = "define void @NRT_MemInfo_call_dtor(ptr %owner) {\n  ret void\n}"
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
 
 
@@ -35,7 +37,7 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
     if code is None:
         try:
             code = _build(text, stem, names)
-        except (AttributeError, RuntimeError, TypeError):  # a numba or llvmlite with other insides
+        except (AttributeError, CodegenError, RuntimeError, TypeError):  # a call of something foreign, or other insides of numba
             return tuple(_by_numba(getattr(load_module(text, stem), n)) for n in names)
         write_file(f"{name}.o", hashlib.sha256(code).digest() + code)
     engine = _engine(code)
@@ -85,6 +87,8 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
         whole.link_in(library._final_module.clone())
     for name, (_, symbol, signature) in zip(names, functions, strict=True):
         whole.link_in(llvm.parse_assembly(_c_function(f"odesim_{name}", symbol, signature)))
+    if any(function.name == "NRT_MemInfo_call_dtor" for function in whole.functions):
+        whole.link_in(llvm.parse_assembly(_NO_OWNER))
     wanted = {f"odesim_{name}" for name in names}
     for function in whole.functions:
         if not function.is_declaration and function.name not in wanted:
@@ -129,10 +133,9 @@ def _by_numba(function: Any) -> int:
     """The address of a C function, compiled by numba's own means and not kept on disk."""
     import numba
 
-    if not hasattr(function, "overloads"):
-        return int(function.address)
-    (made,) = function.overloads.values()
-    callback: Any = numba.cfunc(made.signature, error_model="numpy")(function.py_func)
+    _, _, signature = _compiled(function)
+    python = function.py_func if hasattr(function, "py_func") else function._pyfunc
+    callback: Any = numba.cfunc(signature, error_model="numpy")(python)
     function.odesim_callback = callback  # lives as long as the module
     return int(callback.address)
 

@@ -113,7 +113,9 @@ class Lowering:
 
     def _terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
         """body, or its terms where a Kronecker delta in one of them removes the sum."""
-        if any(self._removes(d, k) for d in body.atoms(KroneckerDelta)):
+        factors = sp.Mul.make_args(body)
+        inside = [f for f in factors if not isinstance(f, KroneckerDelta)]
+        if any(self._removes(d, k) for f in inside for d in f.atoms(KroneckerDelta)):
             return sp.Add.make_args(sp.expand_mul(body))
         return (body,)
 

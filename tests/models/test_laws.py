@@ -89,6 +89,13 @@ def test_names_and_shapes(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_starts(name):
+    """Every model starts at 0, those that rest at mu at .05."""
+    start = 0.05 if name.startswith("joma.nonlinear") or name == "hierarchy.grouped" else 0.0
+    assert all(np.all(value == start) for value in bind(load_model(name)).initial.values())
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_texts(name):
     """Every parameter says what it is; the source stands in the bibliography; nothing that is said twice differs."""
     system = load_model(name)

@@ -105,8 +105,8 @@ def test_distinct_tokens_of_full():
 
 
 def test_a_rare_rival_is_a_rival():
-    """A token that another class has, however rarely, is not distinct."""
-    P = np.array([[0.5, 0.5], [1e-25, 1 - 1e-25]])
+    """A token that another class has, however rarely, is not distinct: a difference of sums would round the rival away."""
+    P = np.array([[0.5, 0.5, 0.0], [1e-25, 1e-25, 1.0]])
     system = load_model("scan_snap.full")
     numbers = bind(system, params={"P": P})
     got = value(system, system.observables["entropy_distinct"], numbers, dict(numbers.initial))

@@ -59,7 +59,7 @@ def test_symmetric_is_full(K, shared, M):
 
 
 def test_symmetric_values():
-    """T1 on Syn-Small; digits as recorded from an independent script."""
+    """Syn-Small; digits as recorded from an independent script."""
     run = odesim.integrate("scan_snap.symmetric", span=(0, 1000), save=np.array([100.0, 1000.0]), **FINE)
     c = run.observables["c"]
     assert [run.y["zc"][0, 0], run.y["z"][0, -1], c[0, -1]] == pytest.approx([-0.22764, 0.49586, 0.10538], abs=5e-6)
@@ -85,7 +85,7 @@ def test_small_time_expansion():
     ],
 )
 def test_reduced_values(t, want):
-    """T2 on Syn-Small; digits as recorded from an independent script; the winner is the last distinct token."""
+    """Syn-Small; digits as recorded from an independent script; the winner is the last distinct token."""
     end = last(odesim.integrate("scan_snap.reduced_symmetric", span=(0, t), **FINE))
     got = {"u": end["u"], "B": end["B"], "zc": end["zc"][0], "z": end["z"][-1], "c": end["c"][-1], "common": 10 * end["cc"][0]}
     for name, digits in want.items():

@@ -67,7 +67,7 @@ def reduced_symmetric(t: float, y: Arrays, q: Arrays) -> Arrays:
     eps = mc @ cc2 / rho2
     q1, q0 = M / (M - 1), -M / (M - 1) ** 2
     inverse = np.linalg.inv((1 - eps) * np.eye(K) + eps * np.ones((K, K)))
-    mix = inverse @ ((q1 - q0) * np.eye(K) + q0 * np.ones((K, K)))  # B of the note
+    mix = inverse @ ((q1 - q0) * np.eye(K) + q0 * np.ones((K, K)))
     gamma = (M - 1) ** 2 / M * u / (M - 1 + np.exp(u))
     beta = -mix[0, 1] if K > 1 else 0.0
     xi = gamma * (mix[0, 0] - q1)

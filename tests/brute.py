@@ -1,0 +1,62 @@
+"""An expression's value by plain recursion over numbers: slow, and sharing nothing with lowering or code generation."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy import Indexed, IndexedBase, Symbol
+
+from odesim.symbolic.expr import MaxOver
+from odesim.symbolic.system import System, key_indices
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,
+    "sign": lambda x: (x > 0) - (x < 0), "Max": max, "Min": min, "KroneckerDelta": lambda a, b: float(a == b),
+}  # fmt: skip
+
+
+def value(e: Any, env: Mapping[str, Any]) -> Any:
+    """e with the names in env: numbers, arrays and indices."""
+    if isinstance(e, Indexed):
+        return env[str(e.base.label)][tuple(int(value(i, env)) for i in e.indices)]
+    if isinstance(e, Symbol):
+        return env[e.name]
+    if isinstance(e, sp.Sum | MaxOver):
+        ranges = [range(int(value(low, env)), int(value(high, env)) + 1) for _, low, high in reversed(e.limits)]
+        names = [k.name for k, _, _ in reversed(e.limits)]
+        terms = [value(e.function, {**env, **dict(zip(names, at, strict=True))}) for at in itertools.product(*ranges)]
+        return math.fsum(terms) if isinstance(e, sp.Sum) else max(terms)
+    if isinstance(e, sp.Piecewise):
+        return next(value(x, env) for x, condition in e.args if value(condition, env))
+    if e.is_Relational:
+        return bool(e.func(*(sp.Float(value(a, env), 17) for a in e.args)))
+    if e in (sp.true, sp.false):
+        return bool(e)
+    if e.is_Add:
+        return math.fsum(value(a, env) for a in e.args)
+    if e.is_Mul:
+        return math.prod(value(a, env) for a in e.args)
+    if e.is_Pow:
+        return float(value(e.args[0], env)) ** value(e.args[1], env)
+    if e.is_number:
+        return float(e)
+    return FUNCTIONS[type(e).__name__](*(value(a, env) for a in e.args))
+
+
+def right_side(system: System, env: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """{state: dv/dt} of a System with sizes, parameters, states and t in env."""
+    out = {}
+    for key, rhs in system.equations.items():
+        indices = key_indices(key)
+        shape = tuple(int(value(sp.sympify(system.axes[i]), env)) for i in indices)
+        a = np.empty(shape)
+        for at in np.ndindex(*shape):
+            a[at] = value(rhs, {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
+        out[str(key.base.label) if isinstance(key, Indexed) else key.name] = a
+    return out
+
+
+__all__ = ["IndexedBase", "right_side", "value"]

@@ -1,0 +1,147 @@
+"""Generated code against the array truth, on systems with one difficulty each."""
+
+import ctypes
+
+import numpy as np
+import pytest
+import sympy as sp
+from sympy import IndexedBase
+
+from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.errors import CodegenError
+from odesim.symbolic import Param, System, index, sizes
+from odesim.symbolic.derive import jvp
+from tests.systems import REAL, SOURCE, SYSTEMS, numbers
+
+MODES = [("float64", False), ("float64", True), ("float32", False)]
+CASES = [(s, "float64", False) for s in SYSTEMS] + [(s, *mode) for s in ("elementwise", "mean_field") for mode in MODES[1:]]
+STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
+COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
+LARGE = 2500  # two whole blocks of a reduction and a piece of one
+
+
+@pytest.fixture(scope="module")
+def compiled() -> dict[tuple[str, str, bool], CompiledRHS]:
+    return {case: compile_system(SYSTEMS[case[0]], dtype=case[1], strict=case[2]) for case in CASES}
+
+
+def tolerance(dtype: str) -> float:
+    """Rounding of a few hundred operations, and of sums over LARGE terms."""
+    return 1e-12 if dtype == "float64" else 1e-4
+
+
+@pytest.mark.parametrize("big", [7, 70, LARGE])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_numba_is_the_array_truth(compiled, case, big):
+    rhs, dtype = compiled[case], case[1]
+    x = numbers(rhs.system, big=big)
+    bound = rhs.bind(x.sizes, x.params)
+    y = bound.layout.join(x.states, dtype)
+    got = np.full(bound.layout.size, np.nan, dtype)
+    bound(0.3, y, got)
+    truth = rhs.arrays(x.sizes, {**x.env, **bound.layout.split(y.astype(float))})
+    want = bound.layout.join({n: truth[f"d_{n}"] for n in bound.layout.names})
+    np.testing.assert_allclose(got, want, rtol=tolerance(dtype), atol=tolerance(dtype) * np.abs(want).max())
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["state kept", "state not kept"])
+@pytest.mark.parametrize("terms", [0, 1, 5, 6, 7, 11])
+@pytest.mark.parametrize("case", [c for c in CASES if c[0] in ("elementwise", "softmax", "mean_field", "rows")], ids=str)
+def test_a_stage_is_the_right_side_at_the_sum_of_stages(compiled, case, terms, kept):
+    """stage and combine, with some weights 0, against numpy; the rows of a stage mean what combine says they mean."""
+    rhs, dtype = compiled[case], case[1]
+    x, rng = numbers(rhs.system, big=1500), np.random.default_rng(terms)
+    bound = rhs.bind(x.sizes, x.params)
+    n = bound.layout.size
+    K, rows = np.zeros((terms + 1, n), dtype), rng.permutation(terms + 1)
+    weights = np.where(np.arange(terms) % 4 == 2, 0.0, rng.normal(0, 0.1, max(terms, 1))[:terms])
+    coef = np.concatenate([weights, [1.0]])
+    y = bound.layout.join(x.states, dtype)
+    stage, combine, z = STAGE(bound.stage), COMBINE(bound.combine), np.zeros(n, dtype)
+    at = [a.ctypes.data for a in (y, K, rows, coef, z)]
+    slopes = []
+    for s in range(terms + 1):
+        none = np.zeros(1)
+        stage(bound.table, 0.3, at[0], at[1], at[2], none.ctypes.data, 0, s, 0)  # every row holds f(y) ...
+        slopes.append(derivative(bound, combine, K, rows, s))
+    stage(bound.table, 0.3, at[0], at[1], at[2], at[3], terms, terms, at[4] if kept else 0)  # ... and the last one f(z)
+    state = y + sum((w * k for w, k in zip(weights, slopes, strict=False)), np.zeros(n))
+    if kept:
+        np.testing.assert_allclose(z, state, rtol=tolerance(dtype), atol=tolerance(dtype))
+    truth = rhs.arrays(x.sizes, {**x.env, **bound.layout.split(np.asarray(state, float))})
+    want = bound.layout.join({name: truth[f"d_{name}"] for name in bound.layout.names})
+    got = derivative(bound, combine, K, rows, terms)
+    np.testing.assert_allclose(got, want, rtol=10 * tolerance(dtype), atol=10 * tolerance(dtype) * np.abs(want).max())
+
+
+def derivative(bound, combine, K, rows, s) -> np.ndarray:
+    """What row s stands for: 0 + 1 * k_s, block by block."""
+    n, weights = bound.layout.size, np.zeros(s + 1)
+    weights[s] = 1.0
+    out = np.full(n, np.nan, K.dtype)
+    for lo in range(0, n, 1024):
+        hi = min(lo + 1024, n)
+        combine(
+            bound.table, 0, K.ctypes.data, rows.ctypes.data, weights.ctypes.data, s + 1, lo, hi, out.ctypes.data + lo * K.dtype.itemsize
+        )
+    return out
+
+
+def test_the_tangent_system_compiles_too():
+    system = jvp(SYSTEMS["gathered"])
+    x = numbers(system)
+    rhs = compile_system(system)
+    bound = rhs.bind(x.sizes, x.params)
+    y, got = bound.layout.join(x.states), np.empty(bound.layout.size)
+    bound(0.0, y, got)
+    truth = rhs.arrays(x.sizes, {**x.env, "t": 0.0})
+    np.testing.assert_allclose(got, bound.layout.join({n: truth[f"d_{n}"] for n in bound.layout.names}), rtol=1e-12, atol=1e-13)
+
+
+def test_a_sweep_compiles_once(compiled):
+    """Parameters, sizes and states are arguments: one key, one module."""
+    rhs = compiled["softmax", "float64", False]
+    modules = set()
+    for big in (7, 8, 9):
+        x = numbers(rhs.system, big=big, seed=big)
+        bound = rhs.bind(x.sizes, x.params)
+        bound(0.0, bound.layout.join(x.states), np.empty(bound.layout.size))
+        modules.add((rhs.key, bound.stage))
+    assert len(modules) == 1
+    assert compile_system(SYSTEMS["softmax"]).module is rhs.module
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_text_is_the_same_every_time(name):
+    assert compile_system(SYSTEMS[name]).text.source == compile_system(SYSTEMS[name]).text.source
+
+
+def test_names_that_generated_code_likes_are_free_for_users():
+    """Parameters called r0, t0, x0, K, n, y, work: temporaries step aside."""
+    (i,), (n, K) = index("i"), sizes("n K")
+    y, r0, x0 = (IndexedBase(s, shape=(n,)) for s in ("y", "r0", "x0"))
+    t0, work, out, z = sp.symbols("t0 work out z")
+    system = System(
+        name="greedy", source=SOURCE, axes={i: n},
+        equations={y[i]: r0[i] * sp.exp(y[i] * t0) + sp.exp(y[i] * t0) * x0[i] * work / out, z: work * out - z},
+        params=tuple(Param(p, 1.0, REAL, "x") for p in (r0, x0, t0, work, out)), initial={y[i]: 0, z: 0},
+    )  # fmt: skip
+    rhs, rng = compile_system(system), np.random.default_rng(0)
+    params = {"r0": rng.normal(size=5), "x0": rng.normal(size=5), "t0": 0.3, "work": 0.5, "out": 0.7}
+    bound = rhs.bind({"n": 5}, params)
+    state, got = rng.normal(size=6), np.empty(6)
+    bound(0.0, state, got)
+    e = np.exp(state[:5] * 0.3)
+    np.testing.assert_allclose(got, [*(params["r0"] * e + e * params["x0"] * 0.5 / 0.7), 0.35 - state[5]], rtol=1e-14)
+
+
+def test_unknown_functions_and_backends_are_refused():
+    (i,), (n,) = index("i"), sizes("n")
+    y = IndexedBase("y", shape=(n,))
+    system = System(name="bessel", source=SOURCE, axes={i: n}, equations={y[i]: sp.besselj(0, y[i])}, params=(), initial={y[i]: 0})
+    with pytest.raises(CodegenError, match="besselj in .* has no generated code"):
+        _ = compile_system(system).text
+    with pytest.raises(CodegenError, match="no backend 'nuba'.*did you mean 'numba'"):
+        compile_system(system, backend="nuba")
+    with pytest.raises(CodegenError, match="'cuda' is not there yet"):
+        compile_system(system, backend="cuda")

@@ -1,0 +1,126 @@
+"""Generated modules on disk: named by content, whole or not there, and machine code that needs no numba to start."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odesim.codegen import cache, native
+
+TEXT = """
+from numba import njit
+
+
+@njit("int64(int64, float64)")
+def scaled(n, x):
+    total = 0.0
+    for i in range(n):
+        total += x * i
+    return int(total)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, also for what this process has loaded already."""
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "cache"))
+    native._addresses.cache_clear()
+    for name in [n for n in sys.modules if n.startswith("sample_")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path / "cache"
+
+
+def scaled(address: int) -> int:
+    return int(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_double)(address)(5, 0.5))
+
+
+def test_name_is_content(folder: Path) -> None:
+    """The same text has the same file, written once; another text has another one."""
+    first = cache.load_module("x = 1\n", "sample")
+    file = Path(str(first.__file__))
+    before = file.stat().st_mtime_ns
+    assert file.parent == folder and file.read_text() == "x = 1\n"
+    assert cache.load_module("x = 1\n", "sample") is first
+    del sys.modules[first.__name__]
+    assert cache.load_module("x = 1\n", "sample").x == 1 and file.stat().st_mtime_ns == before
+    assert cache.module_name("x = 2\n", "sample") != cache.module_name("x = 1\n", "sample")
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_module_that_fails_is_forgotten(folder: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            cache.load_module("1 / 0\n", "sample")
+
+
+def test_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Where the cache cannot be written, a private temporary folder serves."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    module = cache.load_module("x = 3\n", "sample")
+    assert Path(str(module.__file__)).parent.parent == tmp_path
+    assert cache.entries() == ()
+
+
+def test_folder_of_others_is_not_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code is not loaded from a folder where anybody can put files."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert Path(str(cache.load_module("x = 4\n", "sample").__file__)).parent != folder
+
+
+def test_entries_and_clear(folder: Path) -> None:
+    """What the cache holds with the bytes it takes; clearing leaves other files alone."""
+    native.load_native(TEXT, "sample", ["scaled"])
+    (folder / "notes.py").write_text("")
+    (entry,) = cache.entries()
+    assert entry.name == cache.module_name(TEXT, "sample")
+    assert entry.size > len(TEXT) + 500
+    assert cache.clear() == entry.size
+    assert cache.entries() == () and (folder / "notes.py").exists()
+    assert [p.name for p in folder.glob("*.*")] == ["notes.py"]
+
+
+def test_native(folder: Path) -> None:
+    """Machine code computes what the function does; a damaged file is made anew."""
+    address = native.load_native(TEXT, "sample", ["scaled"])["scaled"]
+    assert scaled(address) == 5
+    file = folder / f"{cache.module_name(TEXT, 'sample')}.o"
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole[:40], b"", whole[:100] + b"?" + whole[101:]):
+        file.write_bytes(damaged)
+        native._addresses.cache_clear()
+        assert scaled(native.load_native(TEXT, "sample", ["scaled"])["scaled"]) == 5
+        assert file.read_bytes() == whole
+
+
+def test_native_of_what_calls_foreign_code(folder: Path) -> None:
+    """A function that allocates needs numba's run time: numba keeps it in memory, and nothing is written."""
+    text = TEXT.replace("total = 0.0", "total = np.zeros(n).sum()").replace("from numba", "import numpy as np\nfrom numba")
+    assert scaled(native.load_native(text, "sample", ["scaled"])["scaled"]) == 5
+    assert not list(folder.glob("*.o"))
+
+
+def test_sources_text() -> None:
+    """One text of several files: in order, without their imports from odesim."""
+    text = cache.sources_text(["odesim.solve.explicit.slots", "odesim.solve.explicit.dense"])
+    assert "from odesim" not in text and text.index("AT_SIZE =") < text.index("def interpolate")
+    compile(text, "text", "exec")
+
+
+def test_warm_driver_needs_no_numba() -> None:
+    """A process that finds the integrator in the cache integrates a callback system without numba."""
+    code = (
+        "import sys, numpy as np\n"
+        "from odesim.arrays import Layout\n"
+        "from odesim.solve import Problem, callback_system, integrate_problem\n"
+        "f = callback_system(lambda t, y, out: np.negative(y, out=out), Layout(('y',), ((3,),)))\n"
+        "run = integrate_problem(Problem(f, np.ones(3), 0.0, 1.0))\n"
+        "print(run.status, 'numba' in sys.modules)\n"
+    )
+    outputs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert outputs[1].split() == ["ok", "False"]

@@ -1,0 +1,66 @@
+"""A System that is not well formed is refused with one sentence that names the expression."""
+
+import pytest
+import sympy as sp
+from sympy import IndexedBase, Sum, symbols
+
+from odesim.errors import SpecError
+from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
+from tests.systems import REAL, SOURCE
+
+(m, k), (M, K) = index("m k"), sizes("M K")
+v, a, X = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("X", shape=(M, K))
+b, lost = symbols("b lost")
+GOOD = {
+    "name": "test", "source": SOURCE, "axes": {m: M}, "equations": {v[m]: a[m] - v[m]},
+    "params": (Param(a, 1.0, REAL, "a"), Param(X, 1.0, REAL, "X"), Param(b, 1.0, REAL, "b")), "initial": {v[m]: 0.0},
+}  # fmt: skip
+f = sp.Function("relu")
+
+WRONG = {
+    "no equation": ({"equations": {}}, "no equation"),
+    "unknown symbol": ({"equations": {v[m]: lost * v[m]}}, "no symbol 'lost'"),
+    "near symbol": ({"equations": {v[m]: symbols("bb") * v[m]}}, "did you mean 'b'"),
+    "unknown array": ({"equations": {v[m]: IndexedBase("aa", shape=(M,))[m]}}, r"no array 'aa'.*did you mean 'a'.*aa\[m\]"),
+    "unknown function": ({"equations": {v[m]: f(v[m])}}, r"relu\(v\[m\]\) is not a function"),
+    "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
+    "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 indices, X has 2 axes"),
+    "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
+    "bound of no size": ({"equations": {v[m]: over(Sum, a[k], (k, symbols("N")))}}, "bound of k must run from 0 to a size - 1"),
+    "lower bound": ({"equations": {v[m]: Sum(a[k], (k, 1, M - 1))}}, "from 1 to M - 1"),
+    "index arithmetic": ({"equations": {v[m]: a[m + 1]}}, r"an index is a plain index, a whole number or an index parameter, not m \+ 1"),
+    "no initial value": ({"initial": {}}, r"no initial value for v\[m\]"),
+    "initial of nothing": ({"initial": {v[m]: 0.0, a[m]: 0.0}}, "no state 'a' in initial"),
+    "state in initial": ({"initial": {v[m]: v[m]}}, "is a state; only parameters and sizes"),
+    "name twice": ({"params": (*GOOD["params"], Param(v, 1.0, REAL, "v"))}, "'v' names two things"),
+    "keyword": ({"params": (*GOOD["params"], Param(symbols("lambda"), 1.0, REAL, "x"))}, "'lambda' is not a plain name"),
+    "time as a name": ({"params": (*GOOD["params"], Param(symbols("t"), 1.0, REAL, "x"))}, "'t' is the time"),
+    "size as a name": ({"params": (*GOOD["params"], Param(symbols("M"), 1.0, REAL, "x"))}, "'M' is a size"),
+    "index without axis": ({"axes": {k: M}}, r"index m of v\[m\] has no axis"),
+    "axis of another length": ({"axes": {m: K}}, "index m runs over K, but that axis of v has extent M"),
+    "no shape": ({"equations": {IndexedBase("u")[m]: 0}, "initial": {IndexedBase("u")[m]: 0}}, "u needs a shape"),
+    "sense": ({"invariants": (Invariant("x", a[m], "rising"),)}, "must be one of constant, nonincreasing"),
+    "direction": ({"events": (Event("x", a[m], 2),)}, "must be one of -1, 0, 1, not 2"),
+    "span": ({"span": (1.0, 1.0)}, "does not go forward"),
+    "observable": ({"observables": {"x": lost}}, "in observable 'x': no symbol 'lost'"),
+    "observable's name": ({"observables": {"v": a[m]}}, "'v' is a state and also an observable"),
+}  # fmt: skip
+
+
+def test_the_good_one_is_good():
+    assert System(**GOOD).states == ("v",)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_parts_are_named(case):
+    changed, sentence = WRONG[case]
+    with pytest.raises(SpecError, match=sentence) as error:
+        System(**{**GOOD, **changed})
+    assert str(error.value).startswith("test: ") and "\n" not in str(error.value)
+
+
+def test_a_gather_needs_an_index_parameter():
+    psi = IndexedBase("psi", shape=(M,))
+    params = (*GOOD["params"], Param(psi, 0, sp.S.Naturals0, "no row of anything"))
+    with pytest.raises(SpecError, match=r"psi\[m\] must be a parameter declared with indexes=M"):
+        System(**{**GOOD, "params": params, "equations": {v[m]: a[psi[m]]}})

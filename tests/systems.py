@@ -1,0 +1,102 @@
+"""Small systems, each with one thing that lowering must get right, and numbers for them. No two sizes are equal."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Eq, IndexedBase, Interval, KroneckerDelta, Piecewise, S, Sum, exp, log, oo, sqrt, symbols, tanh
+
+from odesim.symbolic import Event, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+
+REAL = Interval(-oo, oo)
+SOURCE = Source("none", "made for the tests")
+M, K, Q, L = sizes("M K Q L")
+m, k, l, q, j = index("m k l q j")  # noqa: E741
+
+
+def vector(name: str, n: Any = M) -> IndexedBase:
+    return IndexedBase(name, shape=(n,))
+
+
+def param(base: Any, domain: Any = REAL, **more: Any) -> Param:
+    return Param(base, 1.0, domain, "a number", **more)
+
+
+v, mu, a, P = vector("v"), vector("mu"), vector("a"), vector("P")
+V, D, X = (IndexedBase(n, shape=s) for n, s in (("V", (M, K)), ("D", (M, K)), ("X", (K, M))))
+Z, w = IndexedBase("Z", shape=(Q, M)), vector("w", K)
+psi = vector("psi", K)
+b, c, T = symbols("b c T", real=True)
+
+SYSTEMS = {
+    s.name: s
+    for s in (
+        System(
+            name="elementwise", source=SOURCE, axes={m: M}, equations={v[m]: (mu[m] - v[m]) * exp(v[m] ** 2 / 2) * (1 + m) / M},
+            params=(param(mu),), initial={v[m]: 0.05}, events=(Event("half", v[m] - mu[m] / 2, 1),),
+        ),
+        System(
+            name="softmax", source=SOURCE, axes={m: M}, equations={v[m]: (mu[m] - v[m]) * softmax(v[m] ** 2 / T, (m, M))},
+            params=(param(mu), param(T)), initial={v[m]: 0.05},
+        ),
+        System(
+            name="mean_field", source=SOURCE, axes={m: M},
+            equations={v[m]: a[m] - M * P[m] * exp(v[m]) / over(Sum, P[k] * exp(v[k]), (k, M)) ** 2 * over(Sum, a[m] * P[m] * exp(v[m]), (m, M))},
+            params=(param(a), param(P)), initial={v[m]: 0.0},
+        ),
+        System(
+            name="rows", source=SOURCE, axes={m: M, k: K},
+            equations={V[m, k]: D[m, k] * exp(over(Sum, V[m, j] ** 2, (j, K)) / 2) + tanh(over(Sum, V[l, k] * a[l], (l, M)))},
+            params=(param(D), param(a)), initial={V[m, k]: 0.1 * (m + 1) - 0.01 * k},
+        ),
+        System(
+            name="products", source=SOURCE, axes={m: M, k: K, l: K},
+            equations={V[m, k]: over(Sum, X[l, m] * over(Sum, V[j, l] * D[j, k], (j, M)), (l, K)) - V[m, k] ** 3},
+            params=(param(D), param(X)), initial={V[m, k]: 0.1},
+        ),
+        System(
+            name="gathered", source=SOURCE, axes={k: K, q: Q, m: M},
+            equations={
+                Z[q, m]: b * over(Sum, KroneckerDelta(q, psi[k]) * w[k] * (X[k, m] - softmax(Z[psi[k], m], (m, M), X[k, m] ** 2)), (k, K)),
+                w[k]: logsumexp(Z[psi[k], m], (m, M)) - w[k],
+            },
+            params=(param(X), param(b), Param(psi, 0, S.Naturals0, "row of Z", indexes=Q)), initial={Z[q, m]: 0, w[k]: 1},
+        ),
+        System(
+            name="numbers", source=SOURCE, axes={m: L - 1},
+            equations={
+                b: -b * c + over(Sum, vector("u", L - 1)[m], (m, L - 1)) + time,
+                c: sqrt(1 + b**2) - log(2 + tanh(c)),
+                vector("u", L - 1)[m]: Piecewise((b, Eq(m, 0)), (c * T ** (2 * m), True)) - vector("u", L - 1)[m],
+            },
+            params=(param(T),), initial={b: 0.5, c: 0.25, vector("u", L - 1)[m]: m},
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """sizes, parameters and states for a System, drawn from a seed."""
+
+    sizes: dict[str, int]
+    params: dict[str, Any]
+    states: dict[str, np.ndarray]
+
+    @property
+    def env(self) -> dict[str, Any]:
+        return {**self.sizes, **self.params, **self.states, "t": 0.3}
+
+
+def numbers(system: System, *, big: int = 7, seed: int = 0) -> Numbers:
+    """Moderate random numbers; big is M."""
+    from odesim.codegen.compiled import extents
+
+    rng = np.random.default_rng(seed)
+    chosen = {n: {"M": big, "K": 3, "Q": 2, "L": 5}[n] for n in system.size_names}
+    params: dict[str, Any] = {}
+    for p in system.params:
+        shape = extents(p.shape, chosen)
+        params[p.name] = np.arange(shape[0]) % 2 if p.indexes is not None else rng.uniform(0.3, 1.2, shape) if shape else rng.uniform(0.5, 1.5)
+    states = {n: rng.normal(0, 0.5, extents(shape, chosen)) for n, shape in system.shapes.items()}
+    return Numbers(chosen, params, states)
