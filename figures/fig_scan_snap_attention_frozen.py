@@ -21,7 +21,7 @@ ETAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 M, K, C0, END = 10_000, 1, 1.0, 50.0
 RTOL, ATOL = 1e-10, 1e-12
 
-# B read off the slide's curves, recomputed with the closed form of tian2023scan, Thm. 4 (with the -ln(C0)/4 it drops)
+# tian2023scan, Theorem 4 in closed form, B = ln(1 + 4 Gamma / C0) / 4, at the ticks of the slide
 TABLE_T = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0)
 TABLE_B = {
     0.5: (0.65047, 0.98153, 1.17261, 1.27904, 1.33025, 1.35828, 1.38952, 1.40782),

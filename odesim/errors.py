@@ -35,7 +35,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the choice spelled most like name, or an empty string."""
     import difflib
 
-    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

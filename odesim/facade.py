@@ -174,8 +174,6 @@ def versions() -> dict[str, str]:
     import numba
     import sympy
 
-
-
     return {
         "odesim": __version__,
         "python": platform.python_version(),

@@ -11,7 +11,7 @@ from odesim.symbolic import Event, Param, Source, System, index, logsumexp, over
 REAL = Interval(-oo, oo)
 SOURCE = Source("none", "made for the tests")
 M, K, Q, L = sizes("M K Q L")
-m, k, l, q, j = index("m k l q j")  # noqa: E741
+m, k, l, q, j = index("m k l q j")
 
 
 def vector(name: str, n: Any = M) -> IndexedBase:
@@ -28,6 +28,12 @@ Z, w = IndexedBase("Z", shape=(Q, M)), vector("w", K)
 psi = vector("psi", K)
 b, c, T = symbols("b c T", real=True)
 
+
+def w_(i: Any) -> Any:
+    """An unnormalised weight."""
+    return P[i] * exp(v[i])
+
+
 SYSTEMS = {
     s.name: s
     for s in (
@@ -41,7 +47,7 @@ SYSTEMS = {
         ),
         System(
             name="mean_field", source=SOURCE, axes={m: M},
-            equations={v[m]: a[m] - M * P[m] * exp(v[m]) / over(Sum, P[k] * exp(v[k]), (k, M)) ** 2 * over(Sum, a[m] * P[m] * exp(v[m]), (m, M))},
+            equations={v[m]: a[m] - M * w_(m) * over(Sum, a[m] * w_(m), (m, M)) / over(Sum, w_(k), (k, M)) ** 2},
             params=(param(a), param(P)), initial={v[m]: 0.0},
         ),
         System(
@@ -97,6 +103,8 @@ def numbers(system: System, *, big: int = 7, seed: int = 0) -> Numbers:
     params: dict[str, Any] = {}
     for p in system.params:
         shape = extents(p.shape, chosen)
-        params[p.name] = np.arange(shape[0]) % 2 if p.indexes is not None else rng.uniform(0.3, 1.2, shape) if shape else rng.uniform(0.5, 1.5)
+        params[p.name] = (
+            np.arange(shape[0]) % 2 if p.indexes is not None else rng.uniform(0.3, 1.2, shape) if shape else rng.uniform(0.5, 1.5)
+        )
     states = {n: rng.normal(0, 0.5, extents(shape, chosen)) for n, shape in system.shapes.items()}
     return Numbers(chosen, params, states)

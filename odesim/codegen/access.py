@@ -7,12 +7,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic as numba_intrinsic
+
+from odesim.codegen.intrinsics import intrinsic
 
 STORES = 6
 """Arrays that one loop may write."""
-
-intrinsic: Any = numba_intrinsic  # numba's types count the typing context as an argument
 
 
 def _promise(builder: Any, access: Any, loop: int, own: str) -> None:

@@ -13,7 +13,16 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import Program, Statement
 
-WORDS = {"abs": "abs", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "atan2": "arctan2", "pow": "power", "powi": "power"}
+WORDS = {
+    "abs": "abs",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "atan2": "arctan2",
+    "pow": "power",
+    "powi": "power",
+}
 
 
 class ArrayPrinter(Printer):

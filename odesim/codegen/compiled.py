@@ -12,8 +12,8 @@ import sympy as sp
 from odesim.arrays import Array, Layout, check_dtype
 from odesim.codegen import numba_
 from odesim.codegen.arrays_ import ArrayFunction
-from odesim.codegen.kernels import ROWS, Slot
 from odesim.codegen.blocks import BLOCK, LATE
+from odesim.codegen.kernels import ROWS, Slot
 from odesim.errors import CodegenError, no_such
 from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program

@@ -58,7 +58,10 @@ class Kernel:
 
     def _views(self) -> list[str]:
         """Named views on the flat state and the flat output."""
-        return [*_split("y_", list(self.system.shapes.items())), *(v for v in _split("out_", self.outputs()) if " = out_[" in v and ":" in v)]
+        return [
+            *_split("y_", list(self.system.shapes.items())),
+            *(v for v in _split("out_", self.outputs()) if " = out_[" in v and ":" in v),
+        ]
 
     def _stores(self) -> list[str]:
         """Scalar outputs into the flat output."""

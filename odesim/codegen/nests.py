@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
@@ -11,6 +12,7 @@ from odesim.codegen.fused import FusedLoops
 from odesim.codegen.printers import ScalarPrinter
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
+
 
 class Nests:
     """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64.
@@ -121,8 +123,7 @@ class Nests:
         return BlockLoop(i, moved, self._loops - 1, self._new, self.printer, self._slice, state)
 
     def _numbers(self, group: tuple[Statement, ...]) -> None:
-        for s in group:
-            self._put(1, f"{self._target(s)} = {self.text(s.body)}")
+        self._bodies(1, [(self._target(s), s.body) for s in group])
 
     # -- several indices
 
@@ -167,7 +168,7 @@ class Nests:
 
     # -- expressions
 
-    def text(self, e: object) -> str:
+    def text(self, e: Any) -> str:
         """An extent or a number expression as text, sizes as whole numbers."""
         e = sp.sympify(e)
         if all(x.name in self.printer.integers for x in e.free_symbols if isinstance(x, Symbol)) and e.is_integer:
@@ -235,4 +236,3 @@ def _scratch(slot: int) -> IndexedBase:
 def _plain(e: Expr, i: Symbol) -> str | None:
     """The name of the array where e is just its element i."""
     return base_name(e) if isinstance(e, Indexed) and e.indices == (i,) else None
-

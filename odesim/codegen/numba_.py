@@ -2,12 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from odesim.codegen.cache import load_module
 from odesim.codegen.kernels import ROWS, Entries, Kernel, RightSide, Slot
@@ -54,7 +53,9 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     slots += [Slot("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
     slots += [Slot("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "base_")]
     entries = Entries(tuple(slots), numbers, max(k.nests.slots for k in kernels), dtype)
-    body = "\n\n\n".join([*(k.definition() for k in kernels), entries.stage(kernel), *entries.combine(kernel), *map(entries.events, kernels[1:])])
+    body = "\n\n\n".join(
+        [*(k.definition() for k in kernels), entries.stage(kernel), *entries.combine(kernel), *map(entries.events, kernels[1:])]
+    )
     scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
     return Text(f"{_head(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local)
 

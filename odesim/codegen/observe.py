@@ -31,10 +31,9 @@ class Observer:
     @cached_property
     def _function(self) -> ArrayFunction:
         axes = self.system.axes
-        named = {f"observable {n}": self.system.observables[n] for n in self.expressions}
-        named |= {f"invariant {v.name}": sp.sympify(v.expr) for v in self.system.invariants}
+        shown = [self.system.observables[n] for n in self.expressions]
         outputs = {}
-        for k, e in enumerate(named.values()):
+        for k, e in enumerate([*shown, *(sp.sympify(v.expr) for v in self.system.invariants)]):
             free = free_in_order(e, axes)
             base = IndexedBase(f"seen{k}", shape=tuple(axes[i] for i in free))
             outputs[base[free] if free else Symbol(f"seen{k}", real=True)] = e
@@ -50,22 +49,24 @@ class Observer:
     ) -> tuple[dict[str, Array], dict[str, float]]:
         """({observable: (T, *shape)}, {invariant: worst violation}) for states {name: (T, *shape)} at times t (T,)."""
         rows: dict[str, list[Array]] = {n: [] for n in self.system.observables}
-        laws: dict[str, list[Array]] = {v.name: [] for v in self.system.invariants}
+        laws: list[list[Array]] = [[] for _ in self.system.invariants]
         functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
         for k, time in enumerate(t):
             now = {name: values[k].astype(np.float64) for name, values in y.items()}
             seen = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions or laws else []
-            for name, value in zip([*self.expressions, *laws], seen, strict=True):
-                (rows if name in self.expressions else laws)[name].append(np.asarray(value, np.float64))
+            for place, value in zip([*(rows[n] for n in self.expressions), *laws], seen, strict=True):
+                place.append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
             for name, f in functions.items():
                 rows[name].append(np.asarray(f(float(time), now, slopes, params), np.float64))
-        worst = {v.name: violation(np.stack(laws[v.name]), v.sense) for v in self.system.invariants}
+        worst = {v.name: violation(np.stack(values), v.sense) for v, values in zip(self.system.invariants, laws, strict=True)}
         return {name: np.stack(values) for name, values in rows.items()}, worst
 
 
 def violation(values: Array, sense: str) -> float:
-    """How far values (T, ...) are from being constant, nonincreasing, nondecreasing or nonnegative; 0 where they are."""
+    """How far values (T, ...) are from being constant, nonincreasing, nondecreasing or nonnegative; 0 where they are, NaN as NaN."""
+    if np.any(np.isnan(values)):
+        return float("nan")
     if sense == "constant":
         off = np.abs(values - values[0])
     elif sense == "nonnegative":

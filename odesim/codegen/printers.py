@@ -10,8 +10,9 @@ from odesim.errors import CodegenError
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 FUNCTIONS = {
-    "exp": "exp", "log": "log", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
-    "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor", "atan2": "atan2",
+    "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
+    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
+    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor",
 }  # fmt: skip
 """sympy function -> our word for it; each language says which it has."""
 

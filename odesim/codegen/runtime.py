@@ -5,8 +5,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba import carray, types
-from numba.extending import intrinsic
 
+from odesim.codegen.intrinsics import intrinsic
 from odesim.codegen.reduce import block_max, block_sum, tree_max, tree_sum
 
 BLOCK = 1024

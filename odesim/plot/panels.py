@@ -51,7 +51,7 @@ class Quantity:
 
     @property
     def every(self) -> int:
-        """A map or the quantiles show each every-th component."""
+        """A map shows the largest of so many neighbours; quantiles are those of each every-th component."""
         return -(-self.count // (ROWS if self.kind == "map" else SAMPLE))
 
     def component(self, i: int) -> str:
@@ -96,7 +96,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named:
 def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
     """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
     columns = thinned(len(clock.x), COLUMNS)
-    shown = values[columns][:, :: quantity.every]
+    shown = largest(values[columns], quantity.every)
     # heights in units of the first index: the components of one value of it fill one unit
     rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) * quantity.shape[0] / quantity.count - 0.5
     low, high = (float(shown.min()), float(shown.max())) if shown.count() else (0.0, 1.0)
@@ -136,6 +136,15 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> End
     set_value_scale(axes, masked)
     axes.set_ylabel(broken(f"{quantity.name} ({quantity.count:,} components)".replace(",", "\u202f")))
     return end_labels(axes, LEVEL_NAMES, last_finite(masked), [INK] * len(LEVEL_NAMES))
+
+
+def largest(values: Any, every: int) -> Any:
+    """Of each `every` neighbours among the columns of masked values (T, n), at each time the one largest in size: none is lost."""
+    if every == 1:
+        return values
+    starts = np.arange(0, values.shape[1], every)
+    low, high = (f.reduceat(values.filled(empty), starts, axis=1) for f, empty in ((np.minimum, np.inf), (np.maximum, -np.inf)))
+    return np.ma.masked_invalid(np.where(-low > high, low, high))
 
 
 def thinned(n: int, most: int) -> Array:

@@ -27,7 +27,7 @@ def figure_of(solution: Any) -> Figure:
     """
     states, observables = quantities(solution.y, solution), quantities(solution.observables, solution)
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
-    notes = [f"{q.name}: every {ordinal(q.every)} component" for q in [*left, *right] if q.kind == "map" and q.every > 1]
+    notes = [f"{q.name}: the largest of each {q.every} neighbours" for q in [*left, *right] if q.kind == "map" and q.every > 1]
     notes += [f"not shown: {', '.join(q.name for q in [*states[PANELS:], *observables[len(right) :]])}"] * (
         len(left) + len(right) < len(states) + len(observables)
     )
@@ -59,11 +59,6 @@ def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
         dims = tuple(map(str, solution.dims.get(name, ())))
         found.append(Quantity(name, values, dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)))
     return found
-
-
-def ordinal(n: int) -> str:
-    """n as a place in a row: 2nd, 3rd, 4th (n < 11)."""
-    return f"{n}{ {2: 'nd', 3: 'rd'}.get(n, 'th') }"
 
 
 def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes]]:

@@ -94,7 +94,8 @@ class Solution:
             for name, kind, shape, values in rows
         )
         head = f"<b>{escape(self.model)}</b>, t = {self.t[0]:g} to {self.t[-1]:g}, {self.method}, {self.stats['steps']:.0f} steps"
-        return f"<div>{head}<br>{escape(self.message)}<table><tr><th>name</th><th></th><th>shape</th><th>at the end</th></tr>{cells}</table></div>"
+        titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "at the end"))
+        return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
 def _span(rows: Array) -> str:

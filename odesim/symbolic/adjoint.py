@@ -18,7 +18,9 @@ Place = tuple[Symbol, ...]
 
 def covector(key: Key) -> Key:
     """v[i] -> u_v[i], the input of the transposed product."""
-    return IndexedBase(f"u_{key.base.label}", shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(f"u_{key}", real=True)
+    return (
+        IndexedBase(f"u_{key.base.label}", shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(f"u_{key}", real=True)
+    )
 
 
 def lower_vjp(system: System) -> Program:

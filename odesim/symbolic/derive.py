@@ -139,4 +139,3 @@ def _extended(
         time=system.time,
         constraints=system.constraints,
     )
-

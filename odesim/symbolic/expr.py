@@ -1,6 +1,6 @@
 """Indices, sizes, and sums over them: the words in which a System is written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sympy as sp
@@ -21,7 +21,7 @@ def sizes(names: str) -> tuple[Symbol, ...]:
     return sp.symbols(names, integer=True, positive=True, seq=True)
 
 
-def unfolded(cls: type, body: Any, limits: tuple[Any, ...]) -> Any:
+def unfolded(cls: type, body: Any, limits: Iterable[Any]) -> Any:
     """cls(body, *limits) as written: sympy's own constructor moves a Piecewise out, past the index it depends on."""
     e = Expr.__new__(cls, sp.sympify(body), *(sp.Tuple(*lim) for lim in limits))
     e.is_commutative = True

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
+from sympy.codegen.cfunctions import expm1, log1p
 
 from odesim.symbolic.program import Statement
 
@@ -33,7 +34,7 @@ def _functions(s: Statement) -> list[Expr]:
 
 
 def _costly(f: Expr) -> bool:
-    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh)
+    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1)
 
 
 def _holds(s: Statement, f: Expr) -> bool:
@@ -63,9 +64,7 @@ def _candidate(statements: list[Statement], work: "Lowering") -> tuple[Expr, tup
     for n, s in enumerate(statements):
         for f in (f for f in _functions(s) if not _holds(s, f)):
             key, own = _key(f, work), work.free(f)
-            if not own:
-                continue
-            if set(own) < set(s.loops) or seen.setdefault(key, n) != n:
+            if (own and set(own) < set(s.loops)) or seen.setdefault(key, n) != n:
                 return key
     return None
 

@@ -189,4 +189,3 @@ def domain_text(domain: sp.Set) -> str:
         high = ")" if domain.right_open or domain.end.is_infinite else "]"
         return f"{low}{domain.start}, {domain.end}{high}".replace("oo", "inf")
     return str(domain).replace("oo", "inf")
-

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.expr import base_name
 
-Key = Indexed | Symbol
+Key: TypeAlias = Any
+"""A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from odesim.plot.clock import clock_of, edges
 from odesim.plot.labels import spread
-from odesim.plot.panels import MAP
+from odesim.plot.panels import MAP, ROWS
 from odesim.plot.solution import figure_of
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from tests.plot.texts import clashes, drawn_texts
@@ -119,6 +119,16 @@ def test_map_holds_the_values() -> None:
     """A map's colours are the components, row by index, column by saved time."""
     mesh: Any = figure_of(CASES["map"]).axes[0].collections[0]
     np.testing.assert_array_equal(np.asarray(mesh.get_array()), grow(40).T)
+
+
+def test_map_loses_no_winner() -> None:
+    """With more components than rows each one that stands out of its neighbours is still seen, of either sign; nan stays empty."""
+    for i in (3, 4, 5):
+        values = 1e-3 * np.ones((40, MAP))
+        values[:, i], values[:, -1 - i], values[:, 5] = 2.0, -2.0, np.nan
+        mesh: Any = figure_of(solution({"z": values}, dims={"z": ("l",)})).axes[0].collections[0]
+        cells = np.ma.masked_invalid(mesh.get_array())
+        assert (cells.max(), cells.min(), cells.shape[0] <= ROWS) == (2.0 if i != 5 else 1e-3, -2.0, True)
 
 
 def test_bands_hold_all_components() -> None:

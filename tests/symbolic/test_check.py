@@ -1,5 +1,7 @@
 """A System that is not well formed is refused with one sentence that names the expression."""
 
+from typing import Any
+
 import pytest
 import sympy as sp
 from sympy import IndexedBase, Sum, symbols
@@ -11,13 +13,13 @@ from tests.systems import REAL, SOURCE
 (m, k), (M, K) = index("m k"), sizes("M K")
 v, a, X = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("X", shape=(M, K))
 b, lost = symbols("b lost")
-GOOD = {
+GOOD: dict[str, Any] = {
     "name": "test", "source": SOURCE, "axes": {m: M}, "equations": {v[m]: a[m] - v[m]},
     "params": (Param(a, 1.0, REAL, "a"), Param(X, 1.0, REAL, "X"), Param(b, 1.0, REAL, "b")), "initial": {v[m]: 0.0},
 }  # fmt: skip
 f = sp.Function("relu")
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no equation": ({"equations": {}}, "no equation"),
     "unknown symbol": ({"equations": {v[m]: lost * v[m]}}, "no symbol 'lost'"),
     "near symbol": ({"equations": {v[m]: symbols("bb") * v[m]}}, "did you mean 'b'"),

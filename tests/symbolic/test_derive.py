@@ -1,5 +1,7 @@
 """Derivatives against differences, and against each other."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_sensitivities_are_the_difference_of_two_runs(name, parameter):
     x, rng = numbers(system), np.random.default_rng(3)
     p = np.asarray(x.params[parameter], float)
     way = rng.normal(size=p.shape)
-    options = {"sizes": x.sizes, "span": (0.0, 0.2), "rtol": 1e-11, "atol": 1e-12, "backend": "numpy"}
+    options: dict[str, Any] = {"sizes": x.sizes, "span": (0.0, 0.2), "rtol": 1e-11, "atol": 1e-12, "backend": "numpy"}
     both = integrate(sensitivities(system, parameter), params=x.params, **options).final
     ends = [integrate(system, params={**x.params, parameter: p + e * way}, **options).final for e in (1e-5, -1e-5)]
     for state in system.states:
@@ -82,5 +84,5 @@ def test_sensitivities_are_the_difference_of_two_runs(name, parameter):
 def test_no_derivative_with_respect_to_whole_numbers():
     with pytest.raises(SpecError, match="psi takes whole numbers"):
         sensitivities(SYSTEMS["gathered"], "psi")
-    with pytest.raises(SpecError, match="no parameter 'muu' in softmax.*did you mean 'mu'"):
+    with pytest.raises(SpecError, match=r"no parameter 'muu' in softmax.*did you mean 'mu'"):
         sensitivities(SYSTEMS["softmax"], "muu")

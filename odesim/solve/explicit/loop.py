@@ -165,7 +165,7 @@ def run(address: int) -> int:
             new = t + h
             if t + 1.01 * h >= real[T1]:
                 new = real[T1]
-            elif new == t or h < 2.2e-15 * abs(t) or False:
+            elif new == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - real[T0]):
                 return TOO_SMALL
             h = new - t
         error = take_step(at, t, h, new)
