@@ -1,5 +1,6 @@
 """A System compiled once, and bound to numbers as often as wanted."""
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
 
+STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
+COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 BACKENDS = ("numba", "numpy")
 
 
@@ -73,10 +76,10 @@ class CompiledRHS:
         return ArrayFunction(self.events_program) if self.events_program is not None else None
 
     @cached_property
-    def module(self) -> Any:
-        """The compiled numba module."""
+    def functions(self) -> dict[str, int]:
+        """The addresses of the compiled C functions: stage, and combine and events where there are such."""
         begun = time.perf_counter()
-        made = numba_.load(self.text, self.system.name.replace(".", "_"))
+        made = numba_.load(self.text, self._stem)
         self._times.append(time.perf_counter() - begun)
         return made
 
@@ -91,7 +94,11 @@ class CompiledRHS:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return str(self.module.__name__)
+        return numba_.key(self.text, self._stem)
+
+    @property
+    def _stem(self) -> str:
+        return self.system.name.replace(".", "_")
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Where each state lies in the flat vector."""
@@ -138,16 +145,16 @@ class BoundNumba:
 
     @property
     def stage(self) -> int:
-        return int(self.compiled.module.stage.address)
+        return self.compiled.functions["stage"]
 
     @property
     def events(self) -> int:
-        return int(self.compiled.module.events.address) if self.compiled.system.events else 0
+        return self.compiled.functions.get("events", 0)
 
     @cached_property
     def combine(self) -> int:
-        own = getattr(self.compiled.module, "combine", None)
-        return int((own or numba_.load_combine(self.dtype, self.compiled.strict).combine).address)
+        own = self.compiled.functions.get("combine")
+        return own if own is not None else numba_.load_combine(self.dtype, self.compiled.strict)
 
     @cached_property
     def n_events(self) -> int:
@@ -200,12 +207,12 @@ class BoundNumba:
 
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:
-        module, table, row, one = self.compiled.module, self.table, np.zeros(1, np.int64), np.ones(1)
-        stage, at_row, at_one, n = module.stage.ctypes, row.ctypes.data, one.ctypes.data, self.layout.size
+        table, row, one = self.table, np.zeros(1, np.int64), np.ones(1)
+        stage, at_row, at_one, n = STAGE(self.stage), row.ctypes.data, one.ctypes.data, self.layout.size
         self._kept["row"], self._kept["one"] = row, one
         if not self.compiled.text.scales:
             return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
-        combine, width = module.combine.ctypes, np.dtype(self.dtype).itemsize
+        combine, width = COMBINE(self.combine), np.dtype(self.dtype).itemsize
         kept = self._kept["stage"] = np.empty(n, self.dtype)
 
         def call(t: float, y: int, out: int) -> None:

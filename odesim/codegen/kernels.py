@@ -119,15 +119,22 @@ class RightSide(Kernel):
         return [f"    scale_[{q}] = {self.nests.printer.text(e)}" for q, e in enumerate(numbers)]
 
 
-def _split(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[str]:
-    """Lines that name the parts of a flat array; a number is read where of is the state."""
+def _split(of: str, parts: list[tuple[str, tuple[Any, ...]]], *, numbers: bool = True) -> list[str]:
+    """Lines that name the parts of a flat array; numbers: also those that are one number."""
     lines, at = [], sp.S.Zero
     for name, shape in parts:
         end = sp.expand(at + sp.prod(shape))
-        turn = f".reshape(({', '.join(map(str, shape))}))" if len(shape) > 1 else ""
-        lines.append(f"    {name} = {of}[{at}:{end}]{turn}" if shape else f"    {name} = {of}[{at}]")
+        if len(shape) > 1:
+            lines.append(f"    {name} = part_of({of}, {at}, {_shape_text(shape)})")
+        elif shape or numbers:
+            lines.append(f"    {name} = {of}[{at}:{end}]" if shape else f"    {name} = {of}[{at}]")
         at = end
     return lines
+
+
+def _shape_text(shape: tuple[Any, ...]) -> str:
+    """M, or (S, K + 1)."""
+    return f"({', '.join(map(str, shape))})" if len(shape) > 1 else str(shape[0])
 
 
 def _places(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[str, str]]:
@@ -153,7 +160,7 @@ class Entries:
         """stage(table, t, y, K, rows, coef, ns, s, z); where z is 0 the state is not wanted."""
         real = self.real
         lines = ["@nb.cfunc(STAGE, **entry)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
-        lines.append(f"    k_, rows_, coef_ = {real}(k_, {ROWS} * n_).reshape(({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
+        lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
         if k.shape.local:
             lines.append("    keep_ = 1 if z_ else 0")
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
@@ -173,7 +180,7 @@ class Entries:
             return []
         real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"]
         lines = ["@nb.cfunc(COMBINE, **entry)", "def combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_):", *self._unpack(k, wanted)]
-        lines.append(f"    k_, rows_, coef_ = {real}(k_, {ROWS} * n_).reshape(({ROWS}, n_)), ints(rows_, ns_), float64(coef_, ns_)")
+        lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, ns_), float64(coef_, ns_)")
         lines.append(f"    x_, out_ = {real}(y_, n_ if y_ else 0), {real}(out_, hi_ - lo_)")
         lines += k.scaling()
         lines.append("    combine_block(x_, k_, rows_, weights_, ns_, lo_, hi_, out_)")
@@ -206,9 +213,7 @@ class Entries:
         kernel, _, name = slot.name.rpartition(".")
         if (kernel and kernel != k.name) or name not in wanted:
             return []
-        count = sp.prod(slot.shape)
-        turn = f".reshape(({', '.join(map(str, slot.shape))}))" if len(slot.shape) > 1 else ""
-        return [f"    {name} = {'ints' if slot.integer else self.real}(at_[{place}], {count}){turn}"]
+        return [f"    {name} = {'ints' if slot.integer else self.real}(at_[{place}], {_shape_text(slot.shape)})"]
 
     def _scratch(self, k: Kernel, name: str, place: int, wanted: list[str]) -> list[str]:
         if name == "state_":
@@ -225,4 +230,4 @@ class Entries:
         if isinstance(k, RightSide):
             shapes["scales_"] = (ROWS, 1 + len(k.constants))
         rows, width = shapes[name]
-        return [f"    {name} = float64(at_[{place}], {rows} * {width}).reshape(({rows}, {width}))"]
+        return [f"    {name} = float64(at_[{place}], ({rows}, {width}))"]

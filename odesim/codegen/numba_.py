@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from odesim.codegen.cache import load_module
+from odesim.codegen.cache import module_name
+from odesim.codegen.native import load_native
 from odesim.codegen.kernels import ROWS, Entries, Kernel, RightSide, Slot
-from odesim.codegen.printers import FUNCTIONS
 from odesim.codegen.wide import shape_of
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
@@ -18,7 +18,7 @@ from odesim.symbolic.system import System
 OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")
 RUNTIME = (
     "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_max", "block_sum", "combine_block", "constant_weight", "float32", "float64", "ints",
-    "matmul", "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+    "matmul", "maximum", "minimum", "part_of", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
 TWO_MODES = ("combine_block", "matmul")
 PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "floor", "atan2")
@@ -83,13 +83,19 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
     mode = "False" if strict else '{"contract"}'
     lines += ["", f'kernel = nb.njit(error_model="numpy", fastmath={mode})']
-    lines += [f'entry = dict(cache=True, error_model="numpy", fastmath={mode})']
+    lines += [f'entry = dict(error_model="numpy", fastmath={mode})']
     return "\n".join(lines)
 
 
-def load(text: Text, stem: str) -> ModuleType:
-    """The compiled module of a text."""
-    return load_module(text.source, stem)
+def load(text: Text, stem: str) -> dict[str, int]:
+    """The addresses of the C functions of a text: stage, and combine and events where it has them."""
+    names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
+    return load_native(text.source, stem, names)
+
+
+def key(text: Text, stem: str) -> str:
+    """The name of a text and its machine code in the cache."""
+    return module_name(text.source, stem)
 
 
 COMBINE_TEXT = '''"""Linear combinations of stages, {dtype}{mode}: generated, runtime {key}."""
@@ -99,22 +105,17 @@ import numba as nb
 from odesim.codegen.runtime import COMBINE, combine_block{end} as combine_block, float64, {dtype}, ints
 
 
-@nb.cfunc(COMBINE, cache=True, error_model="numpy")
+@nb.cfunc(COMBINE, error_model="numpy")
 def combine(table, y, K, rows, coef, ns, lo, hi, dst):
     n = ints(table, 1)[0]
-    k = {dtype}(K, {rows} * n).reshape(({rows}, n))
+    k = {dtype}(K, ({rows}, n))
     combine_block({dtype}(y, n if y else 0), k, ints(rows, ns), float64(coef, ns), ns, lo, hi, {dtype}(dst, hi - lo))
 '''
 
 
 @cache
-def load_combine(dtype: str, strict: bool) -> ModuleType:
-    """The module with the C function combine, the same for all systems of a dtype."""
+def load_combine(dtype: str, strict: bool) -> int:
+    """The address of the C function combine, the same for all systems of a dtype that keep stages as they are."""
     end = "_strict" if strict else ""
     text = COMBINE_TEXT.format(dtype=dtype, mode=", strict" if strict else "", key=runtime_key(), end=end, rows=ROWS)
-    return load_module(text.replace("float64, float64", "float64"), f"combine_{dtype}")
-
-
-def known_words() -> Mapping[str, str]:
-    """sympy function names that have numba code."""
-    return {k: v for k, v in FUNCTIONS.items() if v in OWN + PLAIN + ("abs",)}
+    return load_native(text.replace("float64, float64", "float64"), f"combine_{dtype}", ["combine"])["combine"]

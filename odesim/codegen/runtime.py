@@ -29,21 +29,38 @@ def pointer(typingctx: Any, address: Any) -> Any:
 
 
 @inlined
-def ints(address: int, n: int) -> Any:
-    """The int64 array (n,) at address."""
-    return carray(pointer(address), (n,), np.int64)
+def ints(address: int, shape: Any) -> Any:
+    """The int64 array of this shape (or length) at address."""
+    return carray(pointer(address), shape, np.int64)
 
 
 @inlined
-def float64(address: int, n: int) -> Any:
-    """The float64 array (n,) at address."""
-    return carray(pointer(address), (n,), np.float64)
+def float64(address: int, shape: Any) -> Any:
+    """The float64 array of this shape (or length) at address."""
+    return carray(pointer(address), shape, np.float64)
 
 
 @inlined
-def float32(address: int, n: int) -> Any:
-    """The float32 array (n,) at address."""
-    return carray(pointer(address), (n,), np.float32)
+def float32(address: int, shape: Any) -> Any:
+    """The float32 array of this shape (or length) at address."""
+    return carray(pointer(address), shape, np.float32)
+
+
+@intrinsic
+def address_of(typingctx: Any, a: Any) -> Any:
+    """Where the first element of an array lies."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, context.get_value_type(types.int64))
+
+    return types.int64(a), emit
+
+
+@inlined
+def part_of(a: Any, start: int, shape: Any) -> Any:
+    """The part of a vector from start on, as an array of this shape; a[...].reshape(...) would call the run time."""
+    return carray(pointer(address_of(a) + start * a.itemsize), shape, a.dtype)
 
 
 @inlined

@@ -74,7 +74,8 @@ def callback_system(
 ) -> CallbackSystem:
     """The BoundSystem of f(t, y (n,), out (n,)) and events(t, y (n,), g (n_events,)), both writing their last argument.
 
-    After an exception every further call answers NaN, so that the run ends soon; check() raises the exception.
+    After an exception every further call answers NaN, so that the run ends soon; check() raises the exception. numpy's floating-point
+    warnings are off within: a trial step may overflow, and is rejected.
     """
     n, real = layout.size, check_dtype(dtype)
     width = np.dtype(real).itemsize
@@ -92,10 +93,11 @@ def callback_system(
         k = memory.view(K + width * n * int(memory.view(rows, s + 1, "int64")[s]), n, real)
         if failure.error is None:
             try:
-                out = memory.view(z, n, real)
-                out[:] = memory.view(y, n, real)
-                add_stages(out, K, rows, coef, ns, 0)
-                f(t, out, k)
+                with np.errstate(all="ignore"):
+                    out = memory.view(z, n, real)
+                    out[:] = memory.view(y, n, real)
+                    add_stages(out, K, rows, coef, ns, 0)
+                    f(t, out, k)
                 return
             except BaseException as error:
                 failure.error = error
@@ -104,13 +106,15 @@ def callback_system(
     def combine(table: int, y: int, K: int, rows: int, coef: int, ns: int, lo: int, hi: int, dst: int) -> None:
         out = memory.view(dst, hi - lo, real)
         out[:] = memory.view(y, n, real)[lo:hi] if y else 0
-        add_stages(out, K, rows, coef, ns, lo)
+        with np.errstate(all="ignore"):
+            add_stages(out, K, rows, coef, ns, lo)
 
     def find_events(table: int, t: float, y: int, g: int) -> None:
         out = memory.view(g, n_events, real)
         if failure.error is None and events is not None:
             try:
-                events(t, memory.view(y, n, real), out)
+                with np.errstate(all="ignore"):
+                    events(t, memory.view(y, n, real), out)
                 return
             except BaseException as error:
                 failure.error = error

@@ -2,6 +2,9 @@
 
 import os
 import pickle
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,13 +214,12 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
-    """Exit code 2, nothing on stdout, one sentence with all its pieces on stderr, no file touched, no integrator called."""
-    import shlex
+    """Exit code 2, nothing on stdout, one sentence with all its pieces on stderr, no file touched, no run begun."""
 
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")
 
-    monkeypatch.setattr("odesim.facade.integrate_problem", fail)
+    monkeypatch.setattr("odesim.solve.explicit.integrate.RunState", fail)
     command, *pieces = TABLE[name]
     before = snapshot(workshop)
     done = odesim(*(word.replace("{closed}", closed) for word in shlex.split(command)))
@@ -226,4 +228,14 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     assert sentence.startswith("odesim: ") and len(sentence) < 400
     for piece in pieces:
         assert piece.replace("{closed}", closed) in sentence
+    assert snapshot(workshop) == before
+
+
+@pytest.mark.parametrize("name", ["method", "euler without step", "rows of P", "present run"])
+def test_wrong_request_compiles_nothing(name, workshop):
+    """In a process of its own, where nothing is compiled yet: no cache of compiled code appears."""
+    command, *pieces = TABLE[name]
+    before = snapshot(workshop)
+    done = subprocess.run([sys.executable, "-m", "odesim", *shlex.split(command)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (2, "") and all(piece in done.stderr for piece in pieces), done.stderr
     assert snapshot(workshop) == before

@@ -74,7 +74,7 @@ def test_terminal(method: str) -> None:
 
 def test_first_terminal_of_several() -> None:
     """Three terminal components cross in one step; the earliest ends it, and what comes before stays, in the order of time."""
-    where = np.array([[0.7, 0.4], [0.6, 0.9]])
+    where = np.array([[0.7, 0.4], [0.45, 0.9]])
     specs = (EventSpec("count", (2,)), EventSpec("stop", (2, 2), terminal=True))
     p = problem(lambda t, y: 0 * y, 1.0, 1.0, events=lambda t, y: np.r_[0.39 - t, t - 0.1, t - where.ravel()], specs=specs)
     run = integrate_problem(p, step=1.0)
@@ -103,11 +103,26 @@ def test_many_components() -> None:
         events=lambda t, y: np.r_[t - where, np.sin(400 * t + 1)],
         specs=(EventSpec("each", (n,)), EventSpec("fast")),
     )
-    run = integrate_problem(p, step=1 / 256)
-    found = {event["index"][0]: event["t"] for event in run.events["each"]}
-    assert [found[i] for i in range(n)] == pytest.approx(where, abs=1e-15)
-    assert len(run.events["fast"]) == int((400 + 1) / np.pi)
-    assert np.all(np.diff(times(run, "each")) >= 0)
+    for step, tolerance in ((1 / 256, 1e-15), (1 / 2, 1e-14)):
+        run = integrate_problem(p, step=step)
+        found = {event["index"][0]: event["t"] for event in run.events["each"]}
+        assert [found[i] for i in range(n)] == pytest.approx(where, abs=tolerance)
+        assert len(run.events["each"]) == n and np.all(np.diff(times(run, "each")) >= 0)
+    assert len(integrate_problem(p, step=1 / 256).events["fast"]) == int((400 + 1) / np.pi)
+
+
+@ADAPTIVE
+def test_many_zeros_at_once(method: str) -> None:
+    """Many components that cross in one step are found together as well as one by one: their number decides the search."""
+    levels = np.linspace(-0.9, 0.9, 61)
+    together = integrate_problem(circle(lambda t, y: y[0] - levels, EventSpec("e", (61,)), t1=2.0), method=method)
+    for i in (3, 17, 40):
+        alone = integrate_problem(circle(lambda t, y: y[0] - levels[i], EventSpec("e"), t1=2.0), method=method)  # noqa: B023
+        same = [found["t"] for found in together.events["e"] if found["index"] == (i,)]
+        # both are zeros of one polynomial; the slope is at least 0.4
+        assert same == pytest.approx(times(alone, "e"), abs=1e-13)
+    stop = integrate_problem(circle(lambda t, y: levels - y[0], EventSpec("e", (61,), terminal=True), t1=2.0), method=method)
+    assert stop.t_last == pytest.approx(together.events["e"][0]["t"], abs=1e-13) and len(stop.events["e"]) == 1
 
 
 def test_events_leave_the_steps_alone() -> None:

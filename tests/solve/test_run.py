@@ -49,20 +49,35 @@ def test_fixed_step_grid(method: str) -> None:
         return 0 * y
 
     p = problem(f, 1.0, 1.0)
-    run = integrate_problem(p, method=method, step=0.3, save=np.array([0.3, 1.0]))
-    assert run.stats["steps"] == 4 and run.t_last == 1.0
-    assert {3 * 0.3, 1.0} <= set(seen)
-    assert integrate_problem(problem(lambda t, y: -y, 1.0, 1.0), method=method, step=0.1).stats["steps"] == 10
+    run = integrate_problem(p, method=method, step=0.1, save=np.array([0.3, 1.0]))
+    assert run.stats["steps"] == 10 and run.t_last == 1.0
+    assert {k * 0.1 for k in range(11)} <= set(seen) and max(seen) == 1.0
+    assert integrate_problem(problem(lambda t, y: -y, 1.0, 1.0), method=method, step=0.3).stats["steps"] == 4
     assert integrate_problem(problem(lambda t, y: -y, 1.0, 1.0), method=method, step=7.0).stats["steps"] == 1
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_never_beyond_the_end(method: str) -> None:
+    """The right side is asked for no time after t1, where it need not exist, though t + h may round to beyond it."""
+    for t0, t1 in np.random.default_rng(0).uniform(-3, 3, (40, 2)).cumsum(axis=1):
+        seen: list[float] = []
+
+        def f(t: float, y: Any, seen: list[float] = seen) -> Any:
+            seen.append(t)
+            return -y
+
+        if t0 < t1:
+            run = integrate_problem(problem(f, 1.0, t1, t0=t0), method=method, step=None if METHODS[method].adaptive else 0.1)
+            assert run.t_last == max(seen) == t1 and min(seen) == t0
 
 
 def test_euler_is_the_iteration() -> None:
     """A fixed step h of Euler is y + h f(y), bit for bit, so that it can stand for a training step."""
-    y, h = np.float64(0.05), 0.02
+    y, h = [0.05], 0.02
     for _ in range(50):
-        y = y + h * (1 - y)
-    run = integrate_problem(problem(lambda t, y: 1 - y, 0.05, 1.0), method="euler", step=h)
-    assert run.y_last[0] == y
+        y.append(y[-1] + h * (1 - y[-1]))
+    run = integrate_problem(problem(lambda t, y: 1 - y, 0.05, 1.0), method="euler", step=h, save=h * np.arange(51))
+    assert run.y[:, 0].tolist() == y
 
 
 @pytest.mark.parametrize("method", NAMES)

@@ -55,6 +55,22 @@ def test_nan_is_never_accepted(method: str) -> None:
     assert run.y_last[0] <= 1 and run.t_last == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.parametrize("method", ADAPTIVE)
+def test_overflow_is_never_accepted(method: str) -> None:
+    """A state that overflows while the right side stays finite: the error in units of an infinite state would be 0."""
+    run = integrate_problem(problem(lambda t, y: np.full_like(y, 1e307), 1.5e308, 10.0), method=method)
+    assert run.status in (Status.STEP_TOO_SMALL, Status.BLOW_UP) and np.isfinite(run.y_last).all()
+    assert run.t_last == pytest.approx((np.finfo(float).max - 1.5e308) / 1e307, rel=1e-6)
+
+
+@pytest.mark.parametrize(("method", "where"), [("vern7", 0.25), ("dop853", 0.2)])
+def test_stages_of_dense_output_must_be_finite(method: str, where: float) -> None:
+    """A NaN that only a stage of the dense output sees rejects the step where the output is wanted."""
+    p = problem(lambda t, y: np.where(abs(t - where) < 0.01, np.nan, 1 + 0 * y), 0.0, 1.0)
+    assert integrate_problem(p, method=method, step=1.0).status is Status.OK
+    assert integrate_problem(p, method=method, step=1.0, save=np.array([0.5])).status is Status.NON_FINITE
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_non_finite_first_trial_recovers(bad: float) -> None:
     """A trial step that overflows is made smaller, and the run goes on as if nothing had been."""

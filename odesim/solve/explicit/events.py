@@ -14,7 +14,6 @@ from odesim.solve.explicit.slots import (
     FOUND,
     FOUND_I,
     FOUND_T,
-    G_OLD,
     PIECES,
     REAL,
     SIZE,
@@ -28,10 +27,12 @@ from odesim.solve.explicit.slots import (
     N,
 )
 
+EXACT = 8
+
 
 @helper
 def value(at: Any, row: int, i: int) -> float:
-    """Entry (row, i) of G (3, SIZE)."""
+    """Entry (row, i) of G (PIECES + 2, SIZE)."""
     k = row * at[SIZE] + i
     return np.float64(floats(at[G])[k]) if at[WIDTH] == 4 else doubles(at[G])[k]
 
@@ -46,13 +47,32 @@ def evaluate(at: Any, t: float, h: float, new: float, theta: float, row: int) ->
 
 
 @helper
-def root(at: Any, t: float, h: float, new: float, i: int, lo: float, hi: float) -> float:
-    """The theta in (lo, hi] where component i has crossed zero: Illinois steps, every fourth one a bisection.
+def modelled(at: Any, i: int, theta: float) -> float:
+    """Component i at theta on the polynomial through its values at the ends of all pieces, by the barycentric formula."""
+    weight, above, below = 1.0, 0.0, 0.0
+    for k in range(at[PIECES] + 1):
+        part = weight / (theta - k / at[PIECES])
+        above += part * value(at, k, i)
+        below += part
+        weight *= (k - at[PIECES]) / (k + 1)
+    return above / below
 
-    Its values at lo and hi are in rows 1 - G_OLD and G_OLD of G. Ends when the bracket is as narrow as the floats around the time.
+
+@helper
+def crosses(at: Any, piece: int, i: int) -> bool:
+    """Whether component i passes zero in this piece, or ends on it, in its direction. A zero where a piece begins was counted before."""
+    a, b, direction = value(at, piece, i), value(at, piece + 1, i), ints(at[DIRECTION])[i]
+    return (a < 0.0 and b >= 0.0 and direction >= 0) or (a > 0.0 and b <= 0.0 and direction <= 0)
+
+
+@helper
+def root(at: Any, t: float, h: float, new: float, piece: int, i: int, exact: bool) -> float:
+    """The theta in a piece at which component i has crossed zero: Illinois steps, every fourth one a bisection.
+
+    Ends when the bracket is as narrow as the floats around the time. exact: on the event functions themselves.
     """
-    after = ints(at[COUNT])[G_OLD]
-    g_lo, g_hi = value(at, 1 - after, i), value(at, after, i)
+    lo, hi = piece / at[PIECES], (piece + 1) / at[PIECES]
+    g_lo, g_hi = value(at, piece, i), value(at, piece + 1, i)
     width = 2.2e-16 * (1.0 + abs(new) / h)
     side = 0
     trial = 0
@@ -61,8 +81,13 @@ def root(at: Any, t: float, h: float, new: float, i: int, lo: float, hi: float) 
         theta = hi - g_hi * ((hi - lo) / (g_hi - g_lo))
         if trial % 4 == 0 or not lo < theta < hi:
             theta = lo + 0.5 * (hi - lo)
-        evaluate(at, t, h, new, theta, np.int64(2))
-        g = value(at, np.int64(2), i)
+        if not lo < theta < hi:
+            break
+        if exact:
+            evaluate(at, t, h, new, theta, at[PIECES] + 1)
+            g = value(at, at[PIECES] + 1, i)
+        else:
+            g = modelled(at, i, theta)
         if g * g_lo > 0.0:
             lo, g_lo = theta, g
             if side == 1:
@@ -78,30 +103,38 @@ def root(at: Any, t: float, h: float, new: float, i: int, lo: float, hi: float) 
 
 @helper
 def find_events(at: Any, t: float, h: float, new: float) -> bool:
-    """Appends the zeros in (t, new] to FOUND_T, FOUND_I; True at the first terminal one, whose place goes to T_STOP, THETA_STOP.
+    """Appends the zeros in (t, new] to FOUND_T, FOUND_I; whether one is terminal: the first one's place goes to T_STOP, THETA_STOP.
 
-    Row G_OLD of G holds the values at t, and afterwards the values at new. A zero at t itself was counted before.
+    Up to EXACT zeros in a step are searched on the event functions; more of them, as of a vector with many components, on the
+    polynomials through the values at the ends of the pieces, which for a function linear in the state is the interpolant itself.
+    Row 0 of G holds the values at t, and afterwards the values at new.
     """
-    count, real = ints(at[COUNT]), doubles(at[REAL])
-    real[T_STOP] = new
-    stopped = False
-    for piece in range(at[PIECES]):
-        lo, hi = piece / at[PIECES], (piece + 1) / at[PIECES]
-        before = count[G_OLD]
-        after = 1 - before
-        evaluate(at, t, h, new, hi, after)
-        count[G_OLD] = after
+    count, real, last = ints(at[COUNT]), doubles(at[REAL]), at[PIECES]
+    zeros = 0
+    for piece in range(last):
+        evaluate(at, t, h, new, (piece + 1) / last, piece + 1)
         for i in range(at[SIZE]):
-            a, b, direction = value(at, before, i), value(at, after, i), ints(at[DIRECTION])[i]
-            if (a < 0.0 and b >= 0.0 and direction >= 0) or (a > 0.0 and b <= 0.0 and direction <= 0):
-                theta = root(at, t, h, new, i, lo, hi)
-                time = t + theta * h if theta < 1.0 else new
-                doubles(at[FOUND_T])[count[FOUND]] = time
-                ints(at[FOUND_I])[count[FOUND]] = i
-                count[FOUND] += 1
-                if ints(at[TERMINAL])[i] != 0 and (not stopped or time < real[T_STOP]):
-                    stopped = True
-                    real[T_STOP], real[THETA_STOP] = time, theta
-        if stopped:
-            return True
-    return False
+            if crosses(at, piece, i):
+                zeros += 1
+    stopped = False
+    real[T_STOP] = new
+    if zeros > 0:
+        for piece in range(last):
+            for i in range(at[SIZE]):
+                if crosses(at, piece, i):
+                    theta = root(at, t, h, new, piece, i, zeros <= EXACT)
+                    time = t + theta * h if theta < 1.0 else new
+                    doubles(at[FOUND_T])[count[FOUND]] = time
+                    ints(at[FOUND_I])[count[FOUND]] = i
+                    count[FOUND] += 1
+                    if ints(at[TERMINAL])[i] != 0 and (not stopped or time < real[T_STOP]):
+                        stopped = True
+                        real[T_STOP], real[THETA_STOP] = time, theta
+            if stopped:
+                break
+    for i in range(at[SIZE]):
+        if at[WIDTH] == 4:
+            floats(at[G])[i] = floats(at[G])[last * at[SIZE] + i]
+        else:
+            doubles(at[G])[i] = doubles(at[G])[last * at[SIZE] + i]
+    return stopped

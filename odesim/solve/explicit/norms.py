@@ -4,6 +4,7 @@
 np.int64(0): for a bare 0 numba compiles the helper once more.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def block_sum(at: Any, e: int, old: int, new: int, lo: int, hi: int, atol: float
             else:
                 x, a, b = doubles(e)[i - lo], doubles(old)[i], doubles(new)[i]
             a, b = abs(a), abs(b)
-            # in this order a NaN in new is kept: max(NaN, x) drops it
+            # b - b is 0, or NaN where the new state is not finite: the larger of NaN and x may be x
             quotient = x / (atol + rtol * (a if a > b else b))
             sums[j] += quotient * quotient + (b - b)
     return tree_sum(at, np.int64(0), lanes)
@@ -72,13 +73,12 @@ def squares(at: Any, y: int, ns: int, old: int, new: int, atol: float, rtol: flo
 
 @helper
 def all_finite(at: Any, stage: int, new: int) -> bool:
-    """Whether new (n,) and the derivative in this stage are finite (and the derivative below 1e150 in size) everywhere."""
+    """Whether new (n,) and the derivative in this stage are finite everywhere: in units of infinity they sum to 0, else to NaN."""
     coef = doubles(at[COEF])
     for j in range(stage):
         coef[j] = 0.0
     coef[stage] = 1.0
-    total = squares(at, np.int64(0), stage + 1, new, new, 1.0, 0.0)
-    return total - total == 0.0
+    return squares(at, np.int64(0), stage + 1, new, new, math.inf, 0.0) == 0.0
 
 
 @helper

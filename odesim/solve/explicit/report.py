@@ -7,7 +7,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.solve.explicit import slots
 from odesim.solve.explicit.state import RunState
-from odesim.solve.problem import EventSpec, Problem, Raw, Status
+from odesim.solve.problem import Problem, Raw, Status
 
 _BY_CODE = {
     slots.FINISHED: Status.OK,
@@ -45,11 +45,12 @@ def is_blow_up(problem: Problem, state: RunState) -> bool:
     """
     y, t = state.y.astype(np.float64), state.t
     slope = np.empty_like(state.y)
-    problem.rhs(t, state.y, slope)
-    f = slope.astype(np.float64)
-    i = int(np.argmax(np.abs(f) / (state.real[slots.ATOL] + state.real[slots.RTOL] * np.abs(y))))
+    with np.errstate(all="ignore"):
+        problem.rhs(t, state.y, slope)
+        f = slope.astype(np.float64)
+        i = int(np.argmax(np.abs(f) / (state.real[slots.ATOL] + state.real[slots.RTOL] * np.abs(y))))
     doubling = 2.2e-10 * max(abs(t), t - problem.t0)
-    return bool(y[i] * f[i] > 0 and abs(y[i]) <= doubling * abs(f[i]))
+    return bool(np.sign(y[i]) == np.sign(f[i]) and abs(y[i]) <= doubling * abs(f[i]))
 
 
 def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str, list[dict[str, Any]]], str]:
@@ -57,23 +58,19 @@ def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str
     out: dict[str, list[dict[str, Any]]] = {event.name: [] for event in problem.events}
     if not problem.events:
         return out, ""
-    ends = np.cumsum([event.size for event in problem.events])
     times, numbers = state.found()
-    last = ""
-    for t, number in zip(times.tolist(), numbers.tolist(), strict=True):
-        if t > state.t:
-            break
-        which = int(np.searchsorted(ends, number, side="right"))
-        event = problem.events[which]
-        index = _index(event, number - int(ends[which]) + event.size)
-        out[event.name].append({"t": t, "index": index})
-        if status is Status.EVENT and event.terminal and not last:
-            last = event.name + ("" if index is None else str(list(index)))
-    return out, last
-
-
-def _index(event: EventSpec, number: int) -> tuple[int, ...] | None:
-    return tuple(int(i) for i in np.unravel_index(number, event.shape)) if event.shape else None
+    reached = int(np.searchsorted(times, state.t, side="right"))
+    times, numbers = times[:reached], numbers[:reached]
+    first, ended = 0, []
+    for event in problem.events:
+        mine = (numbers >= first) & (numbers < first + event.size)
+        when = times[mine].tolist()
+        places = np.transpose(np.unravel_index(numbers[mine] - first, event.shape)).tolist() if event.shape else [None] * len(when)
+        out[event.name] = [{"t": t, "index": None if place is None else tuple(place)} for t, place in zip(when, places, strict=True)]
+        if status is Status.EVENT and event.terminal and when:
+            ended.append(event.name + ("" if places[-1] is None else str(places[-1])))
+        first += event.size
+    return out, " and ".join(ended)
 
 
 def _message(problem: Problem, state: RunState, status: Status, event: str) -> str:

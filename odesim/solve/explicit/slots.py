@@ -3,17 +3,17 @@
 # at (int64): what does not change. Addresses of the system's functions and of arrays:
 #   COUNT, REAL: the other two; A (ROWS_ALL, ROWS_ALL), C, E (2, LAST + 1), P (ROWS_ALL, DEGREE): the method; K, ROWS, COEF: stages;
 #   WORK (3, n): two states that take turns and scratch; BLOCK (1024,), SUMS; SAVE (SAVES,), OUT (SAVES + 1, n);
-#   G (3, SIZE): values of the events; DIRECTION, TERMINAL (SIZE,); FOUND_T, FOUND_I (ROOM,).
+#   G (PIECES + 2, SIZE): values of the events; DIRECTION, TERMINAL (SIZE,); FOUND_T, FOUND_I (ROOM,).
 # Then numbers: LAST: the stage at the new point, the first stage of the next step; ROWS_ALL: stages with those for dense output;
 #   WIDTH: bytes of a component; PIECES: parts of a step searched for events; MAX: steps allowed; TOTAL: fixed steps to the end.
 STAGE, COMBINE, EVENTS, TABLE, COUNT, REAL, A, C, E, P, K, ROWS, COEF, WORK, BLOCK, SUMS, SAVE, OUT = range(18)
 G, DIRECTION, TERMINAL, FOUND_T, FOUND_I, N, WIDTH, LAST, ROWS_ALL, DEGREE, SAVES, SIZE, ROOM, PIECES, MAX, TOTAL = range(18, 34)
 AT_SIZE = 34
 
-# count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected; G_OLD: which row of G
-#   belongs to the state; STOP: set from outside; SLICE: steps before the driver returns
-PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, RETRY, G_OLD = range(11)
-COUNT_SIZE = 11
+# count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected;
+#   STOP: set from outside; SLICE: steps before the driver returns
+PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, RETRY = range(10)
+COUNT_SIZE = 10
 
 # real (float64): H: the next step of an adaptive run; FIXED, FIXED_LAST: a fixed step, else 0, and the last one;
 #   T_STOP, THETA_STOP: where a terminal event lies

@@ -21,6 +21,8 @@ class RunState:
     ) -> None:
         self.problem, self.method, self.save, self.step = problem, method, save, step
         self.max_steps = max_steps
+        # one value more than the interpolant has powers
+        self._pieces = max(4, method.P.shape[1])
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
         self.count = np.zeros(slots.COUNT_SIZE, np.int64)
         self.real = np.zeros(slots.REAL_SIZE)
@@ -93,7 +95,7 @@ class RunState:
             slots.SUMS: np.empty(32 + (n + 1023) // 1024),
             slots.SAVE: self.save,
             slots.OUT: self.out,
-            slots.G: np.empty((3, size), dtype),
+            slots.G: np.empty((self._pieces + 2, size), dtype),
             slots.DIRECTION: np.array([e.direction for e in events for _ in range(e.size)], np.int64),
             slots.TERMINAL: np.array([e.terminal for e in events for _ in range(e.size)], np.int64),
         }
@@ -112,7 +114,7 @@ class RunState:
             slots.DEGREE: m.P.shape[1],
             slots.SAVES: len(self.save),
             slots.SIZE: rhs.n_events,
-            slots.PIECES: 4 if m.order <= 5 else 8,
+            slots.PIECES: self._pieces,
             slots.MAX: min(self.max_steps, _MOST),
         }
         for slot, number in (numbers | {slot: array.ctypes.data for slot, array in self._kept.items()}).items():
@@ -121,7 +123,7 @@ class RunState:
     def _make_room(self) -> None:
         """New arrays for the events to come; a step finds at most one a component and piece."""
         size = self.problem.rhs.n_events
-        room = max(_EVENT_ROOM, 2 * size * int(self._at[slots.PIECES])) if size else 0
+        room = max(_EVENT_ROOM, 2 * size * self._pieces) if size else 0
         self._kept |= {slots.FOUND_T: np.empty(room), slots.FOUND_I: np.empty(room, np.int64)}
         for slot in (slots.FOUND_T, slots.FOUND_I):
             self._at[slot] = self._kept[slot].ctypes.data
