@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -36,12 +37,18 @@ def cache_dir() -> Path:
 
 
 def module_name(text: str, stem: str) -> str:
-    """stem_ and 16 hex digits: the sha256 of the text, the processor, and the versions of Python, numba and llvmlite."""
+    """stem_ and 16 hex digits: the sha256 of the text, the processor, the versions of Python, numba and llvmlite, and of our builder."""
     import llvmlite.binding as llvm
 
     machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    parts = [text, machine, str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite")]
+    parts = [text, machine, str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite"), _builder()]
     return f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+
+
+@cache
+def _builder() -> str:
+    """The source of what makes machine code: a change of it makes new code."""
+    return Path(__file__).with_name("native.py").read_text(encoding="utf-8")
 
 
 def load_module(text: str, stem: str) -> ModuleType:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from odesim.arrays import Array, Layout, check_dtype
+from odesim.arrays import Array, Layout, aligned, aligned_empty, check_dtype
 from odesim.codegen import numba_
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.blocks import BLOCK, LATE
@@ -77,7 +77,7 @@ class CompiledRHS:
 
     @cached_property
     def functions(self) -> dict[str, int]:
-        """The addresses of the compiled C functions: stage, and combine and events where there are such."""
+        """The addresses of the compiled C functions: stage, combine, and events where there are such."""
         begun = time.perf_counter()
         made = numba_.load(self.text, self._stem)
         self._times.append(time.perf_counter() - begun)
@@ -88,7 +88,7 @@ class CompiledRHS:
         """What compiling has taken so far."""
         return sum(self._times)
 
-    @property
+    @cached_property
     def key(self) -> str:
         if self.backend == "numpy":
             import hashlib
@@ -151,10 +151,9 @@ class BoundNumba:
     def events(self) -> int:
         return self.compiled.functions.get("events", 0)
 
-    @cached_property
+    @property
     def combine(self) -> int:
-        own = self.compiled.functions.get("combine")
-        return own if own is not None else numba_.load_combine(self.dtype, self.compiled.strict)
+        return self.compiled.functions["combine"]
 
     @cached_property
     def n_events(self) -> int:
@@ -176,9 +175,9 @@ class BoundNumba:
         if slot.kind == "numbers":
             a = np.array([self.params[name] for name in text.numbers], np.float64)
         elif slot.kind == "array":
-            a = np.ascontiguousarray(self.params[slot.name], np.int64 if slot.integer else self.dtype)
+            a = aligned(np.ascontiguousarray(self.params[slot.name], np.int64 if slot.integer else self.dtype), turn=len(self._kept))
         elif slot.kind == "temporary":
-            a = np.zeros(extents(slot.shape, self.sizes), self.dtype)
+            a = aligned_empty(extents(slot.shape, self.sizes), self.dtype, turn=len(self._kept))
         else:
             a = self._scratch(slot.name)
         self._kept[f"{slot.kind} {slot.name}"] = a
@@ -187,9 +186,9 @@ class BoundNumba:
     def _scratch(self, name: str) -> Array:
         text = self.compiled.text
         if name == "base_":
-            return np.zeros(BLOCK, self.dtype)
+            return aligned_empty(BLOCK, self.dtype, turn=12)
         if name == "state_":
-            return np.zeros(BLOCK if text.local else self.layout.size, self.dtype)
+            return aligned_empty(BLOCK if text.local else self.layout.size, self.dtype, turn=13)
         sizes = {
             "work_": text.scratch * BLOCK,
             "part_": text.scratch * self._blocks,
@@ -197,8 +196,9 @@ class BoundNumba:
             "weights_": ROWS,
             "early_": ROWS,
             "late_": LATE,
+            "amounts_": LATE,
         }
-        return np.zeros(sizes[name], np.int64 if name == "late_" else np.float64)
+        return aligned_empty(sizes[name], np.int64 if name == "late_" else np.float64, turn=len(self._kept))
 
     @property
     def _blocks(self) -> int:

@@ -9,7 +9,7 @@ from odesim.symbolic.expr import base_name
 
 
 class FusedLoops:
-    """The text of one loop for each number of late stages, all around the same element function.
+    """The text of one loop for each even number of late stages, all around the same element function.
 
     constants: parameter arrays that every stage holds a multiple of; c0_, c1_, ... is what they count for.
     """
@@ -22,20 +22,20 @@ class FusedLoops:
         """Lines before the loop over blocks: which stages are early and which are late."""
         late = ", ".join(f"a{q}_" for q in range(LATE))
         return [
-            f"    terms_, more_ = split_terms({weights}, ns_, early_, late_)",
-            f"    {late} = {', '.join(f'{weights}[late_[{q}]]' for q in range(LATE))}",
+            f"    terms_, more_ = split_terms({weights}, ns_, early_, late_, amounts_)",
+            f"    {late} = {', '.join(f'amounts_[{q}]' for q in range(LATE))}",
         ]
 
     def prologue(self, state: str) -> list[str]:
         """Lines at the head of a block: where the state goes, and what it starts from."""
         return [
             "at_ = lo_*keep_",
-            f"{state}_ = y_[at_:at_ + hi_ - lo_]",
-            "start_ = x_[lo_:hi_]",
+            f"{state}_ = block(y_, at_, at_ + hi_ - lo_)",
+            "start_ = block(x_, lo_, hi_)",
             "if more_:",
             "    combine_block(x_, k_, rows_, early_, ns_, lo_, hi_, base_)",
-            "    start_ = base_[:hi_ - lo_]",
-            *(f"k{q}_ = k_[rows_[late_[{q}]], lo_:hi_]" for q in range(LATE)),
+            "    start_ = block(base_, 0, hi_ - lo_)",
+            *(f"k{q}_ = row_block(k_, rows_[late_[{q}]], lo_, hi_)" for q in range(LATE)),
         ]
 
     def loops(self, loop: BlockLoop) -> list[str]:
@@ -43,7 +43,7 @@ class FusedLoops:
         assert loop.state is not None and loop.value is not None
         i, number, into = loop.i, loop.number, f"{base_name(loop.state)}_"
         weights = [Symbol(f"c{q}_", real=True) for q in range(len(self.constants))]
-        extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[i], f"{a}[lo_:hi_]") for a in self.constants]
+        extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[i], f"block({a}, lo_, hi_)") for a in self.constants]
         arrays = [base_name(a) for a in loop.arrays.values()]
         given = Symbol("value_", real=True)
         state = given + sum(c * a for c, a in zip(weights, extra, strict=True))
@@ -59,7 +59,7 @@ class FusedLoops:
         arguments = ", ".join([i.name, "value_", into, *arrays, *numbers])
         self.definition = "\n".join(["@kernel", f"def element({arguments}):", *(f"    {line}" for line in lines)])
         out = list(loop.views)
-        for terms in range(LATE + 1):
+        for terms in range(0, LATE + 1, 2):
             value = f"load({number}, start_, {i})"
             for q in range(terms):
                 value = f"{value} + a{q}_*load({number}, k{q}_, {i})"

@@ -60,7 +60,7 @@ class Kernel:
         """Named views on the flat state and the flat output."""
         return [
             *_split("y_", list(self.system.shapes.items())),
-            *(v for v in _split("out_", self.outputs()) if " = out_[" in v and ":" in v),
+            *_split("out_", self.outputs(), numbers=False),
         ]
 
     def _stores(self) -> list[str]:
@@ -76,16 +76,16 @@ class RightSide(Kernel):
         state = system.states[0] if shape.fused else ""
         self.constants = [str(a.base.label) for a in shape.basis.constants] if shape.basis is not None else []
         self.fused = FusedLoops(self.constants) if shape.local else None
-        lines = [f"{state}_ = y_[lo_:hi_]", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {state}_)"]
+        lines = [f"{state}_ = block(y_, lo_, hi_)", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {state}_)"]
         if shape.basis is not None:
             lines = [line.replace("coef_", "weights_") for line in lines]
-            lines += [f"add_scaled(c{q}_, {a}[lo_:hi_], {state}_)" for q, a in enumerate(self.constants)]
+            lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {state}_)" for q, a in enumerate(self.constants)]
         prologue = self.fused.prologue(state) if self.fused else lines
         super().__init__("rhs", system, shape.program, dtype, state=state, prologue=prologue, fused=self.fused)
         if shape.fused:
             self.first = ("t", "y_", "x_", "k_", "rows_", "coef_", "ns_", "out_")
         if shape.local:
-            self.first = (*self.first, "keep_", "early_", "late_", "base_")
+            self.first = (*self.first, "keep_", "early_", "late_", "amounts_", "base_")
         if shape.basis is not None:
             self.first = (*self.first, "scales_", "weights_", "scale_")
             del self.temporaries[shape.basis.temporary]
@@ -107,7 +107,7 @@ class RightSide(Kernel):
         if self.shape.basis is not None:
             ((_, (extent,)),) = self.system.shapes.items()
             whole = [] if self.shape.local else lines[:1]
-            lines = [*whole, f"    {self.shape.basis.temporary} = out_[0:{extent}]", *self.scaling()]
+            lines = [*whole, f"    {self.shape.basis.temporary} = block(out_, 0, {extent})", *self.scaling()]
         elif self.shape.local:
             lines = lines[1:]
         return [*lines, *self.fused.setup("coef_" if self.shape.basis is None else "weights_")] if self.fused else lines
@@ -127,7 +127,7 @@ def _split(of: str, parts: list[tuple[str, tuple[Any, ...]]], *, numbers: bool =
         if len(shape) > 1:
             lines.append(f"    {name} = part_of({of}, {at}, {_shape_text(shape)})")
         elif shape or numbers:
-            lines.append(f"    {name} = {of}[{at}:{end}]" if shape else f"    {name} = {of}[{at}]")
+            lines.append(f"    {name} = block({of}, {at}, {end})" if shape else f"    {name} = {of}[{at}]")
         at = end
     return lines
 
@@ -159,7 +159,7 @@ class Entries:
     def stage(self, k: RightSide) -> str:
         """stage(table, t, y, K, rows, coef, ns, s, z); where z is 0 the state is not wanted."""
         real = self.real
-        lines = ["@nb.cfunc(STAGE, **entry)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
+        lines = ["@nb.njit(STAGE, **options)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
         lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
         if k.shape.local:
             lines.append("    keep_ = 1 if z_ else 0")
@@ -170,27 +170,30 @@ class Entries:
             lines.append("    scale_ = scales_[rows_[s_]]")
         if not k.shape.fused:
             lines += [f"    for lo_ in range(0, n_, {BLOCK}):", f"        hi_ = min(lo_ + {BLOCK}, n_)"]
-            lines.append("        combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, y_[lo_:hi_])")
-        call = ", ".join("k_[rows_[s_]]" if a == "out_" else a for a in k.arguments())
+            lines.append("        combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, block(y_, lo_, hi_))")
+        call = ", ".join("row_block(k_, rows_[s_], 0, n_)" if a == "out_" else a for a in k.arguments())
         return "\n".join([*lines, f"    {k.name}({call})"])
 
-    def combine(self, k: RightSide) -> list[str]:
-        """combine(...) where stages are kept scaled; the common one serves otherwise."""
-        if k.shape.basis is None:
-            return []
-        real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"]
-        lines = ["@nb.cfunc(COMBINE, **entry)", "def combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_):", *self._unpack(k, wanted)]
+    def combine(self, k: RightSide) -> str:
+        """combine(table, y, K, rows, coef, ns, lo, hi, out)."""
+        real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"] if k.shape.basis is not None else []
+        lines = [
+            "@nb.njit(COMBINE, **options)",
+            "def combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_):",
+            *self._unpack(k, wanted),
+        ]
         lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, ns_), float64(coef_, ns_)")
         lines.append(f"    x_, out_ = {real}(y_, n_ if y_ else 0), {real}(out_, hi_ - lo_)")
         lines += k.scaling()
-        lines.append("    combine_block(x_, k_, rows_, weights_, ns_, lo_, hi_, out_)")
-        lines += [f"    add_scaled(c{q}_, {name}[lo_:hi_], out_)" for q, name in enumerate(k.constants)]
-        return ["\n".join(lines)]
+        weights = "coef_" if k.shape.basis is None else "weights_"
+        lines.append(f"    combine_block(x_, k_, rows_, {weights}, ns_, lo_, hi_, out_)")
+        lines += [f"    add_scaled(c{q}_, block({name}, lo_, hi_), out_)" for q, name in enumerate(k.constants)]
+        return "\n".join(lines)
 
     def events(self, k: Kernel) -> str:
         """events(table, t, y, g)."""
         total = sp.expand(sum((sp.prod(shape) for _, shape in k.outputs()), sp.S.Zero))
-        lines = ["@nb.cfunc(EVENTS, **entry)", "def events(table_, t, y_, g_):", *self._unpack(k, k.arguments())]
+        lines = ["@nb.njit(EVENTS, **options)", "def events(table_, t, y_, g_):", *self._unpack(k, k.arguments())]
         first = ["t", f"{self.real}(y_, n_)", f"{self.real}(g_, {total})"]
         return "\n".join([*lines, f"    {k.name}({', '.join([*first, *k.arguments()[3:]])})"])
 
@@ -222,8 +225,8 @@ class Entries:
             return []
         if name in ("weights_", "early_"):
             return [f"    {name} = float64(at_[{place}], {ROWS})"]
-        if name == "late_":
-            return [f"    late_ = ints(at_[{place}], {LATE})"]
+        if name in ("late_", "amounts_"):
+            return [f"    {name} = {'ints' if name == 'late_' else 'float64'}(at_[{place}], {LATE})"]
         if name == "base_":
             return [f"    base_ = {self.real}(at_[{place}], {BLOCK})"]
         shapes = {"work_": (self.scratch, BLOCK), "part_": (self.scratch, "blocks_")}

@@ -3,6 +3,7 @@
 numba compiles the module without optimising every helper by itself; the whole is then optimised once, in half the time.
 """
 
+import gc
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,11 +14,13 @@ from odesim.codegen.cache import load_module, module_name, read_file, write_file
 from odesim.errors import CodegenError
 
 # what machine code may ask of the C library; anything else would be numba's or Python's run time
-_LIBRARY = frozenset(
-    ("memset", "memcpy", "memmove", "sqrt", "fma", "floor", "ceil", "exp", "log", "pow", "sin", "cos", "tan", "tanh", "erf")
+_SIMPLE = ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh")
+_LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log", "pow", "tanh", "erf", "atan2", *_SIMPLE))
+_LIBRARY |= {f"{name}f" for name in _SIMPLE}
+# arrays on given memory have no owner: nobody counts who uses them, and what would free one is never called
+_NO_OWNER = "\n".join(
+    f"define void @{name}(ptr %owner) alwaysinline {{\n  ret void\n}}" for name in ("NRT_incref", "NRT_decref", "NRT_MemInfo_call_dtor")
 )
-# arrays on given memory have no owner: what would free one is never called
-_NO_OWNER = "define void @NRT_MemInfo_call_dtor(ptr %owner) {\n  ret void\n}"
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
 
 
@@ -87,8 +90,7 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
         whole.link_in(library._final_module.clone())
     for name, (_, symbol, signature) in zip(names, functions, strict=True):
         whole.link_in(llvm.parse_assembly(_c_function(f"odesim_{name}", symbol, signature)))
-    if any(function.name == "NRT_MemInfo_call_dtor" for function in whole.functions):
-        whole.link_in(llvm.parse_assembly(_NO_OWNER))
+    whole.link_in(llvm.parse_assembly(_NO_OWNER))
     wanted = {f"odesim_{name}" for name in names}
     for function in whole.functions:
         if not function.is_declaration and function.name not in wanted:
@@ -106,19 +108,42 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
 
 @contextmanager
 def _unoptimised() -> Iterator[None]:
-    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it."""
+    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it, and machine code of its own."""
     import numba.core.config
+    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.cpu import CPUContext
     from numba.core.registry import cpu_target
 
     config: Any = numba.core.config
     cpu_target.target_context.codegen()  # takes its own level from the configuration when it is made
     with global_compiler_lock:
         before, config.OPT = config.OPT, type(config.OPT)(0)
+        library: Any = JITCodeLibrary
+        context: Any = CPUContext
+        finalize, library._finalize_specific = library._finalize_specific, lambda self: None  # asked for, it still comes
+        executable, context.get_executable = context.get_executable, _executable(context.get_executable)
+        collecting = gc.isenabled()
+        gc.disable()  # a compiler makes many objects and few cycles
         try:
             yield
         finally:
-            config.OPT = before
+            if collecting:
+                gc.enable()
+            config.OPT, library._finalize_specific, context.get_executable = before, finalize, executable
+
+
+def _executable(usual: Any) -> Any:
+    """numba's way to what Python calls, but for a function without a wrapper for Python: its surroundings need no machine code."""
+    from numba import _dynfunc  # type: ignore[attr-defined]
+
+    def get_executable(self: Any, library: Any, description: Any, environment: Any) -> Any:
+        if library.get_pointer_to_function(description.llvm_cpython_wrapper_name):
+            return usual(self, library, description, environment)
+        name = description.qualname.split(".")[-1]
+        return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
+
+    return get_executable
 
 
 def _compiled(function: Any) -> tuple[Any, str, Any]:

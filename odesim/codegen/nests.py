@@ -101,7 +101,10 @@ class Nests:
         """The block of an array."""
         if name.startswith("work_["):
             return name
-        return f"{name}_" if self._forming and name == self.state else f"{name}[{lead}lo_:hi_]"
+        if self._forming and name == self.state:
+            return f"{name}_"
+        rows = lead.count(",")
+        return f"{name}[{lead}lo_:hi_]" if rows > 1 else f"{'row_' * rows}block({name}, {lead}lo_, hi_)"
 
     def _inside(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
         """A loop over one block."""

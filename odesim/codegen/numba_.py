@@ -2,24 +2,23 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 from odesim.codegen.cache import module_name
+from odesim.codegen.kernels import Entries, Kernel, RightSide, Slot
 from odesim.codegen.native import load_native
-from odesim.codegen.kernels import ROWS, Entries, Kernel, RightSide, Slot
 from odesim.codegen.wide import shape_of
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")
 RUNTIME = (
-    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_max", "block_sum", "combine_block", "constant_weight", "float32", "float64", "ints",
-    "matmul", "maximum", "minimum", "part_of", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
+    "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
+ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "row_block", "store")
 TWO_MODES = ("combine_block", "matmul")
 PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "floor", "atan2")
 
@@ -51,10 +50,10 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     slots.append(Slot("numbers", "numbers"))
     slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
     slots += [Slot("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
-    slots += [Slot("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "base_")]
+    slots += [Slot("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")]
     entries = Entries(tuple(slots), numbers, max(k.nests.slots for k in kernels), dtype)
     body = "\n\n\n".join(
-        [*(k.definition() for k in kernels), entries.stage(kernel), *entries.combine(kernel), *map(entries.events, kernels[1:])]
+        [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
     )
     scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
     return Text(f"{_head(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local)
@@ -78,17 +77,17 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]
     lines += [f"from math import {', '.join(plain)}", ""] if plain else []
     lines += ["import numba as nb", "", f"from odesim.codegen.runtime import {', '.join(helpers)}"]
-    access = [w for w in ("load", "store") if w in used]
+    access = [w for w in ACCESS if w in used]
     lines += [f"from odesim.codegen.access import {', '.join(access)}"] if access else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
     mode = "False" if strict else '{"contract"}'
-    lines += ["", f'kernel = nb.njit(error_model="numpy", fastmath={mode})']
-    lines += [f'entry = dict(error_model="numpy", fastmath={mode})']
+    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel = nb.njit(**options)"]
     return "\n".join(lines)
 
 
 def load(text: Text, stem: str) -> dict[str, int]:
-    """The addresses of the C functions of a text: stage, and combine and events where it has them."""
+    """The addresses of the C functions of a text: stage, combine, and events where it has them."""
     names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
     return load_native(text.source, stem, names)
 
@@ -96,26 +95,3 @@ def load(text: Text, stem: str) -> dict[str, int]:
 def key(text: Text, stem: str) -> str:
     """The name of a text and its machine code in the cache."""
     return module_name(text.source, stem)
-
-
-COMBINE_TEXT = '''"""Linear combinations of stages, {dtype}{mode}: generated, runtime {key}."""
-
-import numba as nb
-
-from odesim.codegen.runtime import COMBINE, combine_block{end} as combine_block, float64, {dtype}, ints
-
-
-@nb.cfunc(COMBINE, error_model="numpy")
-def combine(table, y, K, rows, coef, ns, lo, hi, dst):
-    n = ints(table, 1)[0]
-    k = {dtype}(K, ({rows}, n))
-    combine_block({dtype}(y, n if y else 0), k, ints(rows, ns), float64(coef, ns), ns, lo, hi, {dtype}(dst, hi - lo))
-'''
-
-
-@cache
-def load_combine(dtype: str, strict: bool) -> int:
-    """The address of the C function combine, the same for all systems of a dtype that keep stages as they are."""
-    end = "_strict" if strict else ""
-    text = COMBINE_TEXT.format(dtype=dtype, mode=", strict" if strict else "", key=runtime_key(), end=end, rows=ROWS)
-    return load_native(text.replace("float64, float64", "float64"), f"combine_{dtype}", ["combine"])["combine"]

@@ -3,64 +3,21 @@
 from typing import Any
 
 import numba
-import numpy as np
-from numba import carray, types
+from numba import types
 
-from odesim.codegen.intrinsics import intrinsic
+from odesim.codegen.access import block, load, row_block, store
 from odesim.codegen.reduce import block_max, block_sum, tree_max, tree_sum
 
 BLOCK = 1024
-inlined = numba.njit(error_model="numpy", forceinline=True)
-strict = numba.njit(error_model="numpy")
+_compile: Any = numba.njit  # some of its options are not in its type
+INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
+inlined = _compile(forceinline=True, **INNER)
+strict = _compile(**INNER)
+contracting = _compile(fastmath={"contract"}, **INNER)
 
 STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)
 COMBINE = types.void(*[types.int64] * 9)
 EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
-
-
-@intrinsic
-def pointer(typingctx: Any, address: Any) -> Any:
-    """The untyped pointer with this address."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), emit
-
-
-@inlined
-def ints(address: int, shape: Any) -> Any:
-    """The int64 array of this shape (or length) at address."""
-    return carray(pointer(address), shape, np.int64)
-
-
-@inlined
-def float64(address: int, shape: Any) -> Any:
-    """The float64 array of this shape (or length) at address."""
-    return carray(pointer(address), shape, np.float64)
-
-
-@inlined
-def float32(address: int, shape: Any) -> Any:
-    """The float32 array of this shape (or length) at address."""
-    return carray(pointer(address), shape, np.float32)
-
-
-@intrinsic
-def address_of(typingctx: Any, a: Any) -> Any:
-    """Where the first element of an array lies."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.ptrtoint(data, context.get_value_type(types.int64))
-
-    return types.int64(a), emit
-
-
-@inlined
-def part_of(a: Any, start: int, shape: Any) -> Any:
-    """The part of a vector from start on, as an array of this shape; a[...].reshape(...) would call the run time."""
-    return carray(pointer(address_of(a) + start * a.itemsize), shape, a.dtype)
 
 
 @inlined
@@ -89,11 +46,14 @@ def minimum(a: float, b: float) -> float:
 
 @inlined
 def next_terms(coef: Any, ns: int, j: int) -> Any:
-    """(where to go on, how many, their numbers): up to four terms from j on whose coefficient is not 0; the last ones count."""
+    """(where to go on, how many, their numbers): up to four terms from j on whose coefficient is not 0, in order."""
     used, a, b, c, d = 0, 0, 0, 0, 0
     while j < ns and used < 4:
         if coef[j] != 0.0:
-            a, b, c, d = b, c, d, j
+            a = j if used == 0 else a
+            b = j if used == 1 else b
+            c = j if used == 2 else c
+            d = j if used == 3 else d
             used += 1
         j += 1
     return j, used, a, b, c, d
@@ -101,60 +61,36 @@ def next_terms(coef: Any, ns: int, j: int) -> Any:
 
 def make_combine(contract: bool) -> Any:
     """combine_block with or without fused multiply-adds."""
-    compiled = numba.njit(error_model="numpy", fastmath={"contract"} if contract else False)
 
-    @compiled
-    def start(y: Any, used: int, ca: float, ka: Any, cb: float, kb: Any, cc: float, kc: Any, cd: float, kd: Any, out: Any) -> None:
-        """out = y + the last `used` of four terms; out must not be y."""
-        m = out.size
-        if used == 4:
-            for i in range(m):
-                out[i] = (((y[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
-        elif used == 3:
-            for i in range(m):
-                out[i] = ((y[i] + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
-        elif used == 2:
-            for i in range(m):
-                out[i] = (y[i] + cc * kc[i]) + cd * kd[i]
-        elif used == 1:
-            for i in range(m):
-                out[i] = y[i] + cd * kd[i]
-        else:
-            for i in range(m):
-                out[i] = y[i]
-
-    @compiled
-    def go_on(used: int, ca: float, ka: Any, cb: float, kb: Any, cc: float, kc: Any, cd: float, kd: Any, out: Any) -> None:
-        """out += the last `used` of four terms."""
-        m = out.size
-        if used == 4:
-            for i in range(m):
-                out[i] = (((out[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
-        elif used == 3:
-            for i in range(m):
-                out[i] = ((out[i] + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
-        elif used == 2:
-            for i in range(m):
-                out[i] = (out[i] + cc * kc[i]) + cd * kd[i]
-        elif used == 1:
-            for i in range(m):
-                out[i] = out[i] + cd * kd[i]
-
-    @compiled
+    @(contracting if contract else strict)
     def combine_block(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
-        """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another, four a pass; y may be empty: 0."""
-        out = out[: hi - lo]
-        j = 0
+        """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another; y may be empty: 0.
+
+        Four terms a pass over memory; where one to three are left, the first of them fills up with weight 0.
+        """
+        m = hi - lo
         if y.size == 0:
-            out[:] = 0.0
+            for i in range(m):
+                store(0, 0, out, i, 0.0)
         else:
-            j, used, a, b, c, d = next_terms(coef, ns, j)
-            ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
-            start(y[lo:hi], used, coef[a], ka, coef[b], kb, coef[c], kc, coef[d], kd, out)
+            start = block(y, lo, hi)
+            for i in range(m):
+                store(1, 0, out, i, load(1, start, i))
+        j = 0
         while j < ns:
             j, used, a, b, c, d = next_terms(coef, ns, j)
-            ka, kb, kc, kd = K[rows[a], lo:hi], K[rows[b], lo:hi], K[rows[c], lo:hi], K[rows[d], lo:hi]
-            go_on(used, coef[a], ka, coef[b], kb, coef[c], kc, coef[d], kd, out)
+            if used == 0:
+                return
+            ca, ka = coef[a], row_block(K, rows[a], lo, hi)
+            cb, kb = (coef[b], row_block(K, rows[b], lo, hi)) if used > 1 else (0.0, ka)
+            if used > 2:
+                cc, kc = coef[c], row_block(K, rows[c], lo, hi)
+                cd, kd = (coef[d], row_block(K, rows[d], lo, hi)) if used > 3 else (0.0, ka)
+                for i in range(m):
+                    out[i] = (((out[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+            else:
+                for i in range(m):
+                    out[i] = (out[i] + ca * ka[i]) + cb * kb[i]
 
     return combine_block
 
@@ -163,14 +99,14 @@ combine_block = make_combine(True)
 combine_block_strict = make_combine(False)
 
 
-@numba.njit(error_model="numpy")
+@strict
 def scale_weights(coef: Any, rows: Any, ns: int, scales: Any, weights: Any) -> None:
     """weights[j] = coef[j] * scales[rows[j], 0]: what a stage counts for where its row holds it unscaled."""
     for j in range(ns):
         weights[j] = coef[j] * scales[rows[j], 0] if coef[j] != 0.0 else 0.0
 
 
-@numba.njit(error_model="numpy")
+@strict
 def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float:
     """sum_j coef[j] * scales[rows[j], q]: what the q-th constant array of all stages counts for."""
     total = 0.0
@@ -180,11 +116,12 @@ def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float
     return total
 
 
-@numba.njit(error_model="numpy")
-def split_terms(weights: Any, ns: int, early: Any, late: Any) -> Any:
+@strict
+def split_terms(weights: Any, ns: int, early: Any, late: Any, amounts: Any) -> Any:
     """(how many terms are late, whether there are early ones): late (LATE,) names the last ones whose weight is not 0.
 
-    early (ns,): the weights of the others.
+    early (ns,): the weights of the others. amounts (LATE,): those of the late ones. An odd number of late terms is made even by the
+    first of them with weight 0: a loop for each number would be twice the machine code.
     """
     count = 0
     for j in range(ns):
@@ -196,15 +133,17 @@ def split_terms(weights: Any, ns: int, early: Any, late: Any) -> Any:
         if weights[j] != 0.0:
             if seen >= skip:
                 late[terms] = j
+                amounts[terms] = weights[j]
                 early[j] = 0.0
                 terms += 1
             seen += 1
     for q in range(terms, late.size):
-        late[q] = 0
-    return terms, skip > 0
+        late[q] = late[0] if terms > 0 else 0
+        amounts[q] = 0.0
+    return terms + terms % 2, skip > 0
 
 
-@numba.njit(error_model="numpy", fastmath={"contract"})
+@contracting
 def add_scaled(weight: float, a: Any, out: Any) -> None:
     """out += weight * a, both (m,)."""
     for i in range(a.size):
@@ -229,10 +168,10 @@ def _matmul(a: Any, b: Any, out: Any) -> None:
                     out[i, j] += a0 * b[k, j]
 
 
-matmul = numba.njit(error_model="numpy", fastmath={"contract"})(_matmul)
+matmul = contracting(_matmul)
 matmul_strict = strict(_matmul)
 
 __all__ = [
-    "BLOCK", "COMBINE", "EVENTS", "STAGE", "block_max", "block_sum", "combine_block", "combine_block_strict", "float32", "float64",
-    "ints", "matmul", "matmul_strict", "maximum", "minimum", "powi", "tree_max", "tree_sum",
+    "BLOCK", "COMBINE", "EVENTS", "STAGE", "block_max", "block_sum", "combine_block", "combine_block_strict", "matmul", "matmul_strict",
+    "maximum", "minimum", "powi", "tree_max", "tree_sum",
 ]  # fmt: skip

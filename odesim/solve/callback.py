@@ -80,7 +80,7 @@ def callback_system(
     n, real = layout.size, check_dtype(dtype)
     width = np.dtype(real).itemsize
     memory, failure = _Memory(), _Failure()
-    term = np.empty(n, real)
+    term, state = np.empty(n, real), np.empty(n, real)
 
     def add_stages(out: Array, K: int, rows: int, coef: int, ns: int, lo: int) -> None:
         row, weight = memory.view(rows, ns, "int64"), memory.view(coef, ns, "float64")
@@ -94,7 +94,7 @@ def callback_system(
         if failure.error is None:
             try:
                 with np.errstate(all="ignore"):
-                    out = memory.view(z, n, real)
+                    out = memory.view(z, n, real) if z else state
                     out[:] = memory.view(y, n, real)
                     add_stages(out, K, rows, coef, ns, 0)
                     f(t, out, k)

@@ -30,7 +30,8 @@ class BoundSystem(Protocol):
 
     real is float64 or float32 as dtype says, i64 arguments are addresses or integers:
       stage(i64 table, f64 t, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 s, i64 z)
-          z = y + sum_{j<ns} coef[j] k_j (zero coefficients skipped), then f(t, z) into row rows[s] of K
+          z = y + sum_{j<ns} coef[j] k_j (zero coefficients skipped), then f(t, z) into row rows[s] of K; where the address z
+          is 0 the state is not wanted
       combine(i64 table, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 lo, i64 hi, i64 dst)
           dst[0:hi-lo] = (y[lo:hi] unless y is 0) + sum_{j<ns} coef[j] k_j[lo:hi]; hi - lo <= 1024
       events(i64 table, f64 t, i64 y, i64 g)    g (n_events,) real; 0 where there are none

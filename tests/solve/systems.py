@@ -76,13 +76,13 @@ def _decay() -> tuple[Any, Any]:
         row, weight = carray(_pointer(rows), (s + 1,), np.int64), carray(_pointer(coef), (ns,), np.float64)
         old, out, k = carray(_pointer(y), (n,), np.float64), carray(_pointer(z), (n,), np.float64), carray(_pointer(K), (32, n), np.float64)
         for i in range(n):
-            out[i] = old[i]
-        for j in range(ns):
-            if weight[j] != 0.0:
-                for i in range(n):
-                    out[i] += weight[j] * k[row[j], i]
-        for i in range(n):
-            k[row[s], i] = -out[i]
+            state = old[i]
+            for j in range(ns):
+                if weight[j] != 0.0:
+                    state += weight[j] * k[row[j], i]
+            if z != 0:
+                out[i] = state
+            k[row[s], i] = -state
 
     return stage, combine
 

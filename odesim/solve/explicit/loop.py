@@ -70,7 +70,7 @@ from odesim.solve.explicit.slots import (
 def begin(at: Any) -> bool:
     """The first derivative, the first step, the events and the saved state at t0; False where the derivative is not finite."""
     count, real, y = ints(at[COUNT]), doubles(at[REAL]), at[WORK]
-    call(at[STAGE], (at[TABLE], real[T0], y, at[K], at[ROWS], at[COEF], 0, 0, y + 2 * at[N] * at[WIDTH]))
+    call(at[STAGE], (at[TABLE], real[T0], y, at[K], at[ROWS], at[COEF], 0, 0, 0))
     count[RHS_CALLS] += 1
     if not all_finite(at, np.int64(0), y):
         return False
@@ -120,7 +120,7 @@ def take_step(at: Any, t: float, h: float, new: float) -> float:
         for j in range(s):
             coef[j] = h * doubles(at[A])[s * at[ROWS_ALL] + j]
         c = doubles(at[C])[s]
-        target = after if s == at[LAST] else at[WORK] + 2 * row
+        target = after if s == at[LAST] else np.int64(0)
         call(at[STAGE], (at[TABLE], t + c * h if c < 1.0 else new, old, at[K], at[ROWS], at[COEF], s, s, target))
     count[RHS_CALLS] += at[LAST]
     error = 0.0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, aligned_empty
 from odesim.solve.explicit import slots
 from odesim.solve.problem import Problem
 from odesim.solve.tableau import Method
@@ -26,7 +26,7 @@ class RunState:
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
         self.count = np.zeros(slots.COUNT_SIZE, np.int64)
         self.real = np.zeros(slots.REAL_SIZE)
-        self.work = np.empty((3, n), dtype)
+        self.work = aligned_empty((3, n), dtype, turn=9)
         self.work[0] = problem.y0
         self.out = np.empty((len(save) + 1, n), dtype)  # one row more, for the last state of a run that stops early
         self._at = np.zeros(slots.AT_SIZE, np.int64)
@@ -87,11 +87,11 @@ class RunState:
             slots.C: m.c,
             slots.E: m.E,
             slots.P: m.P,
-            slots.K: np.empty((stages, n), dtype),
+            slots.K: aligned_empty((stages, n), dtype, turn=11),
             slots.ROWS: np.arange(stages),
             slots.COEF: np.zeros(stages),
             slots.WORK: self.work,
-            slots.BLOCK: np.empty(min(n, 1024), dtype),
+            slots.BLOCK: aligned_empty(min(n, 1024), dtype, turn=10),
             slots.SUMS: np.empty(32 + (n + 1023) // 1024),
             slots.SAVE: self.save,
             slots.OUT: self.out,
