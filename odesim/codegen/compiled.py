@@ -4,17 +4,18 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from odesim.arrays import Array, Layout, aligned, aligned_empty, check_dtype
+from odesim.arrays import Array, Layout, check_dtype
 from odesim.codegen import numba_
 from odesim.codegen.arrays_ import ArrayFunction
-from odesim.codegen.blocks import BLOCK, LATE
-from odesim.codegen.kernels import ROWS, Slot
+from odesim.codegen.blocks import BLOCK
+from odesim.codegen.extents import extents
+from odesim.codegen.table import Table, make_table
 from odesim.errors import CodegenError, no_such
 from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program
@@ -133,7 +134,7 @@ class BoundNumba:
     compiled: CompiledRHS
     sizes: dict[str, int]
     params: dict[str, Any]
-    _kept: dict[str, Any] = field(default_factory=dict)
+    _kept: list[Array] = field(default_factory=list, repr=False)
 
     @cached_property
     def layout(self) -> Layout:
@@ -160,60 +161,25 @@ class BoundNumba:
         return sum(int(np.prod(shape, dtype=int)) for shape in self.compiled.event_shapes(self.sizes))
 
     @cached_property
-    def table(self) -> int:
-        """The address of the table: length, sizes, and the addresses of parameters and work arrays."""
-        entries = [self._entry(slot) for slot in self.compiled.text.slots]
-        self._kept["table"] = np.array(entries, np.int64)
-        return int(self._kept["table"].ctypes.data)
-
-    def _entry(self, slot: Slot) -> int:
-        text, blocks = self.compiled.text, self._blocks
-        if slot.kind in ("length", "blocks"):
-            return self.layout.size if slot.kind == "length" else blocks
-        if slot.kind == "size":
-            return self.sizes[slot.name]
-        if slot.kind == "numbers":
-            a = np.array([self.params[name] for name in text.numbers], np.float64)
-        elif slot.kind == "array":
-            a = aligned(np.ascontiguousarray(self.params[slot.name], np.int64 if slot.integer else self.dtype), turn=len(self._kept))
-        elif slot.kind == "temporary":
-            a = aligned_empty(extents(slot.shape, self.sizes), self.dtype, turn=len(self._kept))
-        else:
-            a = self._scratch(slot.name)
-        self._kept[f"{slot.kind} {slot.name}"] = a
-        return int(a.ctypes.data)
-
-    def _scratch(self, name: str) -> Array:
-        text = self.compiled.text
-        if name == "base_":
-            return aligned_empty(BLOCK, self.dtype, turn=12)
-        if name == "state_":
-            return aligned_empty(BLOCK if text.local else self.layout.size, self.dtype, turn=13)
-        sizes = {
-            "work_": text.scratch * BLOCK,
-            "part_": text.scratch * self._blocks,
-            "scales_": ROWS * text.scales,
-            "weights_": ROWS,
-            "early_": ROWS,
-            "late_": LATE,
-            "amounts_": LATE,
-        }
-        return aligned_empty(sizes[name], np.int64 if name == "late_" else np.float64, turn=len(self._kept))
+    def _table(self) -> Table:
+        longest = max(extents(self.compiled.all_extents, self.sizes), default=1)
+        return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size, longest)
 
     @property
-    def _blocks(self) -> int:
-        """Blocks of the longest axis."""
-        return -(-max(extents(self.compiled.all_extents, self.sizes), default=1) // BLOCK)
+    def table(self) -> int:
+        """The address of the table: length, sizes, and the addresses of parameters and work arrays."""
+        return self._table.address
 
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:
-        table, row, one = self.table, np.zeros(1, np.int64), np.ones(1)
-        stage, at_row, at_one, n = STAGE(self.stage), row.ctypes.data, one.ctypes.data, self.layout.size
-        self._kept["row"], self._kept["one"] = row, one
+        table, n = self.table, self.layout.size
+        row, one, stage = np.zeros(1, np.int64), np.ones(1), STAGE(self.stage)
+        self._kept.extend([row, one])
+        at_row, at_one = row.ctypes.data, one.ctypes.data
         if not self.compiled.text.scales:
             return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
         combine, width = COMBINE(self.combine), np.dtype(self.dtype).itemsize
-        kept = self._kept["stage"] = np.empty(n, self.dtype)
+        kept = np.empty(n, self.dtype)
 
         def call(t: float, y: int, out: int) -> None:
             stage(table, t, y, kept.ctypes.data, at_row, at_one, 0, 0, 0)
@@ -228,21 +194,6 @@ class BoundNumba:
 
     def check(self) -> None:
         """Nothing can have been raised."""
-
-
-def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """A symbolic shape as numbers."""
-    return tuple(const + sum(factor * sizes[name] for name, factor in terms) for const, terms in map(_affine, shape))
-
-
-@lru_cache(maxsize=4096)
-def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """2*L - 1 -> (-1, (("L", 2),)). Raises CodegenError unless e is a whole number plus multiples of sizes."""
-    parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
-    const = parts.pop(sp.S.One, sp.S.Zero)
-    if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):
-        raise CodegenError(f"extent {e} is not a whole number plus multiples of sizes")
-    return int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items()))
 
 
 def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:

@@ -61,15 +61,18 @@ def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def polynomial(typingctx: Any, x: Any, coefficients: Any) -> Any:
-    """coefficients[0] + coefficients[1]*x + ..., in fma by Estrin's scheme: neighbours in pairs, then with x^2, x^4, ..."""
+    """coefficients[0] + coefficients[1]*x + ..., in fma: even and odd powers apart, each by Horner's scheme in x^2."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        power, packed = args
+        x, packed = args
         terms = [builder.extract_value(packed, k) for k in range(coefficients.count)]
-        while len(terms) > 1:
-            odd = terms[-1:] if len(terms) % 2 else []
-            terms = [builder.fma(power, high, low) for low, high in zip(terms[0::2], terms[1::2], strict=False)] + odd
-            power = builder.fmul(power, power)
-        return terms[0]
+        square = builder.fmul(x, x)
+        halves = []
+        for part in (terms[0::2], terms[1::2]):
+            total = part[-1]
+            for term in reversed(part[:-1]):
+                total = builder.fma(total, square, term)
+            halves.append(total)
+        return builder.fma(halves[1], x, halves[0])
 
     return types.float64(types.float64, coefficients), emit

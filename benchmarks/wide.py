@@ -1,0 +1,131 @@
+"""One large system: z' = a - M c <a, c>, c = P exp(z)/sum P exp(z), against scipy's RK45 on a numpy right side.
+
+python benchmarks/wide.py [--rounds 7] [--sizes 10000,100000,1000000] [--json FILE]
+
+Both integrate t in [0, 50] at rtol = atol = 1e-6 on one thread, turn about in one process; a ratio is the median of the rounds'
+ratios. The error is the largest one of the end state against DOP853 at 1e-12 (odesim's, checked against scipy's at the smallest size).
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # the peers' libraries read them when imported
+    os.environ[name] = "1"
+
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+import scipy  # noqa: E402
+from scipy.integrate import solve_ivp  # noqa: E402
+from sympy import IndexedBase, Interval, Sum, exp, oo  # noqa: E402
+
+import odesim  # noqa: E402
+from odesim.symbolic import Param, Source, System, index, over, sizes  # noqa: E402
+
+TOLERANCE, END, SEED = 1e-6, 50.0, 0
+
+
+def wide_system() -> System:
+    """Softmax weights pulled against their mean: one exponential and two sums over everything a right side."""
+    (m, k), (M,) = index("m k"), sizes("M")
+    z, P, a = (IndexedBase(n, shape=(M,)) for n in ("z", "P", "a"))
+    total = over(Sum, P[k] * exp(z[k]), (k, M))
+    mean = over(Sum, a[k] * P[k] * exp(z[k]), (k, M)) / total
+    return System(
+        name="benchmark.wide",
+        source=Source("none", "workload W3"),
+        axes={m: M},
+        equations={z[m]: a[m] - M * P[m] * exp(z[m]) / total * mean},
+        params=(Param(P, 1.0, Interval(0, oo), "weights"), Param(a, 1.0, Interval(-oo, oo), "rates")),
+        initial={z[m]: 0.0},
+    )
+
+
+def numbers(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """P (n,) on the simplex and a (n,)."""
+    rng = np.random.default_rng(SEED)
+    P = rng.random(n)
+    return P / P.sum(), 0.1 * rng.normal(size=n)
+
+
+def scipy_run(n: int, method: str = "RK45", tolerance: float = TOLERANCE) -> Any:
+    """scipy's run of the same system."""
+    P, a = numbers(n)
+
+    def right(t: float, z: np.ndarray) -> np.ndarray:
+        c = P * np.exp(z)
+        c /= c.sum()
+        return a - n * c * (a @ c)
+
+    return solve_ivp(right, (0.0, END), np.zeros(n), rtol=tolerance, atol=tolerance, method=method)
+
+
+def measure(n: int, rounds: int) -> dict[str, Any]:
+    """One row of the table."""
+    system, (P, a) = wide_system(), numbers(n)
+
+    def ours(method: str = "tsit5", tolerance: float = TOLERANCE) -> Any:
+        return odesim.integrate(system, params={"P": P, "a": a}, span=(0.0, END), rtol=tolerance, atol=tolerance, method=method)
+
+    reference = ours("dop853", 1e-12).y["z"][-1]
+    run, peer = ours(), scipy_run(n)
+    times: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        run = ours()
+        middle = time.perf_counter()
+        peer = scipy_run(n)
+        times.append((middle - begun, time.perf_counter() - middle))
+    t = np.array(times) * 1e3
+    return {
+        "M": n,
+        "odesim_ms": float(np.median(t[:, 0])),
+        "scipy_ms": float(np.median(t[:, 1])),
+        "ratio": float(np.median(t[:, 1] / t[:, 0])),
+        "odesim_rhs": int(run.stats["rhs_calls"]),
+        "scipy_rhs": int(peer.nfev),
+        "odesim_error": float(np.abs(run.y["z"][-1] - reference).max()),
+        "scipy_error": float(np.abs(peer.y[:, -1] - reference).max()),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    head = "| M | odesim tsit5, ms | scipy RK45, ms | ratio | right sides | error odesim | error scipy |\n|---|---|---|---|---|---|---|"
+    lines = [
+        f"| {r['M']:.0e} | {r['odesim_ms']:.2f} | {r['scipy_ms']:.1f} | {r['ratio']:.2f} "
+        f"| {r['odesim_rhs']} / {r['scipy_rhs']} | {r['odesim_error']:.1e} | {r['scipy_error']:.1e} |"
+        for r in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def main() -> None:
+    """Measures, prints, and writes JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--sizes", default="10000,100000,1000000")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    check = np.abs(scipy_run(10_000, "DOP853", 1e-12).y[:, -1] - _reference(10_000)).max()
+    rows = [measure(int(n), options.rounds) for n in options.sizes.split(",")]
+    versions = {"odesim": odesim.__version__, "numpy": np.__version__, "scipy": scipy.__version__, "numba": numba.__version__}
+    print(table(rows))
+    print(
+        f"\ntwo references agree to {check:.1e}; {', '.join(f'{k} {v}' for k, v in versions.items())}; Python {platform.python_version()}"
+    )
+    if options.json:
+        options.json.write_text(json.dumps({"rows": rows, "versions": versions}, indent=1) + "\n")
+
+
+def _reference(n: int) -> np.ndarray:
+    P, a = numbers(n)
+    return odesim.integrate(wide_system(), params={"P": P, "a": a}, span=(0.0, END), rtol=1e-12, atol=1e-12, method="dop853").y["z"][-1]
+
+
+if __name__ == "__main__":
+    main()

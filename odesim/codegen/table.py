@@ -1,0 +1,78 @@
+"""The address table of a bound system: sizes, parameters and working memory, as generated code finds them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import LINE, PAGE, Array, aligned, aligned_empty
+from odesim.codegen.blocks import BLOCK, LATE
+from odesim.codegen.extents import extents
+from odesim.codegen.kernels import ROWS, Slot
+from odesim.codegen.numba_ import Text
+
+
+@dataclass(frozen=True)
+class Table:
+    """entries (slots,) int64; kept: the arrays that its addresses point to, by the slot's name, and the memory that others share."""
+
+    entries: Array
+    kept: tuple[Array, ...]
+
+    @property
+    def address(self) -> int:
+        return int(self.entries.ctypes.data)
+
+
+def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int) -> Table:
+    """The table for these numbers; length: of the flat state, longest: of all axes."""
+    blocks = -(-longest // BLOCK)
+    plain = {"length": length, "blocks": blocks}
+    needs = {slot: _bytes(slot, text, sizes, dtype, length, blocks) for slot in text.slots if slot.kind in ("temporary", "scratch")}
+    starts, total = {}, 0
+    for turn, (slot, size) in enumerate(needs.items()):
+        # whole lines, and large arrays not all at the same place of a page
+        total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
+        starts[slot] = total
+        total += -(-size // LINE) * LINE
+    memory = aligned_empty(max(total, PAGE), np.uint8)
+    base = memory.ctypes.data
+    entries, kept = np.empty(len(text.slots), np.int64), [memory]
+    for place, slot in enumerate(text.slots):
+        if slot.kind in plain:
+            entries[place] = plain[slot.kind]
+        elif slot.kind == "size":
+            entries[place] = sizes[slot.name]
+        elif slot in starts:
+            entries[place] = base + starts[slot]
+        else:
+            a = _numbers(slot, text, params, dtype)
+            kept.append(a)
+            entries[place] = a.ctypes.data
+    return Table(entries, tuple(kept))
+
+
+def _numbers(slot: Slot, text: Text, params: Mapping[str, Any], dtype: str) -> Array:
+    """The array of a parameter, or of all that are one number."""
+    if slot.kind == "numbers":
+        return np.array([params[name] for name in text.numbers], np.float64)
+    return aligned(np.ascontiguousarray(params[slot.name], np.int64 if slot.integer else dtype), turn=len(slot.name))
+
+
+def _bytes(slot: Slot, text: Text, sizes: Mapping[str, int], dtype: str, length: int, blocks: int) -> int:
+    width = np.dtype(dtype).itemsize
+    if slot.kind == "temporary":
+        return prod(extents(slot.shape, sizes)) * width
+    return {
+        "work_": 8 * text.scratch * BLOCK,
+        "part_": 8 * text.scratch * blocks,
+        "scales_": 8 * ROWS * text.scales,
+        "weights_": 8 * ROWS,
+        "early_": 8 * ROWS,
+        "late_": 8 * LATE,
+        "amounts_": 8 * LATE,
+        "base_": width * BLOCK,
+        "state_": width * (BLOCK if text.local else length),
+    }[slot.name]
