@@ -33,7 +33,8 @@ class Kernel:
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
         self.name, self.system, self.program = name, system, program
-        self.nests = Nests(program, system.size_names, double=dtype == "float64", **form)
+        whole = [p.name for p in system.params if p.integer]
+        self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
         self.body = "\n".join(self.nests.emit())
         self.temporaries = {k: shape for k, shape in program.temporaries.items() if shape}
         reads = program.inputs() | program.sizes | self._extent_names()

@@ -15,7 +15,8 @@ from odesim.symbolic.program import Program, Statement
 
 
 class Nests:
-    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64.
+    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64, but for
+    those named in whole.
 
     state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is state_.
     fused: how its loop forms the state itself, where it does.
@@ -27,12 +28,14 @@ class Nests:
         sizes: Iterable[str],
         *,
         double: bool = True,
+        whole: Iterable[str] = (),
         state: str = "",
         prologue: Sequence[str] = (),
         fused: FusedLoops | None = None,
     ):
         self.state, self.prologue, self.fused = state, prologue, fused
         self._loops = 0
+        self.whole = set(whole)
         self.program, self.double = program, double
         self.lines: list[str] = []
         self.slots = 1  # blocks of scratch in use at once
@@ -89,13 +92,14 @@ class Nests:
 
     def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
         """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
-        direct = [_plain(e, i) if self.double else None for _, e in folds]
+        direct = [_plain(s.op, e, i, self.whole) if self.double else None for s, e in folds]
         work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
         self._inside(depth, i, [(s.target, e) for s, e in maps] + work)
         self.slots = max(self.slots, len(folds))
         for slot, (s, _) in enumerate(folds):
-            of = f"work_[{slot}]" if direct[slot] is None else self._slice(str(direct[slot]))
-            self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{s.op}({of}, hi_ - lo_)")
+            of = [f"work_[{slot}]"] if direct[slot] is None else [self._slice(name) for name in direct[slot] or ()]
+            op = "dot" if len(of) == 2 else s.op
+            self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{op}({', '.join(of)}, hi_ - lo_)")
 
     def _slice(self, name: str, lead: str = "") -> str:
         """The block of an array."""
@@ -236,6 +240,11 @@ def _scratch(slot: int) -> IndexedBase:
     return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
 
 
-def _plain(e: Expr, i: Symbol) -> str | None:
-    """The name of the array where e is just its element i."""
-    return base_name(e) if isinstance(e, Indexed) and e.indices == (i,) else None
+def _plain(op: str, e: Expr, i: Symbol, whole: set[str]) -> list[str] | None:
+    """The names of the arrays where e is just element i of one, or for a sum the product of two."""
+    factors = sp.Mul.make_args(e)
+    if len(factors) > (2 if op == "sum" else 1) or not all(isinstance(f, Indexed) and f.indices == (i,) for f in factors):
+        return None
+    if any(base_name(f) in whole for f in factors):
+        return None
+    return [base_name(f) for f in factors]

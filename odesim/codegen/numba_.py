@@ -15,7 +15,7 @@ from odesim.symbolic.system import System
 
 OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")
 RUNTIME = (
-    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
+    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
     "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
 ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "row_block", "store")

@@ -7,6 +7,7 @@ Maxima are exact in any order; -0 counts as 0.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numba
@@ -23,16 +24,22 @@ _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 
 
 def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """Emitter of code that combines b[0:n] in 32 lanes, then the lanes by halves."""
+    """Emitter of code that combines b[0:n], or products of the elements of several arrays, in 32 lanes, then the lanes by halves."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        count, size = args[1], args[1].type
+        arrays = [context.make_array(kind)(context, builder, a).data for kind, a in zip(signature.args[:-1], args[:-1], strict=True)]
+        count, size = args[-1], args[-1].type
+
+        def product(place: Any, vector: bool) -> Any:
+            """The product of the arrays' elements from place on, a row of lanes or one."""
+            at = [builder.gep(data, [place]) for data in arrays]
+            values = [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=8) if vector else builder.load(p) for p in at]
+            return reduce(builder.fmul, values)
+
         lanes = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [start] * LANES))
         rows = builder.sdiv(count, size(LANES))
         with cgutils.for_range(builder, rows) as loop:
-            row = builder.gep(data, [builder.mul(loop.index, size(LANES))])
-            values = builder.load(builder.bitcast(row, _VECTOR.as_pointer()), align=8)
+            values = product(builder.mul(loop.index, size(LANES)), True)
             builder.store(combine(builder, builder.load(lanes), values), lanes)
         # a copy for what is left over: an index that varies would keep the lanes above out of registers
         copy = cgutils.alloca_once_value(builder, builder.load(lanes))
@@ -40,7 +47,7 @@ def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable
         done = builder.mul(rows, size(LANES))
         with cgutils.for_range(builder, builder.sub(count, done)) as loop:
             lane = builder.gep(first, [loop.index])
-            value = builder.load(builder.gep(data, [builder.add(done, loop.index)]))
+            value = product(builder.add(done, loop.index), False)
             builder.store(combine(builder, builder.load(lane), value), lane)
         folded, width = builder.load(copy), LANES
         while width > 1:
@@ -70,6 +77,12 @@ def lanes_sum(typingctx: Any, b: Any, n: Any) -> Any:
 
 
 @intrinsic
+def lanes_dot(typingctx: Any, a: Any, b: Any, n: Any) -> Any:
+    """a[k]*b[k], k < n, added in 32 lanes, then the lanes by halves."""
+    return types.float64(a, b, types.intp), emit_fold(0.0, emit_add)
+
+
+@intrinsic
 def lanes_max(typingctx: Any, b: Any, n: Any) -> Any:
     """The largest of b[0:n], -inf of none, NaN if there is one."""
     return types.float64(b, types.intp), emit_fold(float("-inf"), emit_max)
@@ -83,6 +96,17 @@ def block_sum(b: Array, n: int) -> float:
     total = 0.0
     for k in range(n):
         total += b[k]
+    return total
+
+
+@numba.njit(error_model="numpy")
+def block_dot(a: Array, b: Array, n: int) -> float:
+    """Sum of a[0:n]*b[0:n], both contiguous float64, 0 <= n <= 1024: the bits of block_sum on the products."""
+    if n > SEQUENCE:
+        return lanes_dot(a, b, n)
+    total = 0.0
+    for k in range(n):
+        total += a[k] * b[k]
     return total
 
 

@@ -6,7 +6,7 @@ import numba
 from numba import types
 
 from odesim.codegen.access import block, load, row_block, store
-from odesim.codegen.reduce import block_max, block_sum, tree_max, tree_sum
+from odesim.codegen.reduce import block_dot, block_max, block_sum, tree_max, tree_sum
 
 BLOCK = 1024
 _compile: Any = numba.njit  # some of its options are not in its type
@@ -172,6 +172,6 @@ matmul = contracting(_matmul)
 matmul_strict = strict(_matmul)
 
 __all__ = [
-    "BLOCK", "COMBINE", "EVENTS", "STAGE", "block_max", "block_sum", "combine_block", "combine_block_strict", "matmul", "matmul_strict",
-    "maximum", "minimum", "powi", "tree_max", "tree_sum",
+    "BLOCK", "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "combine_block_strict",
+    "constant_weight", "matmul", "matmul_strict", "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from sympy import IndexedBase
 
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import CodegenError
-from odesim.symbolic import Param, System, index, sizes
+from odesim.symbolic import Param, System, index, over, sizes
 from odesim.symbolic.derive import jvp
 from tests.systems import REAL, SOURCE, SYSTEMS, numbers
 
@@ -114,6 +114,21 @@ def test_a_sweep_compiles_once(compiled):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_text_is_the_same_every_time(name):
     assert compile_system(SYSTEMS[name]).text.source == compile_system(SYSTEMS[name]).text.source
+
+
+def test_whole_number_arrays_are_summed_as_numbers():
+    """A sum over an integer parameter, alone and times an array: longer than what is added in sequence."""
+    (i,), (n, K) = index("i"), sizes("n K")
+    y, w, psi = IndexedBase("y", shape=(n,)), IndexedBase("w", shape=(n,)), IndexedBase("psi", shape=(n,))
+    total = over(sp.Sum, psi[i], (i, n)) + over(sp.Sum, psi[i] * w[i], (i, n))
+    system = System(
+        name="counted", source=SOURCE, axes={i: n}, equations={y[i]: total - y[i]},
+        params=(Param(w, 1.0, REAL, "w"), Param(psi, 0, sp.S.Naturals0, "psi", indexes=K)), initial={y[i]: 0},
+    )  # fmt: skip
+    params = {"w": np.random.default_rng(0).normal(size=100), "psi": np.arange(100) % 7}
+    bound, got = compile_system(system).bind({"n": 100, "K": 7}, params), np.empty(100)
+    bound(0.0, np.zeros(100), got)
+    np.testing.assert_allclose(got, params["psi"].sum() + params["psi"] @ params["w"], rtol=1e-13)
 
 
 def test_names_that_generated_code_likes_are_free_for_users():

@@ -81,8 +81,9 @@ def first_step(at: Any) -> None:
     size = math.sqrt(squares(at, y, np.int64(0), y, y, atol, rtol) / at[N])
     slope = math.sqrt(squares(at, np.int64(0), np.int64(1), y, y, atol, rtol) / at[N])
     h = 0.01 * size / slope
+    most = 100.0 * h
     if not (size > 1e-5 and slope > 1e-5 and h > 1e-12 * span):
-        h = 1e-6 * span
+        h, most = 1e-6 * span, span  # a state of 0 has no size to go by: h is for the second derivative only
     if h > span:
         h = span
     coef[0] = h
@@ -92,4 +93,4 @@ def first_step(at: Any) -> None:
     change = math.sqrt(squares(at, np.int64(0), np.int64(2), y, y, atol, rtol) / at[N]) / h
     steepest = change if change > slope and change < 1e300 else slope
     guess = power(0.01 / steepest, real[START_POWER]) if 1e-15 < steepest < 1e300 else 1e-6 * span
-    real[H] = guess if guess < 100.0 * h else 100.0 * h
+    real[H] = guess if guess < most else most
