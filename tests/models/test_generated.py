@@ -1,0 +1,72 @@
+"""Laws of generated code and of derivatives, over all models."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.bind import Numbers, bind
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.compiled import compile_system
+from odesim.facade import make_problem
+from odesim.registry import list_models, load_model
+from odesim.symbolic import System
+from odesim.symbolic.adjoint import lower_vjp
+from odesim.symbolic.derive import jvp
+from odesim.symbolic.show import latex_document
+
+EACH = pytest.mark.parametrize("name", list_models())
+
+
+def near_start(name: str, seed: int = 0) -> tuple[System, Numbers, np.ndarray]:
+    """A model with its default numbers, and a state a little off its initial one: every term counts, no domain is left."""
+    system = load_model(name)
+    numbers = bind(system)
+    problem = make_problem(compile_system(system, backend="numpy"), numbers)
+    return system, numbers, problem.y0 + np.random.default_rng(seed).uniform(0.05, 0.3, problem.y0.size)
+
+
+def right_side(system: System, numbers: Numbers) -> Any:
+    """f(y (n,)) -> (n,), on whole arrays."""
+    rhs = compile_system(system, backend="numpy")
+    where = rhs.layout(numbers.sizes)
+
+    def f(y: np.ndarray) -> np.ndarray:
+        made = rhs.arrays(numbers.sizes, {**numbers.params, **where.split(y), "t": 0.5})
+        return where.join({n: made[f"d_{n}"] for n in where.names})
+
+    return f
+
+
+@EACH
+def test_numba_is_the_array_truth(name):
+    """The compiled right side at a state where nothing vanishes; only rounding differs."""
+    system, numbers, y = near_start(name)
+    want = right_side(system, numbers)(y)
+    got = np.full_like(want, np.nan)
+    make_problem(compile_system(system), numbers).rhs(0.5, y, got)
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13 * np.abs(want).max())
+
+
+@EACH
+def test_jvp_and_vjp(name):
+    """J w against central differences (step 1e-6: 1e-10 from rounding), and <u, J w> = <J^T u, w> to rounding."""
+    system, numbers, y = near_start(name)
+    f, rng = right_side(system, numbers), np.random.default_rng(1)
+    u, w = rng.normal(size=(2, y.size))
+    where = compile_system(system, backend="numpy").layout(numbers.sizes)
+    values = {**numbers.params, **where.split(y), "t": 0.5}
+    tangent = compile_system(jvp(system), backend="numpy").arrays(numbers.sizes, {**values, **{f"w_{n}": a for n, a in where.split(w).items()}})
+    product = where.join({n: tangent[f"d_w_{n}"] for n in where.names})
+    differences = (f(y + 1e-6 * w) - f(y - 1e-6 * w)) / 2e-6
+    np.testing.assert_allclose(product, differences, rtol=1e-6, atol=1e-7 * np.abs(differences).max())
+    back = ArrayFunction(lower_vjp(system))(numbers.sizes, {**values, **{f"u_{n}": a for n, a in where.split(u).items()}})
+    transposed = where.join({n: back[f"d_u_{n}"] for n in where.names})
+    assert u @ product == pytest.approx(transposed @ w, rel=1e-10, abs=1e-11 * np.abs(u) @ np.abs(product))
+
+
+@EACH
+def test_latex_is_balanced(name):
+    text = latex_document(load_model(name))
+    assert text.count("{") == text.count("}") and text.count(r"\left") == text.count(r"\right")
+    assert text.count(r"\begin") == text.count(r"\end") and "Max" not in text
