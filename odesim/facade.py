@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -12,11 +13,12 @@ from odesim.arrays import Array
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import BACKENDS, CompiledRHS, compile_system, extents
 from odesim.codegen.observe import Observer
-from odesim.errors import ParamError
+from odesim.errors import ParamError, SolveError
 from odesim.registry import load_model
 from odesim.solve import EventSpec, Problem, callback_system, integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, free_in_order, key_indices
+from odesim.times import save_times
 
 _MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
 _MEMO_SIZE = 64
@@ -29,7 +31,7 @@ def integrate(
     initial: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
     span: tuple[float, float] | None = None,
-    save: int | Array | None = None,
+    save: Any = None,
     method: str = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
@@ -48,8 +50,12 @@ def integrate(
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
+    for name, value in (("rtol", rtol), ("atol", atol), ("step", step), ("max_steps", max_steps)):
+        if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
+            raise SolveError(f"{name} must be a number, not {value!r}")
     system = load_model(model)
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
+    check_range(numbers, dtype)
     compiled, observer, dims = _compiled(system, backend, dtype, strict)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
     times = save_times(save, numbers.t0, numbers.t1)
@@ -65,13 +71,15 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
-    def resume(t: float, start: Mapping[str, Array], end: float) -> dict[str, Array]:
-        again = Problem(problem.rhs, layout.join(start, dtype), t, end, problem.events, problem.ref)
-        return layout.split(integrate_problem(again, save=np.array([end]), **options).y_last)  # type: ignore[arg-type]
+    def again(asked: Array) -> dict[str, Array]:
+        run = integrate_problem(problem, save=asked, **options)  # type: ignore[arg-type]
+        return layout.split(run.y[: len(asked)])
 
     return Solution(
         t=raw.t,
         y=y,
+        t_end=raw.t_last,
+        y_end=layout.split(raw.y_last),
         events=raw.events,
         status=str(raw.status),
         message=raw.message,
@@ -97,9 +105,19 @@ def integrate(
             "kernel": compiled.key,
             "versions": versions(),
         },
-        _observe=lambda: observer(raw.t, y, numbers.sizes, numbers.params, slopes),
-        _resume=resume,
+        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
+        _again=again,
     )
+
+
+def check_range(numbers: Numbers, dtype: str) -> None:
+    """Raises ParamError where a number overflows this dtype."""
+    if dtype == "float64":
+        return
+    most = float(np.finfo(dtype).max)
+    for name, value in {**numbers.params, **numbers.initial}.items():
+        if np.size(value) and float(np.max(np.abs(value))) > most:
+            raise ParamError(f"{name} = {float(np.max(np.abs(value))):g} overflows {dtype}: numbers go up to {most:.2g}")
 
 
 def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
@@ -115,7 +133,9 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
     """The right side in numpy behind the integrator's C functions."""
     layout = compiled.layout(numbers.sizes)
-    values, sizes = numbers.params, numbers.sizes
+    sizes = numbers.sizes
+    # numpy computes in the widest dtype it is given
+    values = {n: v.astype(compiled.dtype) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in numbers.params.items()}
 
     def right(t: float, y: Array, out: Array) -> None:
         made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
@@ -129,22 +149,6 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
 
     count = sum(int(np.prod(shape, dtype=int)) for shape in compiled.event_shapes(sizes))
     return callback_system(right, layout, compiled.dtype, events if count else None, count)
-
-
-def save_times(save: int | Array | None, t0: float, t1: float) -> Array:
-    """The times to keep (T,): the ends, that many even ones, or those given. Raises ParamError."""
-    if save is None:
-        return np.array([t0, t1])
-    if isinstance(save, int | np.integer):
-        if save < 2:
-            raise ParamError(f"save must be at least 2 times, the start and the end, not {save}")
-        return np.linspace(t0, t1, int(save))
-    times = np.asarray(save, np.float64)
-    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise ParamError("the times to save must be finite numbers that increase")
-    if times[0] < t0 or times[-1] > t1:
-        raise ParamError(f"the times to save go from {times[0]:g} to {times[-1]:g}, outside the span {t0:g}:{t1:g}")
-    return times
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, MaxOver, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, logsumexp, over, sizes, softmax, time
 
 n, m, l, j = index("n m l j")
 a, b, d, i, k, q, r = index("a b d i k q r")  # summed over
@@ -52,13 +52,13 @@ def every_token(sizes: dict[str, int], known: dict[str, Any]) -> float:
 
 
 z = Z[psi[n], l]
-top = over(MaxOver, Z[psi[n], a], (a, S))
+top = over(Shift, Z[psi[n], a], (a, S))
 seen = P[n, l] * exp(z - top)
 f = seen / sqrt(over(Sum, seen.xreplace({l: b}) ** 2, (b, S)))
 
 copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
 logits = over(Sum, f.xreplace({l: i}) * Y[i, j], (i, S))
-odds = exp(logits - over(MaxOver, logits.xreplace({j: r}), (r, K + 1)))
+odds = exp(logits - over(Shift, logits.xreplace({j: r}), (r, K + 1)))
 alpha = odds / over(Sum, (copies * odds).xreplace({j: r}), (r, K + 1))
 wrong = Piecewise((0, Eq(n, j)), (copies * alpha, True))
 # 1 - alpha[n, n] as the sum of the others: a difference would round to 0

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, Symbol, exp, log, oo, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
+from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, over, sizes, time
 
 j, g, i, h, q = index("j g i h q")
 D, C = sizes("D C")
@@ -36,7 +36,7 @@ def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
 
 
-top = over(MaxOver, z[q], (q, D))
+top = over(Shift, z[q], (q, D))
 ct, cc = p[j] * exp(z[j] - top), pc[g] * exp(zc[g] - top)
 rho = sqrt(over(Sum, ct.xreplace({j: i}) ** 2, (i, D)) + over(Sum, (mc[g] * cc**2).xreplace({g: h}), (h, C)))
 fd, fc = ct / rho, cc / rho

@@ -11,6 +11,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.arrays import Array
 from odesim.codegen.arrays_ import ArrayFunction
+from odesim.errors import ModelError
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System, free_in_order
 
@@ -58,7 +59,11 @@ class Observer:
                 place.append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
             for name, f in functions.items():
-                rows[name].append(np.asarray(f(float(time), now, slopes, params), np.float64))
+                try:
+                    rows[name].append(np.asarray(f(float(time), now, slopes, params), np.float64))
+                except Exception as error:  # a model's own code
+                    said = f"{type(error).__name__}: {error}"
+                    raise ModelError(f"observable {name!r} of {self.system.name} raised at t = {float(time):g}: {said}") from error
         worst = {v.name: violation(np.stack(values), v.sense) for v, values in zip(self.system.invariants, laws, strict=True)}
         return {name: np.stack(values) for name, values in rows.items()}, worst
 

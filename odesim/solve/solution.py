@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     import xarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """States along a run of one model.
 
     t (T,): saved times that were reached; where the run stopped early, also the last time reached. y: {state: (T, *shape)}.
+    t_end, y_end: the last time reached, and {state: shape} there, saved or not.
     observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
     invariants: {name: worst violation in the stated sense}. stats: steps, rejected, rhs_calls, seconds, compile_seconds.
     status: "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up" or "interrupted"; message says it in a sentence.
@@ -27,6 +28,8 @@ class Solution:
 
     t: Array
     y: dict[str, Array]
+    t_end: float
+    y_end: dict[str, Array]
     events: dict[str, list[dict[str, Any]]]
     status: str
     message: str
@@ -36,12 +39,12 @@ class Solution:
     backend: str
     dims: dict[str, tuple[str, ...]]
     attrs: dict[str, Any]
-    _observe: Callable[[], tuple[dict[str, Array], dict[str, float]]] = field(repr=False, compare=False)
-    _resume: Callable[[float, Mapping[str, Array], float], dict[str, Array]] = field(repr=False, compare=False)
+    _observe: Callable[[Array, Mapping[str, Array]], tuple[dict[str, Array], dict[str, float]]] = field(repr=False, compare=False)
+    _again: Callable[[Array], dict[str, Array]] = field(repr=False, compare=False)
 
     @cached_property
     def _observed(self) -> tuple[dict[str, Array], dict[str, float]]:
-        return self._observe()
+        return self._observe(self.t, self.y)
 
     @property
     def observables(self) -> dict[str, Array]:
@@ -55,8 +58,16 @@ class Solution:
 
     @property
     def final(self) -> dict[str, Array]:
-        """{state: shape} at the last time."""
-        return {name: rows[-1] for name, rows in self.y.items()}
+        """{state: shape} at the last time reached."""
+        return self.y_end
+
+    @cached_property
+    def final_observables(self) -> dict[str, Array]:
+        """{observable: shape} at the last time reached."""
+        if len(self.t) and self.t[-1] == self.t_end:
+            return {name: rows[-1] for name, rows in self.observables.items()}
+        seen, _ = self._observe(np.array([self.t_end]), {name: value[None] for name, value in self.y_end.items()})
+        return {name: rows[0] for name, rows in seen.items()}
 
     @property
     def ok(self) -> bool:
@@ -64,15 +75,25 @@ class Solution:
         return self.status in ("ok", "event")
 
     def at(self, t: float) -> dict[str, Array]:
-        """{state: shape} at any time of the run: integrated again from the last saved time before t, with the same tolerances.
+        """{state: shape} at any time of the run, as accurate as the saved ones. Raises SolveError where t lies outside the run."""
+        return {name: rows[0] for name, rows in self.dense(np.array([t])).items()}
 
-        Raises SolveError where t lies outside the run.
+    def dense(self, times: Array) -> dict[str, Array]:
+        """{state: (k, *shape)} at increasing times (k,) of the run, from the method's own interpolant.
+
+        The run is done again with these times to save: the same steps, the same bits. Raises SolveError where one lies outside.
         """
-        if not self.t[0] <= t <= self.t[-1]:
-            raise SolveError(f"t = {t:g} lies outside the run, which goes from {self.t[0]:g} to {self.t[-1]:g}")
-        k = int(np.searchsorted(self.t, t, side="right")) - 1
-        start = {name: rows[k] for name, rows in self.y.items()}
-        return start if self.t[k] == t else self._resume(float(self.t[k]), start, float(t))
+        try:
+            asked = np.asarray(times, np.float64)
+        except (TypeError, ValueError):
+            raise SolveError(f"times must be numbers, not {times!r}") from None
+        if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
+            raise SolveError("at() takes one time; dense() takes a vector of finite times that increase")
+        start = float(self.attrs["span"][0])
+        if len(asked) and not start <= asked[0] <= asked[-1] <= self.t_end:
+            outside = asked[0] if asked[0] < start else asked[-1]
+            raise SolveError(f"t = {outside:g} lies outside the run, which goes from {start:g} to {self.t_end:g}")
+        return self._again(asked)
 
     def to_xarray(self) -> "xarray.Dataset":
         """States and observables as variables over time and the axes of the model."""
@@ -80,9 +101,13 @@ class Solution:
 
         arrays = {**self.y, **self.observables}
         variables = {name: (("time", *self.dims[name]), rows) for name, rows in arrays.items()}
-        return xarray.Dataset(
-            variables, coords={"time": self.t}, attrs={"model": self.model, "status": self.status, "message": self.message}
-        )
+        said = {"model": self.model, "method": self.method, "status": self.status, "message": self.message}
+        plain = {name: value for name, value in self.attrs.items() if isinstance(value, str | int | float | bool)}
+        return xarray.Dataset(variables, coords={"time": self.t}, attrs={**said, **plain})
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())
+        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {len(self.t)} saved times; {states}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -93,8 +118,8 @@ class Solution:
             f"<tr><td><b>{escape(name)}</b></td><td>{kind}</td><td>{shape or ''}</td><td>{_span(values)}</td></tr>"
             for name, kind, shape, values in rows
         )
-        head = f"<b>{escape(self.model)}</b>, t = {self.t[0]:g} to {self.t[-1]:g}, {self.method}, {self.stats['steps']:.0f} steps"
-        titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "at the end"))
+        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {self.stats['steps']:.0f} steps"
+        titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "last values"))
         return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 

@@ -59,13 +59,17 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
         return printer._print(sp.Function(f"max_{self.limits[0][0]}")(self.function))
 
 
+class Shift(MaxOver):
+    """A MaxOver that softmax() or logsumexp() puts in against overflow: its value does not matter, so that it may be shown as 0."""
+
+
 REDUCTIONS = (Sum, MaxOver)
 
 
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
-    """Sum or MaxOver from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f."""
+    """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f."""
     limits = [(k, 0, n - 1) for k, n in axes]
-    return MaxOver(body, *limits) if op is MaxOver else SumOver(body, *limits)
+    return op(body, *limits) if issubclass(op, MaxOver) else SumOver(body, *limits)
 
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
@@ -86,7 +90,7 @@ def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
 
 def _maximum(f: Any, k: Symbol, n: Any) -> Expr:
     other = _fresh(k, f)
-    return over(MaxOver, sp.sympify(f).xreplace({k: other}), (other, n))
+    return Shift(sp.sympify(f).xreplace({k: other}), (other, 0, n - 1))
 
 
 def _fresh(k: Symbol, *near: Any) -> Symbol:

@@ -5,7 +5,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.expr import MaxOver, unfolded
+from odesim.symbolic.expr import REDUCTIONS, MaxOver, Shift, unfolded
 from odesim.symbolic.lower import Lowering, derivative
 from odesim.symbolic.program import names
 from odesim.symbolic.system import Key, System, free_in_order
@@ -67,10 +67,8 @@ def _escape(text: str) -> str:
 
 
 def latex_of(e: Any) -> str:
-    """An expression as LaTeX, without the shifts that cancel; indices such as l_1 read as l'."""
-    shown = plain(sp.sympify(e))
-    primes = {s: f"{s.name.partition('_')[0]}'" for s in _bound(shown) if "_" in s.name}
-    return str(sp.latex(shown, symbol_names=primes))
+    """An expression as LaTeX, without the shifts that cancel."""
+    return str(sp.latex(plain(sp.sympify(e))))
 
 
 def unicode(system: System) -> str:
@@ -81,27 +79,36 @@ def unicode(system: System) -> str:
 
 
 def text_of(e: Any) -> str:
-    """An expression on one line: sum_l f instead of Sum(f, (l, 0, M - 1)), without the shifts that cancel."""
-    shown = plain(sp.sympify(e))
-    primes = {s: Symbol(f"{s.name.partition('_')[0]}'") for s in _bound(shown) if "_" in s.name}
-    return str(_Text().doprint(_renamed(shown, primes)))
+    """An expression on one line: sum_l(f), max_l(f), without the shifts that cancel."""
+    return str(_Text({"full_prec": False}).doprint(plain(sp.sympify(e))))
 
 
-def _renamed(e: Any, swap: dict[Symbol, Symbol]) -> Any:
-    if isinstance(e, sp.Sum):
-        return unfolded(sp.Sum, _renamed(e.function, swap), [(swap.get(k, k), low, high) for k, low, high in e.limits])
-    if not e.args or isinstance(e, Indexed):
-        return e.xreplace(swap)
-    return e.func(*(_renamed(a, swap) for a in e.args))
+def plain(e: Any, scope: frozenset[Symbol] = frozenset()) -> Any:
+    """e as people write it: without the shifts that cancel, with sums that sympy's printers know, and no index summed twice at once.
 
-
-def plain(e: Any) -> Any:
-    """e without the shifts that cancel, every MaxOver 0, and with sums that sympy's printers know."""
-    if isinstance(e, MaxOver):
+    sum_j(log(sum_j(f[j])) - f[j])  ->  sum_j(log(sum_j'(f[j'])) - f[j])
+    """
+    if isinstance(e, Shift):
         return sp.S.Zero
-    if isinstance(e, sp.Sum):
-        return unfolded(sp.Sum, plain(e.function), e.limits)
-    return e.func(*map(plain, e.args)) if e.args and not isinstance(e, Indexed) else e
+    if isinstance(e, REDUCTIONS):
+        body, limits, inner = e.function, [], scope | {s for s in _free(e)}
+        for k, low, high in e.limits:
+            j = k if k not in inner and "_" not in k.name else _primed(k, inner)
+            body, inner = (body if j == k else body.xreplace({k: j})), inner | {j}
+            limits.append((j, low, high))
+        return unfolded(sp.Sum if isinstance(e, sp.Sum) else MaxOver, plain(body, inner), limits)
+    return e.func(*(plain(a, scope) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+
+
+def _primed(k: Symbol, taken: frozenset[Symbol]) -> Symbol:
+    """l_1 or l as l', or with more primes where that is taken."""
+    stem, names = k.name.partition("_")[0], {s.name for s in taken}
+    return Symbol(next(f"{stem}{primes}" for primes in ("'", "''", ", '") if f"{stem}{primes}" not in names), integer=True)
+
+
+def _free(e: Any) -> set[Symbol]:
+    """Plain indices that e leaves free."""
+    return {s for s in e.free_symbols if isinstance(s, Symbol) and s.is_integer}
 
 
 class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
@@ -110,6 +117,9 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
     def _print_Sum(self, e: Any) -> str:
         indices = ",".join(str(lim[0]) for lim in e.limits)
         return f"sum_{indices}({self._print(e.function)})"
+
+    def _print_MaxOver(self, e: Any) -> str:
+        return f"max_{e.limits[0][0]}({self._print(e.function)})"
 
     def _print_Pow(self, e: Any, rational: bool = False) -> str:
         return str(super()._print_Pow(e, rational)).replace("**", "^")
@@ -125,10 +135,6 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
         return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
 
 
-def _bound(e: Expr) -> set[Symbol]:
-    return {lim[0] for s in e.atoms(sp.Sum) for lim in s.limits}
-
-
 def describe(system: System) -> dict[str, Any]:
     """Everything `show` prints, as plain data: equations, parameters, states, observables, laws, closed forms, source."""
     return {
@@ -138,7 +144,7 @@ def describe(system: System) -> dict[str, Any]:
         "span": list(system.span),
         "sizes": {str(k): int(v) for k, v in system.sizes.items() if not callable(v)},
         "states": [
-            {"name": name, "shape": _shape(shape), "initial": text_of(_initial(system, key))}
+            {"name": name, "shape": _shape(shape), "initial": _number(_initial(system, key))}
             for (name, shape), key in zip(system.shapes.items(), system.equations, strict=True)
         ],
         "equations": unicode(system).splitlines(),
@@ -160,6 +166,11 @@ def describe(system: System) -> dict[str, Any]:
         ],
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
     }
+
+
+def _number(e: Expr) -> float | str:
+    """A number as such, anything else as text."""
+    return float(e) if e.is_number else text_of(e)
 
 
 def _initial(system: System, key: Key) -> Expr:

@@ -56,7 +56,8 @@ def test_jvp_and_vjp(name):
     u, w = rng.normal(size=(2, y.size))
     where = compile_system(system, backend="numpy").layout(numbers.sizes)
     values = {**numbers.params, **where.split(y), "t": 0.5}
-    tangent = compile_system(jvp(system), backend="numpy").arrays(numbers.sizes, {**values, **{f"w_{n}": a for n, a in where.split(w).items()}})
+    ways = {f"w_{n}": a for n, a in where.split(w).items()}
+    tangent = compile_system(jvp(system), backend="numpy").arrays(numbers.sizes, {**values, **ways})
     product = where.join({n: tangent[f"d_w_{n}"] for n in where.names})
     differences = (f(y + 1e-6 * w) - f(y - 1e-6 * w)) / 2e-6
     np.testing.assert_allclose(product, differences, rtol=1e-6, atol=1e-7 * np.abs(differences).max())

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import sympy as sp
+from sympy import IndexedBase
 
+from odesim.symbolic import MaxOver, index, logsumexp, over, sizes
 from odesim.symbolic.show import LONG, describe, domain_text, latex, named_sums, text_of, unicode
 from tests.brute import value
 from tests.systems import SYSTEMS, numbers
@@ -19,6 +21,22 @@ def test_no_shift_is_shown(system):
 
 def test_a_softmax_reads_as_one():
     assert unicode(SYSTEMS["softmax"]) == "dv[m]/dt = (mu[m] - v[m])*exp(v[m]^2/T)/sum_m'(exp(v[m']^2/T))"
+
+
+def test_a_maximum_that_counts_is_shown():
+    """Only the shifts of softmax and logsumexp are left out."""
+    (m, k), (M,) = index("m k"), sizes("M")
+    w = IndexedBase("w", shape=(M,))
+    assert text_of(over(MaxOver, w[k], (k, M)) - w[m]) == "-w[m] + max_k(w[k])"
+    assert text_of(logsumexp(w[k], (k, M))) == "log(sum_k(exp(w[k])))"
+
+
+def test_no_index_is_summed_twice_at_once():
+    (k,), (M,) = index("k"), sizes("M")
+    w = IndexedBase("w", shape=(M,))
+    inner = over(sp.Sum, w[k], (k, M))
+    assert text_of(over(sp.Sum, w[k] * inner, (k, M))) == "sum_k(w[k]*sum_k'(w[k']))"
+    assert text_of(w[k] * inner) == "w[k]*sum_k(w[k])"
 
 
 def test_powers_of_sums_have_brackets():
