@@ -67,8 +67,8 @@ def draw(ds: xr.Dataset) -> Figure:
         colors = ordered_colors(ds.sizes["component"])
         for color, v in zip(colors, ds.v_euler.values.T, strict=True):
             left.plot(ds.iteration, v, color=color)
-        left.set_ylabel("v[j]")
-        labels = end_labels(left, [str(j) for j in ds.component.values], list(ds.v_euler.values[-1]), colors)
+        left.set_ylabel("v[l]")
+        labels = end_labels(left, [str(j) for j in ds.component.values], list(ds.v_euler.values[-1]))
 
         iterations = ds.t / ds.step
         upper.plot(ds.iteration, ds.entropy_euler, color=CATEGORIES[5], lw=2.2, label="Euler, step 0.02")

@@ -76,7 +76,8 @@ def _from_name(name: str) -> "System":
     entries = _entries()
     if name not in entries:
         text = name if len(name) <= 60 else name[:57] + "..."
-        raise ModelError(no_such("model", text, {*shipped, *entries}) + "; a file is written with its .py")
+        known = {*shipped, *entries}
+        raise ModelError(no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py"))
     try:
         found = entries[name].load()
     except Exception as e:
@@ -103,12 +104,16 @@ def _from_path(ref: str) -> "System":
 
 
 def _beside(path: str) -> str:
-    """The nearest spelling among the files of the same folder."""
+    """The nearest spelling among the Python files of the same folder, where one is near."""
+    from difflib import get_close_matches
+
     folder, name = os.path.split(path)
     try:
-        return nearest(name, os.listdir(folder or "."))
+        stems = [file.removesuffix(".py") for file in os.listdir(folder or ".") if file.endswith(".py")]
     except (OSError, ValueError):
         return ""
+    found = get_close_matches(name.removesuffix(".py"), stems, n=1)
+    return f"; did you mean {found[0] + '.py'!r}?" if found else ""
 
 
 @lru_cache(maxsize=32)

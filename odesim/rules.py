@@ -77,7 +77,10 @@ def check_rules(rules: Iterable[Rule], sizes: Mapping[str, int], values: Mapping
 
 
 def _broken(rule: Rule, at: tuple[int, ...], value: float) -> str:
-    """`rows of P must sum to 1: row 2 sums to 0.93 (tolerance 1e-06)`, `M is at least K: M - K must be at least 0; it is -1`."""
+    """`rows of P must sum to 1: row 2 sums to 0.93 (tolerance 1e-06)`, `M is at least K: M - K must be at least 0; it is -1`.
+
+    A name that says no more than the formula is left out: `L must be at least 2; it is 1`.
+    """
     c, part = rule.constraint, rule.part
     need = f"{'be' if c.sense == '==0' else 'be at least'} {rule.target:g}"
     slack = f" (tolerance {c.tol:g})" if c.tol else ""
@@ -87,7 +90,9 @@ def _broken(rule: Rule, at: tuple[int, ...], value: float) -> str:
         what, which = (f"rows of {array.base}", f"row {at[0]}") if rows else (str(array.base), "it")
         return f"{what} must sum to {rule.target:g}: {which} sums to {value:.6g}{slack}"
     place = "".join(f"{' at' if n == 0 else ','} {i} = {k}" for n, (i, k) in enumerate(zip(rule.formula.indices, at, strict=True)))
-    return f"{c.name}: {_say(part)} must {need}; it is {value:.6g}{place}{slack}"
+    said = f"{_say(part)} must {need}"
+    name = "" if said.replace(" must be ", " is ") == c.name else f"{c.name}: "
+    return f"{name}{said}; it is {value:.6g}{place}{slack}"
 
 
 def _sum_of_last_axis(e: Any) -> Any:

@@ -96,7 +96,7 @@ def test_an_edited_file_is_read_again(file):
         ("x" * 10_000, ["no model"]),
         ("..errors", ["no model"]),
         ("my", ["no model 'my'", "a file is written with its .py"]),
-        ("ny.py", ["there is no model file 'ny.py'", "did you mean 'my.py'?"]),
+        ("my_.py", ["there is no model file 'my_.py'", "did you mean 'my.py'?"]),
         ("none/my.py", ["there is no model file 'none/my.py'"]),
         ("my.py:NONE", ["my.py has no NONE", "OTHER, SYSTEM"]),
         ("my.py:OTTER", ["did you mean 'OTHER'?"]),
@@ -113,6 +113,14 @@ def test_an_edited_file_is_read_again(file):
 def test_a_bad_name_is_one_sentence(file, ref, words):
     text = message(ref)
     assert all(w in text for w in words) and len(text) < 600, text
+    assert "?;" not in text, "the question ends the sentence"
+
+
+def test_only_near_files_are_meant(file):
+    """A Python file with a name spelled much the same, else none: neither any other .py nor a near name of another kind."""
+    (file.parent / "api.py").write_text("")
+    (file.parent / "nofiles.txt").write_text("")
+    assert "did you mean" not in message("nofile.py") and "did you mean 'api.py'?" in message("apis.py")
 
 
 @pytest.mark.parametrize(

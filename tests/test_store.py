@@ -4,11 +4,13 @@ import errno
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from odesim.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store import Stored, check_file, check_run, export_run, open_run, read_solution, write_solution
@@ -17,13 +19,16 @@ from odesim.store.write import chunk_shape
 T, M, K = 7, 5, 3
 
 
-def solution(**changed) -> Solution:
+def solution(**changed: Any) -> Solution:
     """A run with a number, a vector, a matrix in single precision, and values that are not finite."""
     rng = np.random.default_rng(1)
-    observed = {"entropy": rng.uniform(size=T), "gap": np.where(rng.uniform(size=(T, M)) < 0.5, np.nan, np.inf)}
+    observed: dict[str, Array] = {"entropy": rng.uniform(size=T), "gap": np.where(rng.uniform(size=(T, M)) < 0.5, np.nan, np.inf)}
+    y: dict[str, Array] = {"v": rng.normal(size=(T, M)), "B": rng.normal(size=T), "A": rng.normal(size=(T, M, K)).astype(np.float32)}
     made = Solution(
         t=np.geomspace(0.1, 3.0, T),
-        y={"v": rng.normal(size=(T, M)), "B": rng.normal(size=T), "A": rng.normal(size=(T, M, K)).astype(np.float32)},
+        y=y,
+        t_end=3.0,
+        y_end={name: values[-1] for name, values in y.items()},
         events={"half way": [{"t": 0.25, "index": (1,)}, {"t": 0.5, "index": None}], "snap": []},
         stats={"steps": 12, "rejected": 1, "rhs_calls": 80, "seconds": 0.01, "compile_seconds": 0.0},
         status="blow_up",
@@ -41,10 +46,18 @@ def solution(**changed) -> Solution:
             "span": [0.1, 3.0],
             "time_unit": "SGD steps since the start",  # no date
         },
-        _observe=lambda: (observed, {"norm": 1e-9, "loss": float("nan")}),
-        _resume=lambda *_: {},
+        _observe=lambda *_: (observed, {"norm": 1e-9, "loss": float("nan")}),
+        _again=lambda _: {},
     )
     return replace(made, **changed)
+
+
+def wide(rows: int, entries: int) -> Solution:
+    """A run with noise: nothing that a disk could make smaller."""
+    rng = np.random.default_rng(2)
+    t, v = np.arange(rows) / 7, rng.normal(size=(rows, entries))
+    gap = rng.normal(size=(rows, entries))
+    return solution(t=t, y={"v": v}, t_end=float(t[-1]), y_end={"v": v[-1]}, _observe=lambda *_: ({"gap": gap}, {}))
 
 
 def files(folder: Path) -> set[str]:
@@ -67,6 +80,25 @@ def test_a_stored_run_is_the_run(tmp_path):
         np.testing.assert_array_equal(back.attrs["params"][name], value)
     assert (back.events, back.dims, back.stats, back.status, back.message) == (run.events, run.dims, run.stats, run.status, run.message)
     assert back.invariants["norm"] == 1e-9 and np.isnan(back.invariants["loss"])
+    assert (back.t_end, list(back.final)) == (3.0, list(run.final))
+    for name, value in {**run.final, **run.final_observables}.items():
+        np.testing.assert_array_equal({**back.final, **back.final_observables}[name], value)
+
+
+def test_the_end_comes_back_where_it_is_no_saved_time(tmp_path):
+    """t_end, states and observables there, beside saved times that end before; the arrays over time are the saved ones."""
+    seen = {"entropy": np.array([0.5]), "gap": np.full((1, M), np.inf)}
+    rows, worst = solution().observables, solution().invariants
+    end = {"v": np.arange(M) / 3, "B": np.array(7.5), "A": np.ones((M, K), np.float32)}
+    run = solution(t_end=9.5, y_end=end, _observe=lambda t, _: (seen if len(t) == 1 else rows, worst))
+    write_solution(run, tmp_path / "run.zarr")
+    back = read_solution(tmp_path / "run.zarr")
+    assert (back.t_end, back.t[-1], list(back.final_observables)) == (9.5, 3.0, ["entropy", "gap"])
+    for name, value in end.items():
+        np.testing.assert_array_equal(back.final[name], value)
+        assert back.final[name].dtype == value.dtype
+    np.testing.assert_array_equal(back.final_observables["gap"], seen["gap"][0])
+    np.testing.assert_array_equal(back.observables["gap"], rows["gap"])
 
 
 def test_many_events_come_back(tmp_path):
@@ -167,7 +199,7 @@ def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
     import zarr.storage._local as local
 
     rows = 60
-    run = solution(t=np.arange(rows) / 7, y={"v": np.random.default_rng(2).normal(size=(rows, 4000))}, _observe=lambda: ({}, {}))
+    run = replace(wide(rows, 4000), _observe=lambda *_: ({}, {}))
     monkeypatch.setattr("odesim.store.write.CHUNK_BYTES", 4000 * 8)
     put, left = local._put, [room]
 
@@ -185,9 +217,40 @@ def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
         assert stored.path is None and files(tmp_path) == set()
         return
     found = open_run(tmp_path / "run.zarr")
-    assert found.attrs["incomplete"] == "No space left on device"
+    assert (found.attrs["incomplete"], found.attrs["status"]) == ("No space left on device", "incomplete")
+    assert found.attrs["message"].startswith(f"{room} of 60 saved times are stored: No space left on device;")
+    assert "stopped at t = 3" in found.attrs["message"] and found.attrs["t_end"] == run.t[room - 1]
     np.testing.assert_array_equal(found.v, run.y["v"][:room])
     np.testing.assert_array_equal(found.time, run.t[:room])
+
+
+@pytest.mark.parametrize("chunk", [1 << 13, 1 << 20])  # one row a chunk, or everything in one
+@pytest.mark.parametrize(("free", "at_least", "at_most"), [(300_000, 14, 19), (1_000_000, 55, 66), (0, 0, 0)])
+def test_a_nearly_full_disk_keeps_what_fits(free, at_least, at_most, chunk, tmp_path, monkeypatch):
+    """A disk with that many bytes free, for rows of 16 kB: at most as many as fit, and few less, whatever the chunks are.
+
+    Noise of 8 bytes shrinks by about 1 part in 20; some room is kept for the metadata.
+    """
+    import zarr.storage._local as local
+
+    run = wide(100, 1000)
+    monkeypatch.setattr("odesim.store.write.CHUNK_BYTES", chunk)
+    put = local._put
+
+    def full(path, value, *rest, **named):
+        if sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) + len(value) > free:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return put(path, value, *rest, **named)
+
+    monkeypatch.setattr(local, "_put", full)
+    stored = write_solution(run, tmp_path / "run.zarr")
+    assert at_least <= stored.rows <= at_most and not stored.complete
+    if at_most:
+        back = read_solution(tmp_path / "run.zarr")
+        np.testing.assert_array_equal(back.y["v"], run.y["v"][: stored.rows])
+        np.testing.assert_array_equal(back.observables["gap"], run.observables["gap"][: stored.rows])
+        assert back.status == "incomplete" and len(back.t) == stored.rows and back.t_end == back.t[-1]
+        np.testing.assert_array_equal(back.final["v"], back.y["v"][-1])
 
 
 def test_a_full_disk_leaves_the_old_run(tmp_path, monkeypatch):
@@ -211,7 +274,7 @@ def test_an_interrupted_write_leaves_nothing(moment, tmp_path, monkeypatch):
 
     path = tmp_path / "run.zarr"
     write_solution(solution(message="old"), path)
-    monkeypatch.setattr(write, "_blocks" if moment == "arrays" else "publish", interrupt)
+    monkeypatch.setattr(write, "fill_rows" if moment == "arrays" else "publish", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_solution(solution(), path, overwrite=True)
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.zarr"} and read_solution(path).message == "old"

@@ -37,7 +37,7 @@ FINISHED = ("ok", "event")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="Stop after N steps; default 1000000.")
 @click.option("--backend", metavar="NAME", help="numba (default) or numpy.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
-@click.option("--strict", is_flag=True, default=None, help="The same bits on every machine.")
+@click.option("--strict", is_flag=True, default=None, help="No fused multiply-adds: the same bits on every machine.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For uniform() and normal(); default 0.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
@@ -86,13 +86,18 @@ def integrate_verb(
     options = {**request.options, "save": save_times(request.save, *request.options.get("span", system.span))}
     with Progress(model, False if quiet else None) as progress:
         solution = integrate(system, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
+    if out or plot or as_json or not quiet:
+        _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED
     if code == STOPPED:
         say(solution.message)
-    stored, code = store(solution, out, overwrite, code)
-    drawn, code = draw(solution, plot, code)
+    stored, lost = store(solution, out, overwrite)
+    drawn, undrawn = draw(solution, plot)
+    for sentence in filter(None, (lost, undrawn)):
+        code = STOPPED
+        say(sentence)
     if as_json:
-        click.echo(json_text(solution, stored))
+        click.echo(json_text(solution, stored, lost))
     elif not quiet:
         click.echo(table_text(solution, stored, drawn))
     return code
@@ -115,34 +120,29 @@ def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
         raise StoreError(f"--out and --plot name the same {out}")
 
 
-def store(solution: "Solution", out: Path | None, overwrite: bool, code: int) -> tuple[Path | None, int]:
-    """Where the run lies now, and the exit code: STOPPED where it could not be stored whole."""
+def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path | None, str]:
+    """Where the run lies now, and a sentence where it could not be stored whole."""
     if out is None:
-        return None, code
+        return None, ""
     from odesim.errors import StoreError
     from odesim.store import write_solution
 
     try:
         stored = write_solution(solution, out, overwrite=overwrite)
     except StoreError as error:  # the place was good before the run
-        say(str(error))
-        return None, STOPPED
-    if stored.complete:
-        return stored.path, code
-    say(stored.sentence)
-    return stored.path, STOPPED
+        return None, str(error)
+    return stored.path, "" if stored.complete else stored.sentence
 
 
-def draw(solution: "Solution", plot: Path | None, code: int) -> tuple[Path | None, int]:
-    """Where the picture lies now, and the exit code: STOPPED where the disk had no room for it."""
+def draw(solution: "Solution", plot: Path | None) -> tuple[Path | None, str]:
+    """Where the picture lies now, and a sentence where the disk had no room for it."""
     if plot is None:
-        return None, code
+        return None, ""
     from odesim.errors import StoreError
     from odesim.plot.files import save
     from odesim.plot.solution import figure_of
 
     try:
-        return save(figure_of(solution), plot), code
+        return save(figure_of(solution), plot), ""
     except StoreError as error:  # the place was good before the run
-        say(str(error))
-        return None, STOPPED
+        return None, str(error)

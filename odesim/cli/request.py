@@ -1,7 +1,7 @@
 """What `integrate` was asked for: the command line over a TOML file over the defaults, all through one grammar."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from odesim.cli.kinds import Count, Real
-from odesim.errors import ParamError, StoreError, no_such
+from odesim.errors import ParamError, StoreError, nearest
 
 # the options that say how to integrate: the same names on the command line (max_steps: --max-steps) and in a file
 RUN_OPTIONS: dict[str, click.ParamType | type] = {
@@ -54,12 +54,22 @@ def make_request(
         merged["span"] = parse_span(merged["span"])
     save = merged.pop("save", None)
     return Request(
-        {**base.params, **dict(parse_assignment(text, "--set") for text in params)},
-        {**base.sizes, **dict(parse_size(text) for text in sizes)},
-        {**base.initial, **dict(parse_assignment(text, "--init") for text in initial)},
+        {**base.params, **once("--set", (parse_assignment(text, "--set") for text in params))},
+        {**base.sizes, **once("--size", map(parse_size, sizes))},
+        {**base.initial, **once("--init", (parse_assignment(text, "--init") for text in initial))},
         merged,
         Save(200) if save is None else parse_save(save),
     )
+
+
+def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by name. Raises ParamError where a name comes twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ParamError(f"{option} {name} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 def read_request(file: Path) -> Request:
@@ -72,12 +82,19 @@ def read_request(file: Path) -> Request:
     content = read_toml(file)
     for key, value in content.items():
         if key not in RUN_OPTIONS and key not in TABLES:
-            raise ParamError(no_such("key", key, [*RUN_OPTIONS, *TABLES], str(file)))
+            raise ParamError(no_key(key, file))
         if isinstance(value, dict) != (key in TABLES):
             raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is no table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
     options = {name: as_option(name, value, file) for name, value in content.items() if name in RUN_OPTIONS}
     return Request(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
+
+
+def no_key(key: str, file: Path) -> str:
+    """The sentence for a line above the tables that is no option: often a parameter without its table."""
+    keys = [*RUN_OPTIONS, *TABLES]
+    places = "a parameter belongs under [params], a size under [sizes], an initial value under [initial]"
+    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(RUN_OPTIONS))}{nearest(key, keys)}"
 
 
 def read_toml(file: Path) -> dict[str, Any]:

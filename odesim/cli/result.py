@@ -16,16 +16,19 @@ ENTRIES = 4  # of an array, or times of an event, that a table shows
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
 
-def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
-    """The object that --json prints: numbers, null for what is not finite, a digest for an array above 1000 entries."""
+def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[str, Any]:
+    """The object that --json prints: numbers, null for what is not finite, a digest for an array above 1000 entries.
+
+    lost: a sentence on what could not be stored.
+    """
     said = plain(
         {
             "model": solution.model,
             "status": solution.status,
-            "message": solution.message,
-            "t": float(solution.t[-1]),
-            "final": {name: values[-1] for name, values in solution.y.items()},
-            "observables": {name: values[-1] for name, values in solution.observables.items()},
+            "message": f"{solution.message}; {lost}" if lost else solution.message,
+            "t": float(solution.t_end),
+            "final": solution.final,
+            "observables": solution.final_observables,
             "events": None,
             "invariants": solution.invariants,
             "stats": {name: solution.stats[name] for name in STATS},
@@ -37,15 +40,15 @@ def json_object(solution: Solution, out: Path | None) -> dict[str, Any]:
     return {**said, "events": plain_events(solution.events)}
 
 
-def json_text(solution: Solution, out: Path | None) -> str:
+def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
     """json_object on one line of ASCII."""
-    return json.dumps(json_object(solution, out), allow_nan=False)
+    return json.dumps(json_object(solution, out, lost), allow_nan=False)
 
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
-    head = f"{solution.model}: {solution.status} at t = {number(float(solution.t[-1]))}, {len(solution.t)} saved times"
-    parts = [head, section("final", array_rows(solution.y)), section("observables", array_rows(solution.observables))]
+    head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {len(solution.t)} saved times"
+    parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, number(value) if np.isfinite(value) else "not finite") for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
@@ -60,8 +63,8 @@ def section(title: str, rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def array_rows(arrays: Mapping[str, Array]) -> list[tuple[str, ...]]:
-    """(name, shape, values) at the last time of arrays (T, *shape); a long one is its ends and its range."""
-    return [(name, shape_text(values.shape[1:]), values_text(values[-1])) for name, values in arrays.items()]
+    """(name, shape, values) of arrays; a long one is its ends and its range."""
+    return [(name, shape_text(values.shape), values_text(values)) for name, values in arrays.items()]
 
 
 def values_text(values: Array) -> str:

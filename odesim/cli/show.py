@@ -112,15 +112,12 @@ def event_text(event: dict[str, Any]) -> str:
 
 
 def default_text(value: Any) -> str:
-    """A default in a few characters: a number, the one number of an array, or its first and last."""
-    if isinstance(value, dict):
-        return f"in [{short(value['min'])}, {short(value['max'])}]"
+    """A default in a few characters: a number, the one number of an array, or its least and largest."""
     if isinstance(value, str):
         return value
-    flat = list(entries(value))
-    if all(x == flat[0] for x in flat):
-        return short(flat[0])
-    return f"{short(flat[0])} ... {short(flat[-1])}" if len(flat) > 3 else " ".join(map(short, flat))
+    flat = [value["min"], value["max"]] if isinstance(value, dict) else list(entries(value))
+    low, high = short(min(flat)), short(max(flat))
+    return low if low == high else f"{low} to {high}"
 
 
 def short(value: float) -> str:

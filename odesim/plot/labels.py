@@ -9,11 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.transforms import ScaledTranslation
 
 from odesim.arrays import Array
 from odesim.plot.style import SMALL
 
-TICK = 0.03  # from the end of a line to its name, in widths of the axes
+FREE, REACH, WORD = 0.5, 2.0, 2.3  # mm right of the axes: a leader begins, it ends, the name begins
+LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # clearly no curve
 GAP = 1.08  # between the middles of two names, in heights of the type
 
 
@@ -43,7 +45,7 @@ def spread(wanted: Array, distance: float, *, low: float = 0.0, high: float = 1.
 
 @dataclass(frozen=True)
 class EndLabels:
-    """Names beside the right edge of axes, each with a short line to the end of its curve.
+    """Names beside the right edge of axes, each with a thin grey leader towards the end of its curve.
 
     ends (n,): where the curves leave, in data units. They take their room when made and their places in settle().
     """
@@ -62,20 +64,23 @@ class EndLabels:
         wanted = np.array([to_axes.transform((self.axes.get_xlim()[1], end))[1] for end in self.ends])
         half = 0.5 * type_height / box.height
         places = spread(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
+        reach = [1 + mm / 25.4 * figure.dpi / box.width for mm in (FREE, REACH)]
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), places, strict=True):
             text.set_y(place)
-            tick.set_ydata([start, place])
+            tick.set_data(reach, [start, place])
 
 
-def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], colors: Sequence[Any]) -> EndLabels:
-    """EndLabels of curves that end at ends (n,), in their colours; those that are not finite get none."""
+def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
+    """EndLabels of curves that end at ends (n,); those that are not finite get none."""
+    figure: Any = axes.get_figure(root=True)
+    beside = axes.transAxes + ScaledTranslation(WORD / 25.4, 0, figure.dpi_scale_trans)
     texts, ticks, kept = [], [], []
-    for name, end, color in zip(names, ends, colors, strict=True):
+    for name, end in zip(names, ends, strict=True):
         if not np.isfinite(end):
             continue
-        label = axes.text(1 + 1.5 * TICK, 0.5, name, transform=axes.transAxes, fontsize=SMALL, va="center_baseline", ha="left")
+        label = axes.text(1, 0.5, name, transform=beside, fontsize=SMALL, va="center_baseline", ha="left")
         label.set_in_layout(True)
-        (tick,) = axes.plot([1.0, 1 + TICK], [0.5, 0.5], color=color, lw=0.7, transform=axes.transAxes, clip_on=False)
+        (tick,) = axes.plot([1.0, 1.0], [0.5, 0.5], transform=axes.transAxes, **LEADER)
         tick.set_in_layout(False)
         texts.append(label)
         ticks.append(tick)

@@ -1,7 +1,8 @@
-"""One quantity against time: lines (few components), a map (many), bands of quantiles (very many)."""
+"""One quantity against time: lines (few components), a map (many), bands of quantiles (very many, or of a matrix)."""
 
-from collections.abc import Set
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from odesim.arrays import Array
 from odesim.plot.clock import Clock, edges
 from odesim.plot.labels import EndLabels, end_labels
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, broken, few_ticks, ordered_colors, plain
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
 COLUMNS, SAMPLE = 500, 10_000  # saved times in a map or band; components whose quantiles are taken
@@ -46,8 +47,25 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """`lines`, `map` or `bands`."""
-        return "lines" if self.count <= LINES else "map" if self.count <= MAP else "bands"
+        """`lines`, `map` (of a vector) or `bands`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the last values are shown too, as rows and columns."""
+        return self.count > LINES and len(self.shape) > 1 and max(self.shape[0], self.count // self.shape[0]) <= ROWS
+
+    @property
+    def title(self) -> str:
+        """The name with its axes: `V[l, k]`."""
+        return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no component, of few, changes by more than rounding."""
+        if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
+            return False
+        return bool(np.all(np.ptp(self.flat, axis=0) <= 1e-14 * np.abs(self.flat[0])))
 
     @property
     def every(self) -> int:
@@ -59,10 +77,10 @@ class Quantity:
         return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
-def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Set[Any] = frozenset()) -> EndLabels | None:
+def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Mapping[Any, str] = MappingProxyType({})) -> EndLabels | None:
     """Draws the quantity into axes; gives the names at the ends of its lines, still to be settled.
 
-    named: (dims, shape) of panels with the same colours and names; lines that end in one bunch are not named again.
+    named: {(dims, shape): the panel with the same colours and names}; lines that end in one bunch refer to it.
     """
     axes.set_xscale("log" if clock.log else "linear")
     values = np.ma.masked_invalid(quantity.flat[clock.rows])
@@ -72,33 +90,55 @@ def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Set[Any] 
     elif quantity.kind == "bands":
         labels = draw_bands(axes, quantity, values, clock)
     else:
-        labels = draw_lines(axes, quantity, values, clock, (quantity.dims, quantity.shape) in named)
+        labels = draw_lines(axes, quantity, values, clock, named.get((quantity.dims, quantity.shape), ""))
     if len(clock.x) > 1:
         axes.set_xlim(clock.x[0], clock.x[-1])
     few_ticks(axes, whole=quantity.kind == "map")
     return labels
 
 
-def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named: bool) -> EndLabels | None:
-    """One line a component, from dark to light in the order of the index, named at its end."""
+def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named: str) -> EndLabels | None:
+    """One line a component, from dark to light in the order of the index, named at its end or as in the panel called named."""
     n, dots = quantity.count, len(clock.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
     for i in range(n):
         axes.plot(clock.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
     set_value_scale(axes, values)
-    axes.set_ylabel(broken(quantity.name + (f"[{', '.join(quantity.dims)}]" if quantity.dims else "")))
+    axes.set_ylabel(broken(quantity.title))
     ends = last_finite(values)
-    if not quantity.dims or (named and is_bunched(axes, ends)):
+    if not quantity.dims:
         return None
-    return end_labels(axes, [quantity.component(i) for i in range(n)], ends, colors)
+    if named and is_bunched(axes, ends):
+        axes.set_title(broken(f"colours as in {named}"), loc="right", fontsize=SMALL)
+        return None
+    return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
     """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
     columns = thinned(len(clock.x), COLUMNS)
     shown = largest(values[columns], quantity.every)
-    # heights in units of the first index: the components of one value of it fill one unit
-    rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) * quantity.shape[0] / quantity.count - 0.5
+    rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) - 0.5
+    axes.set_ylabel(broken(quantity.dims[0]))
+    draw_cells(axes, edges(clock.x[columns], clock.log), rows, shown.T, quantity.name)
+
+
+def draw_last(axes: Axes, quantity: Quantity, clock: Clock) -> None:
+    """The last finite values of a matrix: the first index upward, the others to the right, the value in colour."""
+    values = np.ma.masked_invalid(quantity.flat)
+    whole = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
+    last = int(whole[-1]) if len(whole) else len(values) - 1
+    shown = values[last].reshape(quantity.shape[0], -1)
+    x, y = (np.arange(n + 1) - 0.5 for n in reversed(shown.shape))
+    draw_cells(axes, x, y, shown, f"{quantity.name} at t = {clock.t[last]:.3g}")
+    axes.set_xlabel(broken(", ".join(quantity.dims[1:])))
+    axes.set_ylabel(broken(quantity.dims[0]))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+
+
+def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
+    """Masked values shown (m, n) as cells between x (n + 1,) and y (m + 1,), the colour bar called label above them."""
     low, high = (float(shown.min()), float(shown.max())) if shown.count() else (0.0, 1.0)
     size = max(abs(low), abs(high))
     two_sided = low < -0.1 * size and high > 0.1 * size
@@ -106,21 +146,17 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
         low, high = -size, size
     elif low == high:
         low, high = low - (0.5 * size or 0.5), high + (0.5 * size or 0.5)
-    mesh = axes.pcolormesh(
-        edges(clock.x[columns], clock.log),
-        rows,
-        shown.T,
-        norm=Normalize(low, high),
-        cmap=DIVERGING if two_sided else SEQUENTIAL,
-        rasterized=True,
-    )
-    inner = f" ({', '.join(quantity.dims[1:])} within)" if len(quantity.dims) > 1 else ""
-    axes.set_ylabel(broken(quantity.dims[0] + inner))
+    mesh = axes.pcolormesh(x, y, shown, norm=Normalize(low, high), cmap=DIVERGING if two_sided else SEQUENTIAL, rasterized=True)
+    ticks: Any = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
+    if two_sided:
+        power = 10.0 ** np.floor(np.log10(size))
+        end = power * max(step for step in (1, 1.5, 2, 3, 4, 5, 6, 8) if step * power <= size * (1 + 1e-12))
+        ticks = [-end, 0.0, end]
     figure: Any = axes.get_figure(root=True)
-    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8)
-    bar.set_label(plain(quantity.name), labelpad=2.5)
+    bar.set_label(plain(label), labelpad=2.5)
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> EndLabels:
@@ -135,7 +171,7 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> End
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
     axes.set_ylabel(broken(f"{quantity.name} ({quantity.count:,} components)".replace(",", "\u202f")))
-    return end_labels(axes, LEVEL_NAMES, last_finite(masked), [INK] * len(LEVEL_NAMES))
+    return end_labels(axes, LEVEL_NAMES, last_finite(masked))
 
 
 def largest(values: Any, every: int) -> Any:

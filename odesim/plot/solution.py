@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 
 from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import EndLabels, settle
-from odesim.plot.marks import draw_events
-from odesim.plot.panels import Quantity, draw_quantity
+from odesim.plot.marks import captions, columns, draw_events
+from odesim.plot.panels import Quantity, draw_last, draw_quantity
 from odesim.plot.style import new_figure, plain, styled
 
 PANELS = 12  # at most; what is left out is named under the title
-ALONE, BESIDE, STACKED, ROW, BAR = 46.0, 36.0, 23.0, 26.0, 6.0  # mm: an only panel, one of two, of a stack, of a grid; a colour bar
+ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
+# mm: an only panel, one of two, of a stack, of a grid, of a matrix; a colour bar
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; one more line of type
 TITLE, LABEL, SHORT = 42, 28, 12  # letters that fit across the picture, perhaps and surely under a panel of two
 
@@ -25,28 +26,34 @@ def figure_of(solution: Any) -> Figure:
 
     Time is logarithmic where the saved times are; events are marked; an early end is said under the title.
     """
-    states, observables = quantities(solution.y, solution), quantities(solution.observables, solution)
+    states, seen = quantities(solution.y, solution), quantities(solution.observables, solution)
+    observables = [q for q in seen if not q.is_constant]
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
-    notes = [f"{q.name}: the largest of each {q.every} neighbours" for q in [*left, *right] if q.kind == "map" and q.every > 1]
+    every = [*left, *right]
+    notes = [f"constant: {q.title} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in seen if q.is_constant]
+    notes += [f"{q.name}: the largest of each {q.every} neighbours" for q in every if q.kind == "map" and q.every > 1]
     notes += [f"not shown: {', '.join(q.name for q in [*states[PANELS:], *observables[len(right) :]])}"] * (
-        len(left) + len(right) < len(states) + len(observables)
+        len(every) < len(states) + len(observables)
     )
     clock = clock_of(solution.t, str(solution.attrs.get("time_unit") or ""))
     with styled():
         title, happened = title_of(solution, notes), {name: found for name, found in solution.events.items() if found}
-        figure, axes = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(happened) // 2)))
+        said = captions(happened)
+        figure, axes, beside = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(said) // columns(said))))
         labels: list[EndLabels | None] = []
-        named: set[tuple[tuple[str, ...], tuple[int, ...]]] = set()
-        for ax, quantity in zip(axes, [*left, *right], strict=True):
+        named: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
+        for ax, quantity in zip(axes, every, strict=True):
             label = draw_quantity(ax, quantity, clock, named)
             if label and quantity.kind == "lines":
-                named.add((quantity.dims, quantity.shape))
+                named.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
-        draw_events(figure, axes, [*left, *right], happened, clock, solution.dims)
+        for ax, quantity in zip(beside, [q for q in every if q.is_matrix], strict=True):
+            draw_last(ax, quantity, clock)
+        draw_events(figure, axes, every, len(left), happened, clock, solution.dims)
         lowest = label_time(axes, clock)
         figure.suptitle(title, linespacing=1.3)
-        figure.align_ylabels()
-        fit_time(figure, lowest, clock)
+        figure.align_ylabels(axes)
+        fit_time(figure, lowest, [*axes, *beside], clock)
         settle(figure, [label for label in labels if label])
     return figure
 
@@ -61,18 +68,20 @@ def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
     return found
 
 
-def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes]]:
-    """A Figure with axes for left and right, and margin (mm) above and below them.
+def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
+    """A Figure with axes for left and right, others beside those of matrices, and margin (mm) above and below.
 
-    One column for up to three states alone, a column each where the two balance, else rows of two.
+    One column for up to three states alone, a column each where the two balance, else rows of two; matrices have a row each.
     """
     every = [*left, *right]
+    if any(quantity.is_matrix for quantity in every):
+        return grid_of_matrices(every, margin)
     bars = [BAR * (quantity.kind == "map") for quantity in every]
     if len(every) == 1 or (not right and len(every) <= 3):
         heights = [ALONE] if len(every) == 1 else [STACKED] * len(every)
         figure = new_figure(margin + sum(heights) + sum(bars))
         cells = figure.add_gridspec(len(every), 1, height_ratios=[h + b for h, b in zip(heights, bars, strict=True)])
-        return figure, [figure.add_subplot(cells[i, 0]) for i in range(len(every))]
+        return figure, [figure.add_subplot(cells[i, 0]) for i in range(len(every))], []
     if right and max(len(left), len(right)) <= 3 and abs(len(left) - len(right)) <= 1:
         rows = max(len(left), len(right))
         figure = new_figure(margin + (BESIDE if rows == 1 else ROW * rows) + max(bars))
@@ -82,11 +91,27 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> 
         for column, count in enumerate((len(left), len(right))):
             step = places // count
             found += [figure.add_subplot(cells[i * step : (i + 1) * step, column]) for i in range(count)]
-        return figure, found
+        return figure, found, []
     heights = [ROW + max(bars[i : i + 2]) for i in range(0, len(every), 2)]
     figure = new_figure(margin + sum(heights))
     cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(len(every))]
+    return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(len(every))], []
+
+
+def grid_of_matrices(every: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
+    """As grid(): a row for each matrix, first, then rows of two."""
+    matrices, others = ([i for i, q in enumerate(every) if q.is_matrix is wanted] for wanted in (True, False))
+    heights = [MATRIX] * len(matrices)
+    heights += [ROW + max(BAR * (every[i].kind == "map") for i in others[k : k + 2]) for k in range(0, len(others), 2)]
+    figure = new_figure(margin + sum(heights))
+    cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    places = {i: (row, 0) for row, i in enumerate(matrices)}
+    places |= {i: (len(matrices) + k // 2, k % 2) for k, i in enumerate(others)}
+    return (
+        figure,
+        [figure.add_subplot(cells[places[i]]) for i in range(len(every))],
+        [figure.add_subplot(cells[row, 1]) for row in range(len(matrices))],
+    )
 
 
 def label_time(axes: Sequence[Axes], clock: Clock) -> list[Axes]:
@@ -102,16 +127,19 @@ def label_time(axes: Sequence[Axes], clock: Clock) -> list[Axes]:
     return lowest
 
 
-def fit_time(figure: Figure, lowest: Sequence[Axes], clock: Clock) -> None:
+def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], clock: Clock) -> None:
     """Breaks the time's label into lines until it keeps to its column: a layout gives no room to wide labels."""
-    if len(lowest) < 2 or len(clock.label) <= SHORT:
+    spans: list[Any] = [ax.get_subplotspec() for ax in every]
+    second = [ax for ax, span in zip(every, spans, strict=True) if span.colspan.start]
+    if not second or len(clock.label) <= SHORT:
         return
     engine: Any = figure.get_layout_engine()
     engine.execute(figure)
-    right: Any = lowest[-1].get_tightbbox()
-    border = right.x0
+    boxes: list[Any] = [ax.get_tightbbox() for ax in second]
+    border = min(box.x0 for box in boxes)
     room = []
-    for ax, (low, high) in zip(lowest, ((0.0, border), (border, figure.bbox.x1)), strict=True):
+    for ax in lowest:
+        low, high = (border, figure.bbox.x1) if ax in second else (0.0, border)
         box = ax.get_window_extent()
         middle = (box.x0 + box.x1) / 2
         room.append(2 * min(middle - low, high - middle))

@@ -42,7 +42,7 @@ def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
     path = _plain_path(path)
     if path.suffix in FILE_SUFFIXES:
         raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
-    check_folder(path.parent)
+    check_folder(path.parent, path.name)
     if _present(path):
         if not is_run(path):
             raise StoreError(f"{path} is there and is not a run of odesim; give another name")
@@ -54,7 +54,7 @@ def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
 def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
     """path as a place for a new file. Raises StoreError where that cannot be."""
     path = _plain_path(path)
-    check_folder(path.parent)
+    check_folder(path.parent, path.name)
     if _present(path):
         if path.is_dir():
             raise StoreError(f"{path} is a folder, not a file")
@@ -65,15 +65,15 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
     return path
 
 
-def check_folder(folder: Path) -> None:
-    """Raises StoreError unless a file can be made in this folder: tried with one that has no name."""
+def check_folder(folder: Path, name: str) -> None:
+    """Raises StoreError unless a file can be made in this folder: tried with one that has no name. name: what is to stand there."""
     if not folder.is_dir():
-        raise StoreError(f"{folder} is not a folder" if folder.exists() else f"no folder {folder}")
+        raise StoreError(f"{folder} is not a folder" if folder.exists() else f"no folder {str(folder)!r} to write {name!r} into")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except PermissionError:
-        raise StoreError(f"no permission to write in {folder}") from None
+        raise StoreError(f"no permission to write {name!r} into {str(folder)!r}") from None
     except OSError as error:
         raise StoreError(f"cannot write in {folder}: {error.strerror}") from None
 

@@ -10,7 +10,7 @@ from odesim.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store.paths import attributes_of, is_run
-from odesim.store.write import EVENTS, PARAMS, TIME
+from odesim.store.write import EVENTS, FINAL, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,24 +47,32 @@ def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
     run = open_run(path).load()
     attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
-    own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "stats")}
+    own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
     events = attributes.pop(EVENTS)
     worst = {name: np.nan if value is None else value for name, value in attributes.pop("invariants").items()}
+    ends = _small(path, FINAL)
     observed = {name: run[name].values for name in observables}
+
+    def observe(t: Array, _: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, float]]:
+        """The stored ones: at the saved times, or at the last time reached where that is none of them."""
+        last = bool(ends) and len(t) == 1 and t[0] == own["t_end"]
+        return {name: ends[name][None] for name in observables} if last else observed, worst
+
     return Solution(
         t=run[TIME].values,
         y={name: run[name].values for name in states},
+        y_end={name: ends[name] if ends else run[name].values[-1] for name in states},
         events=events,
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
-        _observe=lambda: (observed, worst),
-        _resume=_no_resume,
+        _observe=observe,
+        _again=_not_again,
         **own,
     )
 
 
-def _no_resume(*_: Any) -> dict[str, Any]:
+def _not_again(*_: Any) -> dict[str, Any]:
     raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 

@@ -1,7 +1,7 @@
 """A Solution as a zarr v3 folder: written beside its place, renamed there when it is whole."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -13,10 +13,13 @@ from odesim.arrays import Array
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
 from odesim.store.plain import LARGEST, plain, plain_events
+from odesim.store.rows import fill_rows
 
 CHUNK_BYTES = 1 << 20
+BLOCK = 4096  # what a small file takes on most disks
 TIME = "time"
-PARAMS, EVENTS = "params", "events"
+PARAMS, EVENTS, FINAL = "params", "events", "final values"
+INCOMPLETE = "incomplete"
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Stored:
 def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
     """Writes states and observables (time, index names), parameters in the group `params`, and the rest as attributes.
 
-    When the disk fills, the saved times that are whole are kept: at path where it is free, else beside it.
+    The group `final values` holds the last time reached where that is no saved one.
+    When the disk fills, the saved times that have room are kept, with the status "incomplete": at path where it is free, else beside it.
     Raises StoreError where path cannot be written, before it writes.
     """
     path = check_run(path, overwrite=overwrite)
@@ -51,7 +55,7 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
     total = len(solution.t)
     try:
         rows, reason = _fill(work, solution)
-        if rows == 0:
+        if reason and rows == 0:
             return Stored(None, 0, total, reason)
         place = path if rows == total or not path.exists() else spare(path)
         publish(work, place)
@@ -73,6 +77,7 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "backend": solution.backend,
             "status": solution.status,
             "message": solution.message,
+            "t_end": float(solution.t_end),
             "stats": solution.stats,
             "invariants": solution.invariants,
         }
@@ -94,41 +99,48 @@ def _fill(work: Path, solution: Solution) -> tuple[int, str]:
     import zarr
 
     data = {TIME: np.asarray(solution.t), **solution.y, **solution.observables}
-    done = dict.fromkeys(data, 0)
-    group = None
+    spare_room = work / "room"
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
         _fill_small(group, PARAMS, {name: np.asarray(value) for name, value in solution.attrs.get("params", {}).items()})
         many = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
         _fill_small(group, EVENTS, {key: event_rows(found) for key, found in many.items()})
+        _fill_small(group, FINAL, final_values(solution))
         arrays = {name: _create(group, name, values, *_labels(solution, name)) for name, values in data.items()}
-        for name, start, stop in _blocks({name: (len(a), arrays[name].chunks[0]) for name, a in data.items()}):
-            arrays[name][start:stop] = data[name][start:stop]
-            done[name] = stop
-        return len(solution.t), ""
-    except OSError as error:
-        rows, reason = min(done.values()), error.strerror or str(error)
-        if rows == 0 or group is None:
-            return 0, reason
-        return _cut(group, arrays, rows, reason), reason
-
-
-def _blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
-    """(name, start, stop) of every block along time: arrays of one chunk first, then all others in the order of time."""
-    blocks = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
-    for _, stop, name, start in sorted(blocks):
-        yield name, start, stop
-
-
-def _cut(group: Any, arrays: Mapping[str, Any], rows: int, reason: str) -> int:
-    """rows, where every array now has that many saved times; 0 where the disk has no room even for that."""
-    try:
+        try:  # room to say how many rows there are: a new zarr.json beside the old one
+            spare_room.write_bytes(bytes((work / "zarr.json").stat().st_size + 2 * BLOCK))
+        except OSError:
+            spare_room.unlink(missing_ok=True)
+        rows, error = fill_rows(arrays, data)
+        spare_room.unlink(missing_ok=True)
+        if error is None or rows == len(solution.t):  # room was found after all
+            return rows, ""
+        if rows == 0:
+            return 0, _reason(error)
         for array in arrays.values():
             array.resize((rows, *array.shape[1:]))
-        group.attrs["incomplete"] = reason
-    except OSError:
-        return 0
-    return rows
+        group.update_attributes(_cut_attributes(solution, rows, _reason(error)))
+        return rows, _reason(error)
+    except OSError as error:
+        return 0, _reason(error)
+
+
+def _reason(error: OSError | None) -> str:
+    return "" if error is None else error.strerror or str(error)
+
+
+def _cut_attributes(solution: Solution, rows: int, reason: str) -> dict[str, Any]:
+    """What a run says of which only the first rows saved times are there."""
+    ends = {} if final_values(solution) else {"t_end": float(solution.t[rows - 1])}
+    message = f"{rows} of {len(solution.t)} saved times are stored: {reason}; the run itself: {solution.message}"
+    return {"status": INCOMPLETE, "message": message, INCOMPLETE: reason, **ends}
+
+
+def final_values(solution: Solution) -> dict[str, Array]:
+    """{state or observable: shape} at the last time reached, where that is no saved one; else nothing."""
+    if len(solution.t) and solution.t[-1] == solution.t_end:
+        return {}
+    return {name: np.asarray(value) for name, value in {**solution.final, **solution.final_observables}.items()}
 
 
 def event_rows(found: Sequence[Mapping[str, Any]]) -> Array:

@@ -10,6 +10,7 @@ from sympy.core.function import AppliedUndef
 
 from odesim.errors import SpecError, nearest, no_such
 from odesim.symbolic.expr import REDUCTIONS, base_name, free_indices, time
+from odesim.symbolic.reserved import is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
@@ -56,6 +57,12 @@ def _check_names(s: System) -> None:
             raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
+    summed = {lim[0].name for e in s.equations.values() for total in e.atoms(*REDUCTIONS) for lim in total.limits}
+    rates = {f"d_{state}" for state in s.states}
+    for name in (*names, *s.size_names, *(i.name for i in s.axes), *sorted(summed)):
+        if name in rates or is_reserved(name):
+            other = f"{name.rstrip('_')}_1"
+            raise SpecError(f"{s.name}: {name!r} is a name that generated code has for itself; choose another, such as {other}")
     for other in (*s.size_names, *(i.name for i in s.axes)):
         if other in names:
             raise SpecError(f"{s.name}: {other!r} is a size or an index and also a state or parameter")

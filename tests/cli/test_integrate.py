@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from odesim import open_run
+from odesim.store import read_solution
 from odesim.store.plain import plain
 
 KEYS = ["model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "backend", "out"]
@@ -136,6 +137,8 @@ def test_toml_holds_what_the_command_line_says(odesim, folder):
     same = ("t", "final", "method", "events")
     assert [by_file[k] for k in same] == [by_hand[k] for k in same] and by_file["method"] == "vern7"
     won = strict(odesim("integrate", "joma.nonlinear", "--params", "sub/run.toml", "--method", "tsit5", "--set", "mu=1,1", "--json").stdout)
+    twice = odesim("integrate", "joma.nonlinear", "--params", "sub/run.toml", "--set", "mu=1,1", "--set", "mu=1,2")
+    assert twice.exit_code == 2  # the file may say it too, the command line only once
     assert won["method"] == "tsit5" and won["final"]["v"][1] < 1 < by_file["final"]["v"][1]
 
 
@@ -203,13 +206,66 @@ def test_a_full_disk_is_3(what, odesim, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    where = {"run": "odesim.store.write._blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
+    where = {"run": "odesim.store.rows.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
     monkeypatch.setattr(where, full)
     done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
     assert done.exit_code == 3 and strict(done.stdout)["status"] == "ok"
     assert "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
     assert os.listdir() == ["run.png" if what == "run" else "run.zarr"]
     assert strict(done.stdout)["out"] == (None if what == "run" else "run.zarr")
+    assert ("nothing could be stored" in strict(done.stdout)["message"]) == (what == "run")
+
+
+def test_a_run_cut_short_by_the_disk_says_so(odesim, monkeypatch):
+    """Half of the rows fit: exit code 3; stderr, JSON and the stored run all say how many of how many there are."""
+    import zarr.storage._local as local
+
+    put = local._put
+
+    def half(path, *rest, **named):
+        if path.parts[-4:-2] == ("v", "c") and int(path.parts[-2]) >= 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return put(path, *rest, **named)
+
+    monkeypatch.setattr("odesim.store.write.CHUNK_BYTES", 10 * 3 * 8)  # ten rows of v, thirty of the times
+    monkeypatch.setattr(local, "_put", half)
+    done = odesim(*RUN, "--json", "--out", "run.zarr")
+    found, run = strict(done.stdout), open_run("run.zarr")
+    sentence = "100 of 200 saved times are stored in run.zarr: No space left on device"
+    assert (done.exit_code, done.stderr) == (3, f"odesim: {sentence}\n")
+    assert (found["status"], found["t"], found["out"]) == ("ok", 5.0, "run.zarr") and found["message"].endswith(f"; {sentence}")
+    assert (run.attrs["status"], run.sizes["time"]) == ("incomplete", 100)
+    assert run.attrs["message"].startswith("100 of 200 saved times are stored") and "reached t = 5" in run.attrs["message"]
+
+
+RAISES = """
+from sympy import Symbol
+from odesim.symbolic import Source, System
+w = Symbol("w", real=True)
+SYSTEM = System(
+    name="my.raiser", source=Source("key", "eq. 1"), axes={}, equations={w: -w}, params=(), initial={w: 1.0},
+    observables={"square": lambda t, y, dy, params: y["absent"]},
+)
+"""
+
+
+def test_an_observable_that_raises_is_the_models_fault(odesim, folder):
+    """Exit code 2, one sentence with the model's and the observable's name, nothing written; without output nothing is asked for."""
+    (folder / "raises.py").write_text(RAISES)
+    done = odesim("integrate", "raises.py", "--json", "--out", "run.zarr", "--plot", "run.png", "--span", "0:1")
+    assert (done.exit_code, done.stdout, os.listdir()) == (2, "", ["raises.py"])
+    assert done.stderr.count("\n") == 1 and "'square' of my.raiser" in done.stderr and "absent" in done.stderr
+    assert odesim("integrate", "raises.py", "--span", "0:1", "--quiet").exit_code == 0
+
+
+def test_the_end_is_printed_where_it_is_not_saved(odesim):
+    """--save 0,1 of a run to 5: t, final and observables are those at 5, in JSON, in the table and in the stored run."""
+    kept = strict(odesim(*RUN, "--json", "--save", "0,1,5").stdout)
+    done = strict(odesim(*RUN, "--json", "--save", "0,1", "--out", "run.zarr").stdout)
+    assert done["t"] == 5 == open_run("run.zarr").attrs["t_end"] and open_run("run.zarr").time.values.tolist() == [0, 1]
+    assert (done["final"], done["observables"]) == (kept["final"], kept["observables"])
+    assert read_solution("run.zarr").final["v"].tolist() == done["final"]["v"]
+    assert "ok at t = 5, 2 saved times" in odesim(*RUN, "--save", "0,1").stdout
 
 
 LIMITED = """
@@ -229,10 +285,10 @@ print(stored.rows, stored.sentence)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs setrlimit")
 def test_a_limit_of_the_system_keeps_whole_rows(folder):
-    """Where the system lets no file grow above 40 kB, the rows before the first such chunk (of six rows) are a run."""
+    """Where the system lets no file grow above 40 kB, the rows before are a run, some of the first such chunk (of six rows) with them."""
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     rows = int(done.stdout.split()[0])
-    assert 36 <= rows <= 42 and f"{rows} of 100 saved times are stored in run.zarr" in done.stdout, done.stdout
+    assert 42 < rows < 48 and f"{rows} of 100 saved times are stored in run.zarr" in done.stdout, done.stdout
     assert open_run("run.zarr").sizes["time"] == rows and os.listdir() == ["run.zarr"]
 
 

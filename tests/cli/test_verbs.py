@@ -15,6 +15,7 @@ from odesim.cli.app import VERBS
 from odesim.cli.completion import SHELLS
 from odesim.cli.figure import features_text
 from odesim.cli.progress import Progress
+from odesim.cli.show import default_text
 from odesim.cli.text import bytes_text, formula, table
 from odesim.plot.figures import Feature, FigureRun
 
@@ -59,6 +60,15 @@ def test_show_fits_and_says_all(model, odesim):
         for thing in found[part]:
             assert thing["name"] in page.stdout
     assert all(not isinstance(p["default"], str) for p in found["parameters"])  # bound at the default sizes
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5"), ([0.5, 0.5], "0.5"), ([[0.2, 0.1], [0.3, 0.2]], "0.1 to 0.3"), ({"min": -1, "max": 2}, "-1 to 2"), ("a word", "a word")],
+)
+def test_a_default_is_its_range(value, text):
+    """One number where all are equal, else the least and the largest, wherever they stand."""
+    assert default_text(value) == text
 
 
 def test_show_latex_is_a_document(odesim):

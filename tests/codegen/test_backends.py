@@ -132,17 +132,17 @@ def test_whole_number_arrays_are_summed_as_numbers():
 
 
 def test_names_that_generated_code_likes_are_free_for_users():
-    """Names such as r0, t0, x0, n, y, work: temporaries step aside."""
+    """Names such as r0, t0, x0, w0, n, y, work: temporaries step aside."""
     (i,), (n,) = index("i"), sizes("n")
     y, r0, x0 = (IndexedBase(s, shape=(n,)) for s in ("y", "r0", "x0"))
-    t0, work, out, z = sp.symbols("t0 work out z")
+    t0, work, out, z = sp.symbols("t0 work w0 z")
     system = System(
         name="greedy", source=SOURCE, axes={i: n},
         equations={y[i]: r0[i] * sp.exp(y[i] * t0) + sp.exp(y[i] * t0) * x0[i] * work / out, z: work * out - z},
         params=tuple(Param(p, 1.0, REAL, "x") for p in (r0, x0, t0, work, out)), initial={y[i]: 0, z: 0},
     )  # fmt: skip
     rhs, rng = compile_system(system), np.random.default_rng(0)
-    params = {"r0": rng.normal(size=5), "x0": rng.normal(size=5), "t0": 0.3, "work": 0.5, "out": 0.7}
+    params = {"r0": rng.normal(size=5), "x0": rng.normal(size=5), "t0": 0.3, "work": 0.5, "w0": 0.7}
     bound = rhs.bind({"n": 5}, params)
     state, got = rng.normal(size=6), np.empty(6)
     bound(0.0, state, got)

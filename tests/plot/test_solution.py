@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_rgb
+from matplotlib.markers import CARETUPBASE
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from odesim.plot.clock import clock_of, edges
@@ -46,6 +48,15 @@ CASES = {
     "map": solution({"z": grow(40)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
     "map of a matrix": solution({"V": grow(40, 20)}, observables={"rank": grow()}, dims={"V": ("l", "k")}),
     "constant map": solution({"z": np.ones((40, 30))}, dims={"z": ("l",)}),
+    "matrices and vectors": solution(
+        {"v": grow(3), "V": -grow(30, 3)},
+        observables={"c": grow(2, 30), "S": grow(), "P": np.ones((40, 3))},
+        dims={"v": ("m",), "V": ("l", "j"), "c": ("n", "l"), "P": ("m",)},
+        events={
+            "half_way": [{"t": 0.01 * i, "index": (i % 3,)} for i in range(1000)],
+            "a rather long name of it": [{"t": 3.0, "index": None}],
+        },
+    ),
     "bands": solution({"z": grow(MAP + 1)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
     "many states": solution(
         {**{name: grow(10) for name in "abdz"}, **{name: grow(3) for name in ("u", "v", "zc")}},
@@ -96,8 +107,9 @@ def test_legible(name: str) -> None:
     texts = drawn_texts(figure)
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
-    bottom = [axes for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
-    assert bottom and all("SGD" in axes.get_xlabel() for axes in bottom)
+    named = [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
+    indices = {", ".join(dims[1:]) for dims in case.dims.values()} - {""}  # under the last values of matrices
+    assert any("SGD" in label for label in named) and all("SGD" in label or label in indices for label in named)
     assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
     assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity
@@ -139,7 +151,7 @@ def test_bands_hold_all_components() -> None:
     assert (heights.min(), heights.max()) == (values.min(), values.max())
 
 
-def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
+def marks(axes: Any, kind: Any) -> list[tuple[float, float]]:
     """First points (x, y) of the lines with that marker, or that are dashed."""
     found = [line for line in axes.lines if (line.get_linestyle() not in ("-", "None") if kind == "dashed" else line.get_marker() == kind)]
     return [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in found]
@@ -153,21 +165,93 @@ def test_events_are_marked() -> None:
     values = grow(3)
     assert marks(figure.axes[0], "o") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
     assert marks(figure.axes[1], "o") == []
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×)", "snap"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×): t = 2.05", "snap: t = 9.5"]
 
 
-def test_events_keep_to_their_axes() -> None:
-    """Two states of one shape: the mark goes to the one on the axes of the event, where they are known."""
+CARET = CARETUPBASE  # at the time axis
+
+
+def test_events_keep_to_their_state() -> None:
+    """A mark goes to the one state whose axes the event has; where that is not known, or is an observable, to every time axis."""
     y, events = {"a": grow(3), "b": grow(3)}, {"e": [{"t": 3.0, "index": (1,)}]}
-    for dims, home in (({"a": ("j",), "b": ("k",), "e": ("k",)}, 1), ({"a": ("j",), "b": ("k",)}, 0)):
-        figure = figure_of(solution(y, dims=dims, events=events))
-        assert [len(marks(axes, "o")) for axes in figure.axes] == [int(home == 0), int(home == 1)]
+    for given, marked, below in (
+        (solution(y, dims={"a": ("j",), "b": ("k",), "e": ("k",)}, events=events), [0, 1], [0, 0]),
+        (solution(y, dims={"a": ("j",), "b": ("k",)}, events=events), [0, 0], [1, 1]),
+        (solution({"a": grow(3)}, observables={"S": grow(3)}, events=events), [1, 0], [0, 0]),
+        (solution({"a": grow(2, 9)}, observables={"S": grow(3)}, events=events), [0, 0, 0], [1, 1, 0]),
+        (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
+    ):
+        figure = figure_of(given)
+        shown = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+        assert [len(marks(axes, "o")) for axes in shown] == marked
+        assert [len(marks(axes, CARET)) for axes in shown] == below
 
 
 def test_events_on_a_map() -> None:
-    """In a map of 8 x 5 the mark of an event of (2, 4) lies at the middle of row 14, in units of the first index."""
-    case = solution({"V": grow(8, 5)}, dims={"V": ("l", "k")}, events={"e": [{"t": 3.0, "index": (2, 4)}]})
-    assert marks(figure_of(case).axes[0], "o") == [(3.0, pytest.approx(14.5 / 5 - 0.5, rel=1e-12))]  # rounding
+    """In a map the mark of an event of 24 lies at row 24."""
+    case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})
+    assert marks(figure_of(case).axes[0], "o") == [(3.0, 24.0)]
+
+
+@pytest.mark.parametrize(
+    ("times", "t", "kind"), [(T, 3.3, "o"), (T[::10], 3.3, CARET), (T[::10], T[10], "o"), (LOG, 3.3, "o"), (LOG[::6], 3.3, CARET)]
+)
+def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
+    """Between saved times far apart the height of a curve is a guess: the time is marked at the axis."""
+    case = solution({"v": grow(3, t=times)}, times, events={"e": [{"t": t, "index": (1,)}]})
+    points = [line for line in figure_of(case).axes[0].lines if list(np.asarray(line.get_xdata())) == [t]]
+    assert [line.get_marker() for line in points] == [kind]
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("n", [30, 3000])
+def test_many_events_hide_nothing(n: int, index: bool) -> None:
+    """1000 events are one band behind the curves, or one bar under a map, and a line of the legend that says how many and when."""
+    found = [{"t": 2 + i / 1000, "index": (i % n,) if index else None} for i in range(1001)]
+    figure = figure_of(solution({"v": grow(n)}, observables={"S": grow()}, dims={"v": ("l",)}, events={"e": found}))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e (1001×): t = 2 to 3"]
+    for axes in figure.axes[:2]:
+        assert not any(marks(axes, kind) for kind in ("o", CARET, "dashed"))
+    bars = [list(np.asarray(line.get_xdata())) for line in figure.axes[0].lines if list(np.asarray(line.get_ydata())) == [0, 0]]
+    bands = [[patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in figure.axes[:2]]
+    assert list(map(len, bands)) == [int(n == 3000), 1] and bars == [[2.0, 3.0]] * (n == 30)
+    band = bands[1][0]
+    assert (band.get_x(), band.get_width(), band.get_zorder()) == (2.0, pytest.approx(1.0, rel=1e-12), 0)  # rounding
+
+
+def test_matrix_shows_its_last_values() -> None:
+    """Beside its quantiles a matrix stands as it is at the last time at which it is finite."""
+    for last in (0.0, np.inf):
+        values = grow(8, 5)
+        values[-1, 0, 0] += last
+        figure = figure_of(solution({"V": values}, dims={"V": ("l", "k")}))
+        mesh: Any = figure.axes[1].collections[0]
+        row = -1 if last == 0 else -2
+        np.testing.assert_array_equal(np.asarray(mesh.get_array()), values[row])
+        assert (figure.axes[1].get_xlabel(), figure.axes[1].get_ylabel()) == ("k", "l")
+        assert figure.axes[2].get_xlabel() == f"V at t = {T[row]:.3g}"
+
+
+def test_leaders_are_no_curves() -> None:
+    """Between a curve and its name: thin, grey, outside the axes."""
+    axes = figure_of(CASES["ten that end together"]).axes[0]
+    leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+    assert len(leaders) == 10
+    for line in leaders:
+        assert np.min(line.get_xdata()) > 1 and line.get_linewidth() < 0.5 and np.ptp(to_rgb(line.get_color())) == 0
+
+
+def test_small_panels_say_what_they_leave_out() -> None:
+    """Lines without names refer to the panel that has them; a constant observable is a line of type, no panel."""
+    y = {"v": grow(4)}
+    figure = figure_of(
+        solution(
+            y, observables={"gap": grow(4) * np.exp(-T)[:, None], "P": np.ones((40, 4)) / 4}, dims=dict.fromkeys(("v", "gap", "P"), ("m",))
+        )
+    )
+    assert len(figure.axes) == 2
+    assert figure.axes[1].get_title(loc="right") == "colours as in v"
+    assert figure.get_suptitle().endswith("constant: P[m] = 0.25, 0.25, 0.25, 0.25")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "state in initial": ({"initial": {v[m]: v[m]}}, "is a state; only parameters and sizes"),
     "name twice": ({"params": (*GOOD["params"], Param(v, 1.0, REAL, "v"))}, "'v' names two things"),
     "keyword": ({"params": (*GOOD["params"], Param(symbols("lambda"), 1.0, REAL, "x"))}, "'lambda' is not a plain name"),
+    "word of generated code": ({"params": (*GOOD["params"], Param(symbols("load"), 1.0, REAL, "x"))}, "'load' is a name that"),
+    "letter of generated code": ({"params": (*GOOD["params"], Param(symbols("k0_"), 1.0, REAL, "x"))}, "such as k0_1"),
     "time as a name": ({"params": (*GOOD["params"], Param(symbols("t"), 1.0, REAL, "x"))}, "'t' is the time"),
     "size as a name": ({"params": (*GOOD["params"], Param(symbols("M"), 1.0, REAL, "x"))}, "'M' is a size"),
     "index without axis": ({"axes": {k: M}}, r"index m of v\[m\] has no axis"),
