@@ -8,7 +8,7 @@ import pytest
 import odesim
 from odesim.errors import OdesimError, ParamError, SolveError
 
-LINEAR = {"params": {"Delta": [0.5, 1.0]}, "span": (0.0, 1.25)}
+LINEAR: dict[str, Any] = {"params": {"Delta": [0.5, 1.0]}, "span": (0.0, 1.25)}
 
 
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
@@ -55,7 +55,7 @@ def test_backends_agree_in_float32():
     assert all(run.final["v"].dtype == np.float32 for run in runs)
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], type[OdesimError], str]] = {
     "rtol": ({"rtol": "a"}, SolveError, "rtol must be a number, not 'a'"),
     "step": ({"step": "b"}, SolveError, "step must be a number"),
     "float32": ({"params": {"mu": 1e39}, "dtype": "float32"}, ParamError, r"mu = 1e\+39 overflows float32"),
