@@ -152,10 +152,12 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:
-    """{state or observable: names of its axes after time}."""
+    """{state, observable or event: names of its axes after time}."""
     out = {str(name): tuple(i.name for i in key_indices(key)) for name, key in zip(system.states, system.equations, strict=True)}
     for name, e in system.observables.items():
         out[name] = () if callable(e) and not hasattr(e, "free_symbols") else tuple(i.name for i in free_in_order(e, system.axes))
+    for event in system.events:
+        out.setdefault(event.name, tuple(i.name for i in free_in_order(event.expr, system.axes)))
     return out
 
 
