@@ -58,7 +58,7 @@ def integrate(
     check_range(numbers, dtype)
     compiled, observer, dims = _compiled(system, backend, dtype, strict)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    times = save_times(save, numbers.t0, numbers.t1)
+    times = np.array([numbers.t0, numbers.t1]) if save is None else save_times(save, numbers.t0, numbers.t1)
     before = compiled.seconds
     problem = make_problem(compiled, numbers)
     raw = integrate_problem(problem, save=times, progress=progress, **options)  # type: ignore[arg-type]

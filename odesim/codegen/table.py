@@ -30,12 +30,19 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
     """The table for these numbers; length: of the flat state, longest: of all axes."""
     blocks = -(-longest // BLOCK)
     plain = {"length": length, "blocks": blocks}
-    needs = {slot: _bytes(slot, text, sizes, dtype, length, blocks) for slot in text.slots if slot.kind in ("temporary", "scratch")}
+    width = 8 if dtype == "float64" else 4
+    scratch = _scratch(text, width, length, blocks)
     starts, total = {}, 0
-    for turn, (slot, size) in enumerate(needs.items()):
+    for turn, slot in enumerate(text.slots):
+        if slot.kind == "scratch":
+            size = scratch[slot.name]
+        elif slot.kind == "temporary":
+            size = prod(extents(slot.shape, sizes)) * width
+        else:
+            continue
         # whole lines, and large arrays not all at the same place of a page
         total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
-        starts[slot] = total
+        starts[turn] = total
         total += -(-size // LINE) * LINE
     memory = aligned_empty(max(total, PAGE), np.uint8)
     base = memory.ctypes.data
@@ -45,8 +52,8 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
             entries[place] = plain[slot.kind]
         elif slot.kind == "size":
             entries[place] = sizes[slot.name]
-        elif slot in starts:
-            entries[place] = base + starts[slot]
+        elif place in starts:
+            entries[place] = base + starts[place]
         else:
             a = _numbers(slot, text, params, dtype)
             kept.append(a)
@@ -61,10 +68,8 @@ def _numbers(slot: Slot, text: Text, params: Mapping[str, Any], dtype: str) -> A
     return aligned(np.ascontiguousarray(params[slot.name], np.int64 if slot.integer else dtype), turn=len(slot.name))
 
 
-def _bytes(slot: Slot, text: Text, sizes: Mapping[str, int], dtype: str, length: int, blocks: int) -> int:
-    width = np.dtype(dtype).itemsize
-    if slot.kind == "temporary":
-        return prod(extents(slot.shape, sizes)) * width
+def _scratch(text: Text, width: int, length: int, blocks: int) -> dict[str, int]:
+    """Bytes of each scratch array."""
     return {
         "work_": 8 * text.scratch * BLOCK,
         "part_": 8 * text.scratch * blocks,
@@ -75,4 +80,4 @@ def _bytes(slot: Slot, text: Text, sizes: Mapping[str, int], dtype: str, length:
         "amounts_": 8 * LATE,
         "base_": width * BLOCK,
         "state_": width * (BLOCK if text.local else length),
-    }[slot.name]
+    }

@@ -75,13 +75,13 @@ def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str
 
 def _message(problem: Problem, state: RunState, status: Status, event: str) -> str:
     t, step = state.t, state.step
+    if status is Status.OK:
+        return f"reached t = {t:.9g} in {state.count[slots.STEPS]} steps"
     h = float(state.real[slots.H]) if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
     what = f"{largest(problem, state.y)} is the largest component"
     match status:
-        case Status.OK:
-            return f"reached {where} in {state.count[slots.STEPS]} steps"
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
         case Status.INTERRUPTED:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Method:
         """The weights of the new state (last + 1,)."""
         return self.A[self.last, : self.last + 1]
 
-    @property
+    @cached_property
     def adaptive(self) -> bool:
         """Whether it has an error estimate."""
         return bool(np.any(self.E))
