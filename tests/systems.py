@@ -22,7 +22,7 @@ def param(base: Any, domain: Any = REAL, **more: Any) -> Param:
     return Param(base, 1.0, domain, "a number", **more)
 
 
-v, mu, a, P = vector("v"), vector("mu"), vector("a"), vector("P")
+v, u, mu, a, P = vector("v"), vector("u"), vector("mu"), vector("a"), vector("P")
 V, D, X = (IndexedBase(n, shape=s) for n, s in (("V", (M, K)), ("D", (M, K)), ("X", (K, M))))
 Z, w = IndexedBase("Z", shape=(Q, M)), vector("w", K)
 psi = vector("psi", K)
@@ -40,6 +40,11 @@ SYSTEMS = {
         System(
             name="elementwise", source=SOURCE, axes={m: M}, equations={v[m]: (mu[m] - v[m]) * exp(v[m] ** 2 / 2) * (1 + m) / M},
             params=(param(mu),), initial={v[m]: 0.05}, events=(Event("half", v[m] - mu[m] / 2, 1),),
+        ),
+        System(
+            name="two_of_one", source=SOURCE, axes={m: M},
+            equations={v[m]: -T * (exp(v[m]) + 1) ** 2, u[m]: -u[m] * (exp(v[m]) + 1) ** 2},
+            params=(param(T),), initial={v[m]: 0.5, u[m]: 1.0},
         ),
         System(
             name="softmax", source=SOURCE, axes={m: M}, equations={v[m]: (mu[m] - v[m]) * softmax(v[m] ** 2 / T, (m, M))},

@@ -12,7 +12,7 @@ from numba.np.arrayobj import populate_array
 
 from odesim.codegen.intrinsics import intrinsic
 
-STORES = 6
+STORES = 32
 """Arrays that one loop may write."""
 
 

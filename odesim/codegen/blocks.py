@@ -12,6 +12,9 @@ from odesim.symbolic.program import names
 BLOCK = 1024
 """Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
 
+HERE = "here_"
+"""The block of the state that a loop forms."""
+
 LATE = 6
 """Stages that the loop itself adds to the state; earlier ones are added before it."""
 

@@ -103,6 +103,8 @@ def read_file(filename: str) -> bytes | None:
     """The content of a file of the cache; None where there is none."""
     for folder in _folders():
         try:
+            if folder.is_symlink() or not _is_private(folder):
+                continue  # machine code from a folder that others write to is theirs
             return (folder / filename).read_bytes()
         except OSError:
             continue
@@ -148,7 +150,7 @@ def _is_private(folder: Path) -> bool:
     if not hasattr(os, "getuid"):
         return True
     info = folder.stat()
-    return info.st_uid == os.getuid() and not info.st_mode & 0o002
+    return info.st_uid == os.getuid() and not info.st_mode & 0o022
 
 
 def _is_ours(name: str) -> bool:

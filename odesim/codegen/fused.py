@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sympy import IndexedBase, Symbol
 
-from odesim.codegen.blocks import BLOCK, LATE, BlockLoop
+from odesim.codegen.blocks import BLOCK, HERE, LATE, BlockLoop
 from odesim.symbolic.expr import base_name
 
 
@@ -26,11 +26,11 @@ class FusedLoops:
             f"    {late} = {', '.join(f'amounts_[{q}]' for q in range(LATE))}",
         ]
 
-    def prologue(self, state: str) -> list[str]:
+    def prologue(self) -> list[str]:
         """Lines at the head of a block: where the state goes, and what it starts from."""
         return [
             "at_ = lo_*keep_",
-            f"{state}_ = block(y_, at_, at_ + hi_ - lo_)",
+            f"{HERE} = block(y_, at_, at_ + hi_ - lo_)",
             "start_ = block(x_, lo_, hi_)",
             "if more_:",
             "    combine_block(x_, k_, rows_, early_, ns_, lo_, hi_, base_)",
@@ -41,7 +41,7 @@ class FusedLoops:
     def loops(self, loop: BlockLoop) -> list[str]:
         """The loops over one block, and the element function as definition."""
         assert loop.state is not None and loop.value is not None
-        i, number, into = loop.i, loop.number, f"{base_name(loop.state)}_"
+        i, number, into = loop.i, loop.number, HERE
         weights = [Symbol(f"c{q}_", real=True) for q in range(len(self.constants))]
         extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[i], f"block({a}, lo_, hi_)") for a in self.constants]
         arrays = [base_name(a) for a in loop.arrays.values()]

@@ -5,7 +5,7 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.codegen.blocks import BLOCK, LATE
+from odesim.codegen.blocks import BLOCK, HERE, LATE
 from odesim.codegen.fused import FusedLoops
 from odesim.codegen.nests import Nests
 from odesim.codegen.wide import Shape
@@ -77,11 +77,11 @@ class RightSide(Kernel):
         state = system.states[0] if shape.fused else ""
         self.constants = [str(a.base.label) for a in shape.basis.constants] if shape.basis is not None else []
         self.fused = FusedLoops(self.constants) if shape.local else None
-        lines = [f"{state}_ = block(y_, lo_, hi_)", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {state}_)"]
+        lines = [f"{HERE} = block(y_, lo_, hi_)", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {HERE})"]
         if shape.basis is not None:
             lines = [line.replace("coef_", "weights_") for line in lines]
-            lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {state}_)" for q, a in enumerate(self.constants)]
-        prologue = self.fused.prologue(state) if self.fused else lines
+            lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {HERE})" for q, a in enumerate(self.constants)]
+        prologue = self.fused.prologue() if self.fused else lines
         super().__init__("rhs", system, shape.program, dtype, state=state, prologue=prologue, fused=self.fused)
         if shape.fused:
             self.first = ("t", "y_", "x_", "k_", "rows_", "coef_", "ns_", "out_")

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
-from odesim.codegen.blocks import BLOCK, BlockLoop
+from odesim.codegen.blocks import BLOCK, HERE, BlockLoop
 from odesim.codegen.fused import FusedLoops
 from odesim.codegen.printers import ScalarPrinter
 from odesim.symbolic.expr import base_name, free_indices
@@ -18,7 +18,7 @@ class Nests:
     """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64, but for
     those named in whole.
 
-    state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is state_.
+    state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is HERE.
     fused: how its loop forms the state itself, where it does.
     """
 
@@ -80,7 +80,12 @@ class Nests:
         folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
         if not folds and not self._forming:
             self._put(1, f"for {i} in range({extent}):")
-            self._bodies(2, [(self._target(s), e) for s, e in maps])
+            targets = {s.target for s in group}
+            if any(e.has(target) for e in bodies for target in targets):  # one after another: what is read is stored by then
+                for s, e in maps:
+                    self._bodies(2, [(self._target(s), e)])
+            else:
+                self._bodies(2, [(self._target(s), e) for s, e in maps])
             return
         self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
@@ -106,7 +111,7 @@ class Nests:
         if name.startswith("work_["):
             return name
         if self._forming and name == self.state:
-            return f"{name}_"
+            return HERE
         rows = lead.count(",")
         return f"{name}[{lead}lo_:hi_]" if rows > 1 else f"{'row_' * rows}block({name}, {lead}lo_, hi_)"
 

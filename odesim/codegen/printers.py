@@ -1,6 +1,7 @@
 """Expressions as text: one walk over sympy trees, with the words of each language in subclasses."""
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import sympy as sp
@@ -44,6 +45,8 @@ class Printer:
         return self.call(name, *(self.text(a) for a in e.args)), ATOM
 
     def number(self, x: float) -> tuple[str, int]:
+        if not isfinite(x):
+            raise CodegenError(f"a number in an expression overflows float64: {x}")
         return repr(x), (ATOM if x >= 0 else UNARY)
 
     def _Add(self, e: Any) -> tuple[str, int]:
@@ -124,10 +127,14 @@ class Printer:
 
     def _sign(self, e: Any) -> tuple[str, int]:
         x = self.text(e.args[0], PRODUCT)
-        return self.choice(f"{x} > 0.0", "1.0", self.choice(f"{x} < 0.0", "-1.0", "0.0")), ATOM
+        return self._steps(x, "1.0", "-1.0", "0.0"), ATOM
+
+    def _steps(self, x: str, above: str, below: str, at: str) -> str:
+        """A value on each side of 0 and at 0; NaN stays NaN."""
+        return self.choice(f"{x} > 0.0", above, self.choice(f"{x} < 0.0", below, self.choice(f"{x} == 0.0", at, self.constant("nan"))))
 
     def _Heaviside(self, e: Any) -> tuple[str, int]:
-        return self.choice(f"{self.text(e.args[0], PRODUCT)} >= 0.0", "1.0", "0.0"), ATOM
+        return self._steps(self.text(e.args[0], PRODUCT), "1.0", "0.0", self.text(e.args[1])), ATOM
 
     def _NaN(self, e: Any) -> tuple[str, int]:
         return self.constant("nan"), ATOM

@@ -1,5 +1,6 @@
 """What must hold of a System; every failure is one sentence with the expression."""
 
+import re
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any
@@ -18,6 +19,8 @@ SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 def check_system(s: System) -> None:
     """Raises SpecError unless every part of s fits the others."""
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", s.name) or len(s.name) > 100:
+        raise SpecError(f"{s.name[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
     if not s.equations:
         raise SpecError(f"{s.name}: there is no equation")
     _check_names(s)
@@ -58,8 +61,18 @@ def _check_names(s: System) -> None:
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
     summed = {lim[0].name for e in s.equations.values() for total in e.atoms(*REDUCTIONS) for lim in total.limits}
+    for kind, given in (("event", s.events), ("invariant", s.invariants), ("constraint", s.constraints)):
+        seen = [part.name for part in given]
+        for name in seen:
+            if seen.count(name) > 1:
+                raise SpecError(f"{s.name}: {kind} {name!r} stands there twice")
+    for name in (*s.states, *s.observables):
+        if name in ("time", "params") or not name.isidentifier():
+            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state or observable")
     rates = {f"d_{state}" for state in s.states}
     for name in (*names, *s.size_names, *(i.name for i in s.axes), *sorted(summed)):
+        if name == time.name:
+            raise SpecError(f"{s.name}: {name!r} is the time, and also an index, size, state or parameter")
         if name in rates or is_reserved(name):
             other = f"{name.rstrip('_')}_1"
             raise SpecError(f"{s.name}: {name!r} is a name that generated code has for itself; choose another, such as {other}")

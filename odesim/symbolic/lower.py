@@ -70,7 +70,7 @@ class Lowering:
             body = e.function
             for k, low, high in e.limits:
                 extent = sp.expand(high - low + 1)
-                j = self._claim(k, extent)
+                j = self._claim(k, extent, e)
                 body = self._reduce(type(e), self.hoist(body if j == k else body.xreplace({k: j})), j)
             return body
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
@@ -94,11 +94,12 @@ class Lowering:
         made = self._made[key]
         return made.base[free] if free else made
 
-    def _claim(self, k: Symbol, extent: Expr) -> Symbol:
-        """k, or a new index where k already runs over another extent."""
-        j, n = k, 1
-        while self.extents.setdefault(j, extent) != extent:
+    def _claim(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
+        """k, or a new index that nothing in near uses where k already runs over another extent."""
+        j, n, used = k, 1, {s.name for s in near.atoms(Symbol)} - {k.name}
+        while j.name in used or self.extents.get(j, extent) != extent:
             j, n = index(f"{k}_{n}")[0], n + 1
+        self.extents[j] = extent
         return j
 
     def _rank(self, i: Symbol) -> tuple[int, str]:

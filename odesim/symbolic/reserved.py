@@ -8,8 +8,8 @@ WORDS = frozenset((
     "find_events", "float", "float32", "float64", "floor", "ints", "kernel", "load", "log", "log1p", "matmul", "max", "maximum", "min",
     "minimum", "nb", "options", "part_of", "pow", "powi", "range", "rhs", "row_block", "scale_weights", "sin", "sinh", "split_terms",
     "sqrt", "stage", "store", "tan", "tanh", "tree_max", "tree_sum", "xp",
-    "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "hi_", "keep_", "late_", "lo_", "more_", "ns_", "numbers_", "out_", "part_",
-    "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
+    "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_", "numbers_", "out_",
+    "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
 ))  # fmt: skip
 SHAPES = re.compile(r"[A-Za-z]\d*_|event\d+|seen\d+")  # y_, k0_, event1
 

@@ -150,6 +150,30 @@ def test_names_that_generated_code_likes_are_free_for_users():
     np.testing.assert_allclose(got, [*(params["r0"] * e + e * params["x0"] * 0.5 / 0.7), 0.35 - state[5]], rtol=1e-14)
 
 
+@pytest.mark.parametrize("name", ["x", "y", "k", "lo", "rows", "coef", "ns", "k0", "value", "here"])
+def test_a_state_may_have_any_plain_name(name):
+    """Blocks of a state are not named after it: x_ and k_ are arguments of the kernel."""
+    (i,), (M,) = index("i"), sizes("M")
+    state = IndexedBase(name, shape=(M,))
+    system = System(name="named", source=SOURCE, axes={i: M}, equations={state[i]: -2 * state[i]}, params=(), initial={state[i]: 1.0})
+    bound = compile_system(system).bind({"M": 3000}, {})
+    y, got = np.linspace(0, 1, 3000), np.empty(3000)
+    bound(0.0, y, got)
+    assert np.array_equal(got, -2 * y)
+
+
+def test_equal_calls_give_equal_bits(compiled):
+    """Working memory keeps nothing from one call to the next: on fresh memory, and a second time."""
+    rhs = compiled["two_of_one", "float64", False]
+    x = numbers(rhs.system)
+    y = rhs.bind(x.sizes, x.params).layout.join(x.states)
+    bounds = [rhs.bind(x.sizes, x.params) for _ in range(2)]
+    got = [np.empty_like(y) for _ in range(3)]
+    for bound, out in zip([bounds[0], bounds[0], bounds[1]], got, strict=True):
+        bound(0.0, y, out)
+    assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
+
+
 def test_unknown_functions_and_backends_are_refused():
     (i,), (n,) = index("i"), sizes("n")
     y = IndexedBase("y", shape=(n,))

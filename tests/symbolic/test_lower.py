@@ -97,6 +97,14 @@ def test_a_piecewise_stays_inside_its_sum():
     np.testing.assert_allclose(evaluate(e, (m,), {m: M}, {"M": 3}, {"x": a}), want, rtol=ROUNDING)
 
 
+def test_a_renamed_index_meets_no_other():
+    """k runs over another axis elsewhere, and k_1, its next name, is taken inside the sum."""
+    (m, k, k_1), (M, K) = index("m k k_1"), sizes("M K")
+    v = IndexedBase("v", shape=(M,))
+    e = over(Sum, over(Sum, (v[k] - v[k_1]) ** 2, (k_1, M)), (k, M))
+    assert float(evaluate(e, (), {m: M, k: K}, {"M": 3, "K": 2}, {"v": np.array([0.0, 1.0, 2.0])})) == 12.0
+
+
 @pytest.mark.parametrize("inner", ["m", "k", "l"])
 @pytest.mark.parametrize("outer", ["m", "k", "l"])
 def test_no_index_is_captured(inner, outer):
