@@ -123,6 +123,7 @@ def check_range(numbers: Numbers, dtype: str) -> None:
 def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
     """The numbers that an integrator needs."""
     system = compiled.system
+    compiled.check_sizes(numbers.sizes)
     shapes = compiled.event_shapes(numbers.sizes)
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
     rhs = _numpy_system(compiled, numbers) if compiled.backend == "numpy" else compiled.bind(numbers.sizes, numbers.params)

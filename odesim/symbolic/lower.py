@@ -125,7 +125,7 @@ class Lowering:
         other = b if a == k else a
         if k not in d.args:
             return any(isinstance(x, Indexed) and k in x.indices for x in d.args) and any(isinstance(x, Symbol) for x in d.args)
-        return bool(other.is_Integer) or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
+        return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
 
     def _sum(self, body: Expr, k: Symbol) -> Expr:
         """Factors without k leave the sum; a delta removes it; a product of matrices is named as one.

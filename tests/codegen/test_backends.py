@@ -8,7 +8,8 @@ import sympy as sp
 from sympy import IndexedBase
 
 from odesim.codegen.compiled import CompiledRHS, compile_system
-from odesim.errors import CodegenError
+from odesim.errors import CodegenError, ParamError
+from odesim.facade import integrate
 from odesim.symbolic import Param, System, index, over, sizes
 from odesim.symbolic.derive import jvp
 from tests.systems import REAL, SOURCE, SYSTEMS, numbers
@@ -172,6 +173,16 @@ def test_equal_calls_give_equal_bits(compiled):
     for bound, out in zip([bounds[0], bounds[0], bounds[1]], got, strict=True):
         bound(0.0, y, out)
     assert np.array_equal(got[0], got[1]) and np.array_equal(got[0], got[2])
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_elements_named_by_number_must_exist(backend):
+    (i,), (M,) = index("i"), sizes("M")
+    v = IndexedBase("v", shape=(M,))
+    system = System(name="ninth", source=SOURCE, axes={i: M}, equations={v[i]: v[9] - v[i]}, params=(), initial={v[i]: 1.0})
+    assert integrate(system, sizes={"M": 10}, span=(0.0, 0.1), backend=backend).status == "ok"
+    with pytest.raises(ParamError, match=r"v\[9\] is out of range: that axis has 3 elements"):
+        integrate(system, sizes={"M": 3}, span=(0.0, 0.1), backend=backend)
 
 
 def test_unknown_functions_and_backends_are_refused():
