@@ -10,6 +10,7 @@ from odesim.codegen.cache import module_name
 from odesim.codegen.kernels import Entries, Kernel, RightSide, Slot
 from odesim.codegen.native import load_native
 from odesim.codegen.wide import shape_of
+from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
@@ -72,6 +73,11 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
+    foreign = [w for w in plain if w not in ("sqrt", "floor")]
+    if strict and foreign:
+        raise CodegenError(
+            f"{system.name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them"
+        )
     end = "_strict" if strict else ""
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]

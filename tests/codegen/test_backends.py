@@ -193,5 +193,8 @@ def test_unknown_functions_and_backends_are_refused():
         _ = compile_system(system).text
     with pytest.raises(CodegenError, match=r"no backend 'nuba'.*did you mean 'numba'"):
         compile_system(system, backend="nuba")
+    wave = System(name="wave", source=SOURCE, axes={i: n}, equations={y[i]: sp.sin(y[i])}, params=(), initial={y[i]: 0})
+    with pytest.raises(CodegenError, match="sin of the C library"):
+        _ = compile_system(wave, strict=True).text
     with pytest.raises(CodegenError, match="'cuda' is not there yet"):
         compile_system(system, backend="cuda")
