@@ -11,7 +11,7 @@ import numpy as np
 from odesim import __version__
 from odesim.arrays import Array
 from odesim.bind import Numbers, bind
-from odesim.codegen.compiled import BACKENDS, CompiledRHS, compile_system, extents
+from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError
 from odesim.registry import load_model
@@ -175,19 +175,8 @@ def _compiled(system: System, backend: str, dtype: str, strict: bool) -> tuple[C
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what computes."""
+    """Versions of what computes, without importing it: a warm start needs no numba."""
     import platform
+    from importlib.metadata import version
 
-    import numba
-    import sympy
-
-    return {
-        "odesim": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "sympy": sympy.__version__,
-    }
-
-
-__all__ = ["BACKENDS", "dimensions", "extents", "integrate", "make_problem", "save_times", "versions"]
+    return {"odesim": __version__, "python": platform.python_version()} | {name: version(name) for name in ("numpy", "numba", "sympy")}

@@ -37,10 +37,13 @@ def test_help_is_light(arguments, tmp_path):
 
 
 def test_integrate_imports_no_store_and_no_plot(tmp_path):
-    """A plain run loads neither what stores, draws or validates nor another integrator."""
-    loaded = modules_after(["integrate", "joma.nonlinear", "--size", "M=3", "--json"], tmp_path)
-    assert "numba" in loaded
-    assert not {"zarr", "xarray", "pandas", "matplotlib", "pydantic", "scipy.integrate"} & loaded
+    """A plain run loads neither what stores, draws or validates nor another integrator; what is compiled needs no compiler."""
+    command = ["integrate", "joma.nonlinear", "--size", "M=3", "--json"]
+    for run in ("maybe cold", "warm"):
+        loaded = modules_after(command, tmp_path)
+        assert "llvmlite" in loaded  # it did run
+        assert not {"zarr", "xarray", "pandas", "matplotlib", "pydantic", "scipy.integrate"} & loaded
+        assert run == "maybe cold" or "numba" not in loaded
 
 
 def test_solve_runs_without_sympy(tmp_path):

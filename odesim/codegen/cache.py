@@ -78,11 +78,6 @@ def sources_text(modules: Sequence[str]) -> str:
     return "\n\n".join(["from __future__ import annotations", *map(_own_text, modules)]) + "\n"
 
 
-def load_sources(modules: Sequence[str], stem: str) -> ModuleType:
-    """The module of sources_text(modules)."""
-    return load_module(sources_text(modules), stem)
-
-
 def entries() -> tuple[Entry, ...]:
     """What the cache holds, by name."""
     found = {p.stem for p in cache_dir().glob("*.*") if p.suffix in (".py", ".o") and _is_ours(p.stem)}

@@ -10,7 +10,7 @@ from sympy import Indexed, IndexedBase, Symbol
 from sympy.core.function import AppliedUndef
 
 from odesim.errors import SpecError, nearest, no_such
-from odesim.symbolic.expr import REDUCTIONS, base_name, free_indices, time
+from odesim.symbolic.expr import REDUCTIONS, base_name, time
 from odesim.symbolic.reserved import is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
 
@@ -192,8 +192,3 @@ class Scope:
             return
         scalars = [n for n, s in self.shapes.items() if not s]
         fail(no_such("symbol", name, [*scalars, *self.size_names]))
-
-
-def free_of(e: Any, axes: Mapping[Symbol, Any]) -> set[Symbol]:
-    """The free indices of e among axes."""
-    return free_indices(sp.sympify(e), set(axes))

@@ -38,7 +38,7 @@ def integrate_problem(
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
     method: a name in METHODS or "auto" (tsit5). step: a fixed step, the last one shortened to meet t1. A relative tolerance below
-    four roundings of the state's dtype counts as thslots. progress is told the fraction of the span about 20 times a second.
+    four roundings of the state's dtype counts as those. progress is told the fraction of the span about 20 times a second.
     Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for options that make no sense,
     and what the right side raised.
     """
