@@ -40,6 +40,19 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
+def arena(sizes: Mapping[int, int]) -> tuple[Array, dict[int, int]]:
+    """One memory for arrays of these sizes in bytes, and where in it each starts, on a cache line; by their keys.
+
+    The key of a large array is its turn: those of one loop do not all start at the same place of a page.
+    """
+    starts, total = {}, 0
+    for turn, size in sizes.items():
+        total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
+        starts[turn] = total
+        total += -(-size // LINE) * LINE
+    return aligned_empty(max(total, PAGE), np.uint8), starts
+
+
 def aligned(a: Array, *, turn: int = 0) -> Array:
     """a, or a copy of it that starts on a cache line."""
     if a.nbytes < PAGE or a.ctypes.data % LINE == 0:

@@ -122,8 +122,21 @@ def load(typingctx: Any, loop: Any, a: Any, i: Any) -> Any:
 
 
 @intrinsic(prefer_literal=True)
+def reload(typingctx: Any, loop: Any, q: Any, a: Any, i: Any) -> Any:
+    """a[i] that the loop of this number has written before, a its q-th written array."""
+    number, place = loop.literal_value, q.literal_value
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = builder.load(builder.gep(_data(context, builder, signature.args[2], args[2]), [args[3]]))
+        _promise(builder, value, number, f"write {place}")
+        return value
+
+    return a.dtype(loop, q, a, types.int64), emit
+
+
+@intrinsic(prefer_literal=True)
 def store(typingctx: Any, loop: Any, q: Any, a: Any, i: Any, x: Any) -> Any:
-    """a[i] = x, a the q-th contiguous array that the loop of this number writes and never reads."""
+    """a[i] = x, a the q-th contiguous array that the loop of this number writes, and reads by `reload` alone."""
     number, place = loop.literal_value, q.literal_value
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

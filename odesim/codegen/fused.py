@@ -1,11 +1,18 @@
-"""A loop that forms the state from the stages while it computes: memory and arithmetic at the same time."""
+"""A loop that forms the state from the stages while it computes: memory and arithmetic at the same time.
+
+The state is formed AHEAD elements before it is used. In one element after the other, loads, sum and exponential are a chain so long
+that a processor has few of them in flight; apart, the loads of a later element run under the arithmetic of this one.
+"""
 
 from collections.abc import Sequence
 
-from sympy import IndexedBase, Symbol
+from sympy import IndexedBase
 
 from odesim.codegen.blocks import BLOCK, HERE, LATE, BlockLoop
 from odesim.symbolic.expr import base_name
+
+AHEAD = 64
+"""Elements; at least as many as one turn of a vectorised loop takes, so that none reads what it has yet to write."""
 
 
 class FusedLoops:
@@ -39,31 +46,36 @@ class FusedLoops:
         ]
 
     def loops(self, loop: BlockLoop) -> list[str]:
-        """The loops over one block, and the element function as definition."""
+        """The loops over one block; the functions that form an element of the state and that use it become the definition."""
         assert loop.state is not None and loop.value is not None
-        i, number, into = loop.i, loop.number, HERE
-        weights = [Symbol(f"c{q}_", real=True) for q in range(len(self.constants))]
-        extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[i], f"block({a}, lo_, hi_)") for a in self.constants]
-        arrays = [base_name(a) for a in loop.arrays.values()]
-        given = Symbol("value_", real=True)
-        state = given + sum(c * a for c, a in zip(weights, extra, strict=True))
-        body = [f"{loop.value} = {loop.printer.text(given)}"] if not extra else []
-        for c, a in zip(weights, extra, strict=True):
-            first = "value_" if not body else str(loop.value)
-            body.append(f"{loop.value} = {first} + {c}*{loop.printer.text(a)}")
-        lines = [*body, *loop.body()]
-        written = sum(line.startswith("store(") for line in lines)
-        lines.append(f"store({number}, {written}, {into}, {i}, {loop.value})")
-        numbers = sorted({*loop.scalars(), *(c.name for c in weights)} - {"value_"})
-        assert state is not None
-        arguments = ", ".join([i.name, "value_", into, *arrays, *numbers])
-        self.definition = "\n".join(["@kernel", f"def element({arguments}):", *(f"    {line}" for line in lines)])
-        out = list(loop.views)
+        i, number = loop.i.name, loop.number
+        extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[loop.i], f"block({a}, lo_, hi_)") for a in self.constants]
+        weights = [f"c{q}_" for q in range(len(extra))]
+        state = " + ".join(["value_", *(f"{c}*{loop.printer.text(a)}" for c, a in zip(weights, extra, strict=True))])
+        lines = loop.body()
+        place = f"{number}, {sum(line.startswith('store(') for line in lines)}, {HERE}, {i}"
+        lines = [f"{loop.value} = reload({place})", *lines]
+        formed = ", ".join([HERE, *map(base_name, extra), *weights])
+        arrays = [name for name in map(base_name, loop.arrays.values()) if any(f" {name}, " in line for line in lines)]
+        used = ", ".join([HERE, *arrays, *loop.scalars()])
+        self.definition = "\n".join(
+            [
+                *("@kernel", f"def form({i}, value_, {formed}):", f"    store({place}, {state})", "", ""),
+                *("@kernel", f"def element({i}, {used}):", *(f"    {line}" for line in lines)),
+            ]
+        )
+        out = [*loop.views, f"ahead_ = min({AHEAD}, hi_ - lo_)"]
         for terms in range(0, LATE + 1, 2):
-            value = f"load({number}, start_, {i})"
-            for q in range(terms):
-                value = f"{value} + a{q}_*load({number}, k{q}_, {i})"
-            call = ", ".join([i.name, value, into, *arrays, *numbers])
-            out.append(f"{'if' if terms == 0 else 'elif'} terms_ == {terms}:")
-            out += [f"    for {i} in range(hi_ - lo_):", f"        element({call})"]
-        return out
+            first, later = (self._form(number, terms, at, formed) for at in (i, f"{i} + {AHEAD}"))
+            out += [
+                f"{'if' if terms == 0 else 'elif'} terms_ == {terms}:",
+                *(f"    for {i} in range(ahead_):", f"        {first}"),
+                *(f"    for {i} in range(hi_ - lo_ - ahead_):", f"        {later}", f"        element({i}, {used})"),
+            ]
+        return [*out, f"for {i} in range(hi_ - lo_ - ahead_, hi_ - lo_):", f"    element({i}, {used})"]
+
+    @staticmethod
+    def _form(number: int, terms: int, at: str, formed: str) -> str:
+        """The call that forms the element at this place from so many stages."""
+        stages = (f" + a{q}_*load({number}, k{q}_, {at})" for q in range(terms))
+        return f"form({at}, load({number}, start_, {at}){''.join(stages)}, {formed})"

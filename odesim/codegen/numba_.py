@@ -14,14 +14,14 @@ from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
-OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")
+OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor")
 RUNTIME = (
     "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
     "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
-ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "row_block", "store")
+ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store")
 TWO_MODES = ("combine_block", "matmul")
-PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "floor", "atan2")
+PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atan2")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
-    foreign = [w for w in plain if w not in ("sqrt", "floor")]
+    foreign = [w for w in plain if w != "sqrt"]
     if strict and foreign:
         raise CodegenError(
             f"{system.name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them"

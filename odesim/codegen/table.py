@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import LINE, PAGE, Array, aligned, aligned_empty
+from odesim.arrays import Array, aligned, arena
 from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.extents import extents
 from odesim.codegen.kernels import ROWS, Slot
@@ -32,19 +32,13 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
     plain = {"length": length, "blocks": blocks}
     width = 8 if dtype == "float64" else 4
     scratch = _scratch(text, width, length, blocks)
-    starts, total = {}, 0
-    for turn, slot in enumerate(text.slots):
+    wanted = {}
+    for place, slot in enumerate(text.slots):
         if slot.kind == "scratch":
-            size = scratch[slot.name]
+            wanted[place] = scratch[slot.name]
         elif slot.kind == "temporary":
-            size = prod(extents(slot.shape, sizes)) * width
-        else:
-            continue
-        # whole lines, and large arrays not all at the same place of a page
-        total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
-        starts[turn] = total
-        total += -(-size // LINE) * LINE
-    memory = aligned_empty(max(total, PAGE), np.uint8)
+            wanted[place] = prod(extents(slot.shape, sizes)) * width
+    memory, starts = arena(wanted)
     base = memory.ctypes.data
     entries, kept = np.empty(len(text.slots), np.int64), [memory]
     for place, slot in enumerate(text.slots):

@@ -11,6 +11,7 @@ from math import inf, nan
 import numba
 
 from odesim.codegen.intrinsics import bits, fma, from_bits, polynomial, rint, select
+from odesim.codegen.intrinsics import floor as floor
 
 inlined = numba.njit(error_model="numpy", forceinline=True)
 
@@ -28,17 +29,16 @@ TINY = 2.0**-54  # below it expm1(x), log1p(x), tanh(x) are x
 
 # (exp(r) - 1 - r)/r^2 for abs(r) <= log(2)/2
 EXP = (
-    0.5,
-    0.1666666666666667,
-    0.04166666666666668,
-    0.008333333333326134,
-    0.0013888888888879073,
-    0.00019841269874822307,
-    2.4801587336443602e-05,
-    2.755725539833871e-06,
-    2.7557263277791584e-07,
-    2.5105217695684516e-08,
-    2.091813816945801e-09,
+    0.5000000000000013,
+    0.16666666666666685,
+    0.041666666666511774,
+    0.008333333333316316,
+    0.0013888888947821546,
+    0.0001984126989792604,
+    2.4801489212954576e-05,
+    2.755723349537905e-06,
+    2.7631513276248185e-07,
+    2.511246639457876e-08,
 )
 # (2 atanh(s)/s - 2)/z with z = s^2, abs(s) <= (sqrt(2) - 1)/(sqrt(2) + 1)
 LOG = (

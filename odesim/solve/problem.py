@@ -9,6 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.errors import SolveError
+from odesim.solve.found import Events
 
 Progress = Callable[[float], None]
 
@@ -106,13 +107,13 @@ class Raw:
     """A finished or stopped run.
 
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
-    events: {name: [{"t": float, "index": tuple or None}]} in the order of time.
+    events: {name: Events}, each in the order of time.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds.
     """
 
     t: Array
     y: Array
-    events: dict[str, list[dict[str, Any]]]
+    events: dict[str, Events]
     status: Status
     message: str
     t_last: float

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     import xarray
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Observables that are known already: {name: (T, *shape)} at the saved times, {name: shape} at the end, the worst violations."""
+
+    rows: dict[str, Array]
+    end: dict[str, Array]
+    worst: dict[str, float | None]
+
+    def __call__(self, t: Array, y: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, float | None]]:
+        """What an Observer says at the times t (T,) of the run, the saved ones or the end alone."""
+        return self.rows, self.worst
+
+
 @dataclass(frozen=True, repr=False)
 class Solution:
     """States along a run of one model.

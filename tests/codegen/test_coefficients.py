@@ -16,7 +16,7 @@ def fit(f, low, high, degree, weight=lambda x: 1, centre=0):
 
 def exp_rest(r):
     """(exp(r) - 1 - r)/r^2."""
-    return (mp.exp(r) - 1 - r) / r**2 if r else mp.mpf(1) / 2
+    return (mp.expm1(r) - r) / r**2 if abs(r) > mp.mpf(10) ** -20 else mp.mpf(1) / 2
 
 
 def atanh_rest(z):
@@ -35,7 +35,8 @@ def two_parts(x):
 
 
 TABLE = {
-    "EXP": lambda: fit(exp_rest, -1.0001 * mp.log(2) / 2, 1.0001 * mp.log(2) / 2, 10),
+    # the weight is what an error does to exp
+    "EXP": lambda: fit(exp_rest, -1.0001 * mp.log(2) / 2, 1.0001 * mp.log(2) / 2, 9, lambda r: r**2),
     "LOG": lambda: fit(atanh_rest, 0, largest_z(), 6),
     "POW": lambda: fit(lambda z: (atanh_rest(z) - mp.mpf(2) / 3) / z, 0, largest_z(), 7),
     "ERF": lambda: fit(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t) - 1, 0, 1, 11),

@@ -134,7 +134,7 @@ def _check_options(step: float | None, rtol: float, atol: float, max_steps: int)
 def _grid(problem: Problem, save: Array | None) -> Array:
     """The times to keep (T,), a copy."""
     times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+    if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
         raise SolveError("the times to save must be finite and increasing")
     if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
         raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")

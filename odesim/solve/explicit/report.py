@@ -1,12 +1,11 @@
 """What a run says of itself: its Status, one sentence, and its results."""
 
-from typing import Any
-
 import numpy as np
 
 from odesim.arrays import Array
 from odesim.solve.explicit import slots
 from odesim.solve.explicit.state import RunState
+from odesim.solve.found import Events
 from odesim.solve.problem import Problem, Raw, Status
 
 _BY_CODE = {
@@ -53,9 +52,9 @@ def is_blow_up(problem: Problem, state: RunState) -> bool:
     return bool(np.sign(y[i]) == np.sign(f[i]) and abs(y[i]) <= doubling * abs(f[i]))
 
 
-def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str, list[dict[str, Any]]], str]:
+def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str, Events], str]:
     """All events up to the last time reached, by name, and the name of the one that ended the run."""
-    out: dict[str, list[dict[str, Any]]] = {event.name: [] for event in problem.events}
+    out: dict[str, Events] = {}
     if not problem.events:
         return out, ""
     times, numbers = state.found()
@@ -64,11 +63,10 @@ def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str
     first, ended = 0, []
     for event in problem.events:
         mine = (numbers >= first) & (numbers < first + event.size)
-        when = times[mine].tolist()
-        places = np.transpose(np.unravel_index(numbers[mine] - first, event.shape)).tolist() if event.shape else [None] * len(when)
-        out[event.name] = [{"t": t, "index": None if place is None else tuple(place)} for t, place in zip(when, places, strict=True)]
-        if status is Status.EVENT and event.terminal and when:
-            ended.append(event.name + ("" if places[-1] is None else str(places[-1])))
+        places = np.stack(np.unravel_index(numbers[mine] - first, event.shape), axis=-1) if event.shape else None
+        out[event.name] = Events(times[mine], places)
+        if status is Status.EVENT and event.terminal and mine.any():
+            ended.append(event.name + ("" if places is None else str(places[-1].tolist())))
         first += event.size
     return out, " and ".join(ended)
 

@@ -1,10 +1,11 @@
 """The arrays of one run: everything the driver knows between two calls."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, aligned_empty
+from odesim.arrays import Array, arena
 from odesim.solve.explicit import slots
 from odesim.solve.problem import Problem
 from odesim.solve.tableau import Method
@@ -24,15 +25,11 @@ class RunState:
         # one value more than the interpolant has powers
         self._pieces = max(4, method.P.shape[1])
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
-        self.count = np.zeros(slots.COUNT_SIZE, np.int64)
-        self.real = np.zeros(slots.REAL_SIZE)
-        self.work = aligned_empty((3, n), dtype, turn=9)
-        self.work[0] = problem.y0
         self.out = np.empty((len(save) + 1, n), dtype)  # one row more, for the last state of a run that stops early
         self._at = np.zeros(slots.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
-        self._kept = self._arrays(n, dtype)
-        self._fill_at(n, dtype.itemsize)
+        self._fill_numbers(n, dtype.itemsize)
+        self._fill_arrays(n, dtype)
         self._fill_real(rtol, atol)
         self._make_room()
         if step is not None:
@@ -60,7 +57,8 @@ class RunState:
     def drain_events(self) -> None:
         """Puts the events found so far aside, so that the driver has room for more."""
         found = int(self.count[slots.FOUND])
-        self._found.append((self._kept[slots.FOUND_T][:found], self._kept[slots.FOUND_I][:found]))
+        times, numbers = self._room
+        self._found.append((times[:found], numbers[:found]))
         self.count[slots.FOUND] = 0
         self._make_room()
 
@@ -76,77 +74,71 @@ class RunState:
         names = {"steps": slots.STEPS, "rejected": slots.REJECTED, "rhs_calls": slots.RHS_CALLS}
         return {name: int(self.count[slot]) for name, slot in names.items()}
 
-    def _arrays(self, n: int, dtype: np.dtype) -> dict[int, Array]:
-        """All arrays whose addresses stand in the table, by slot."""
-        size, stages, m = self.problem.rhs.n_events, self.method.stages, self.method
-        events = self.problem.events
-        return {
-            slots.COUNT: self.count,
-            slots.REAL: self.real,
-            slots.A: m.A,
-            slots.C: m.c,
-            slots.E: m.E,
-            slots.P: m.P,
-            slots.K: aligned_empty((stages, n), dtype, turn=11),
-            slots.ROWS: np.arange(stages),
-            slots.COEF: np.zeros(stages),
-            slots.WORK: self.work,
-            slots.BLOCK: aligned_empty(min(n, 1024), dtype, turn=10),
-            slots.SUMS: np.empty(32 + (n + 1023) // 1024),
-            slots.SAVE: self.save,
-            slots.OUT: self.out,
-            slots.G: np.empty((self._pieces + 2, size), dtype),
-            slots.DIRECTION: np.array([e.direction for e in events for _ in range(e.size)], np.int64),
-            slots.TERMINAL: np.array([e.terminal for e in events for _ in range(e.size)], np.int64),
-        }
+    def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
+        """One memory for all arrays whose addresses stand in the table, and those addresses."""
+        m, events, width = self.method, self.problem.events, dtype.itemsize
+        size, stages = self.problem.rhs.n_events, m.stages
+        self._memory, starts = arena(
+            {
+                slots.COUNT: 8 * slots.COUNT_SIZE,
+                slots.REAL: 8 * slots.REAL_SIZE,
+                slots.ROWS: 8 * stages,
+                slots.COEF: 8 * stages,
+                slots.BLOCK: width * min(n, 1024),
+                slots.SUMS: 8 * (32 + (n + 1023) // 1024),
+                slots.G: width * (self._pieces + 2) * size,
+                slots.DIRECTION: 8 * size,
+                slots.TERMINAL: 8 * size,
+                slots.WORK: width * 3 * n,
+                slots.K: width * stages * n,
+            }
+        )
+        base = self._memory.ctypes.data
+        for slot, start in starts.items():
+            self._at[slot] = base + start
+        at = self._at
+        at[slots.SAVE], at[slots.OUT] = self.save.ctypes.data, self.out.ctypes.data
+        at[slots.A], at[slots.C], at[slots.E], at[slots.P] = m.addresses
 
-    def _fill_at(self, n: int, width: int) -> None:
-        rhs, m = self.problem.rhs, self.method
-        numbers = {
-            slots.STAGE: rhs.stage,
-            slots.COMBINE: rhs.combine,
-            slots.EVENTS: rhs.events,
-            slots.TABLE: rhs.table,
-            slots.N: n,
-            slots.WIDTH: width,
-            slots.LAST: m.last,
-            slots.ROWS_ALL: m.stages,
-            slots.DEGREE: m.P.shape[1],
-            slots.SAVES: len(self.save),
-            slots.SIZE: rhs.n_events,
-            slots.PIECES: self._pieces,
-            slots.MAX: min(self.max_steps, _MOST),
-        }
-        for slot, number in (numbers | {slot: array.ctypes.data for slot, array in self._kept.items()}).items():
-            self._at[slot] = number
+        def view(slot: int, count: int, kind: Any = np.int64) -> Array:
+            start = starts[slot]
+            return self._memory[start : start + count * np.dtype(kind).itemsize].view(kind)
+
+        self.count, self.real = view(slots.COUNT, slots.COUNT_SIZE), view(slots.REAL, slots.REAL_SIZE, np.float64)
+        self.count.fill(0)
+        self.real.fill(0.0)
+        self.work = view(slots.WORK, 3 * n, dtype).reshape(3, n)
+        self.work[0] = self.problem.y0
+        view(slots.ROWS, stages)[:] = range(stages)
+        view(slots.COEF, stages, np.float64).fill(0.0)
+        if size:
+            view(slots.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
+            view(slots.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
+
+    def _fill_numbers(self, n: int, width: int) -> None:
+        rhs, m, at = self.problem.rhs, self.method, self._at
+        at[slots.STAGE], at[slots.COMBINE], at[slots.EVENTS], at[slots.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
+        at[slots.N], at[slots.WIDTH] = n, width
+        at[slots.LAST], at[slots.ROWS_ALL], at[slots.DEGREE] = m.last, m.stages, m.P.shape[1]
+        at[slots.SAVES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self._pieces
+        at[slots.MAX] = min(self.max_steps, _MOST)
 
     def _make_room(self) -> None:
         """New arrays for the events to come; a step finds at most one a component and piece."""
         size = self.problem.rhs.n_events
         room = max(_EVENT_ROOM, 2 * size * self._pieces) if size else 0
-        self._kept |= {slots.FOUND_T: np.empty(room), slots.FOUND_I: np.empty(room, np.int64)}
-        for slot in (slots.FOUND_T, slots.FOUND_I):
-            self._at[slot] = self._kept[slot].ctypes.data
-        self._at[slots.ROOM] = room
+        times, numbers = self._room = np.empty(room), np.empty(room, np.int64)
+        self._at[slots.FOUND_T], self._at[slots.FOUND_I], self._at[slots.ROOM] = times.ctypes.data, numbers.ctypes.data, room
 
     def _fill_real(self, rtol: float, atol: float) -> None:
         p, m = self.problem, self.method
-        numbers = {
-            slots.T: p.t0,
-            slots.T0: p.t0,
-            slots.T1: p.t1,
-            slots.RTOL: max(rtol, 4 * float(np.finfo(p.rhs.dtype).eps)),
-            slots.ATOL: max(atol, 1e-300),  # a component that stays 0 has the error 0/0 otherwise
-            slots.ERROR_OLD: 1e-4,
-            slots.SAFETY: 0.9,
-            slots.ALPHA: m.gains[0],
-            slots.BETA: m.gains[1],
-            slots.SHRINK: m.factors[0],
-            slots.GROW: m.factors[1],
-            slots.START_POWER: 1 / max(m.error_order, 1),
-        }
-        for slot, number in numbers.items():
-            self.real[slot] = number
+        real = self.real
+        real[slots.T], real[slots.T0], real[slots.T1] = p.t0, p.t0, p.t1
+        real[slots.RTOL] = max(rtol, 4 * float(np.finfo(p.rhs.dtype).eps))
+        real[slots.ATOL] = max(atol, 1e-300)  # a component that stays 0 has the error 0/0 otherwise
+        real[slots.ERROR_OLD], real[slots.SAFETY] = 1e-4, 0.9
+        (real[slots.ALPHA], real[slots.BETA]), (real[slots.SHRINK], real[slots.GROW]) = m.gains, m.factors
+        real[slots.START_POWER] = 1 / max(m.error_order, 1)
 
     def _fill_fixed(self, step: float) -> None:
         """t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as long as they."""

@@ -46,6 +46,11 @@ class Method:
         """Whether it has an error estimate."""
         return bool(np.any(self.E))
 
+    @cached_property
+    def addresses(self) -> tuple[int, int, int, int]:
+        """Where A, c, E and P lie."""
+        return self.A.ctypes.data, self.c.ctypes.data, self.E.ctypes.data, self.P.ctypes.data
+
     @property
     def stages(self) -> int:
         """S, the stages of dense output included."""
