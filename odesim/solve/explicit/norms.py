@@ -1,4 +1,4 @@
-"""Norms of vectors in units of the tolerance, summed in one order: blocks of 1024, in each 32 strided sums, then trees.
+"""Norms of vectors in units of the tolerance, summed in the order of odesim.codegen.reduce: blocks of 1024, in each 32 strided sums.
 
 `at` is a pointer to the run's table (slots.py); y, e, old, new are addresses. A literal integer handed to a helper is written
 np.int64(0): for a bare 0 numba compiles the helper once more.
@@ -20,15 +20,13 @@ exported = _compile("int64(int64)", error_model="numpy", no_cpython_wrapper=True
 
 @helper
 def tree_sum(at: Any, first: int, count: int) -> float:
-    """The sum of count > 0 entries of SUMS from the first on, neighbours first; they are used up."""
+    """The sum of count > 0 entries of SUMS from the first on, the upper half onto the lower; they are used up."""
     sums = doubles(at[SUMS] + 8 * first)
     while count > 1:
-        half = count // 2
-        for i in range(half):
-            sums[i] = sums[2 * i] + sums[2 * i + 1]
-        if count > 2 * half:
-            sums[half] = sums[count - 1]
-        count -= half
+        half = (count + 1) // 2
+        for i in range(count - half):
+            sums[i] += sums[i + half]
+        count = half
     return sums[0]
 
 
@@ -36,10 +34,10 @@ def tree_sum(at: Any, first: int, count: int) -> float:
 def block_sum(at: Any, e: int, old: int, new: int, lo: int, hi: int, atol: float, rtol: float) -> float:
     """The sum over i = lo..hi-1 (at most 1024) of (e[i - lo] / (atol + rtol max(|old[i]|, |new[i]|)))^2.
 
-    Not finite where an entry of e or new is not. Uses the first 32 of SUMS; up to 64 components are summed in sequence.
+    Not finite where an entry of e or new is not. Uses the first 32 of SUMS; up to 64 entries are summed in sequence.
     """
     sums = doubles(at[SUMS])
-    lanes = 32 if at[N] > 64 else 1
+    lanes = 32 if hi - lo > 64 else 1
     single = at[WIDTH] == 4
     for j in range(lanes):
         sums[j] = 0.0
