@@ -13,7 +13,7 @@ from odesim.errors import StoreError
 from odesim.plot.figures import Feature, FigureRun, list_figures, load_figure, run_figure
 from tests.plot.texts import clashes, drawn_texts
 
-NAMES = ["joma_fig4", "scan_snap_attention_frozen"]
+NAMES = ["joma_fig2_3", "joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4", "scan_snap_fig6"]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -58,6 +58,12 @@ def test_legible(done: FigureRun) -> None:
 def tiny(name: str) -> xr.Dataset:
     """Made-up numbers in the form of data(): few times, few curves."""
     rng = np.random.default_rng(0)
+    if name == "joma_fig2_3":
+        curves = {key: (("x", "seed", "iteration"), rng.uniform(-1, 1, (2, 3, 5))) for key in ("NC", "NC_first", "NC_second")}
+        images = {key: (("token", "node"), rng.uniform(-1, 1, (4, 3))) for key in ("V_start", "V_end")}
+        v0, X = rng.uniform(0, 2, (3, 5, 2)), rng.uniform(0, 1, (4, 2))
+        rest = {"v0": (("seed", "iteration", "component"), v0), "X": (("token", "class"), X)}
+        return xr.Dataset({**curves, **images, **rest}, {"x": ["gaussian", "random"], "iteration": np.arange(0, 50, 10)})
     if name == "joma_fig4":
         v, s = rng.uniform(0, 3, (6, 2)), rng.uniform(1, 2, 6)
         runs = {"v_euler": v, "v_flow": v[::2], "entropy_euler": s, "entropy_flow": s[::2], "deviation": s[::2] - 1, "mu": v[-1]}
@@ -67,12 +73,33 @@ def tiny(name: str) -> xr.Dataset:
         coords = {"iteration": np.arange(6), "t": 0.02 * np.arange(0, 6, 2), "component": np.arange(2)}
         attrs = {"step": 0.02}
         return xr.Dataset({**{key: (dims[key], value) for key, value in runs.items()}, "entropy_limit": ((), 1.5)}, coords, attrs)
+    if name == "scan_snap_fig4":
+        loss, c = rng.uniform(1, 2, (2, 3, 5)), rng.uniform(size=(2, 2, 4))
+        arrays = {"loss": (("eta_Y", "seed", "iteration"), loss), "c": (("eta_Y", "row", "token"), c), "published": ("logged", [2.0, 1.0])}
+        coords = {"eta_Y": [1.0, 10.0], "iteration": np.arange(5), "logged": [0, 2], "row": [0, 4], "token": np.arange(4)}
+        return xr.Dataset(arrays, coords, {"common": 2})
+    if name == "scan_snap_fig6":
+        axes, entropy = ("num_last", "eta_Z", "ratio"), rng.uniform(1, 2, (2, 3, 4, 5))
+        means = {"mean": (axes, entropy.mean(axis=-1)), "sd": (axes, 0.1 * entropy.std(axis=-1))}
+        coords = {"num_last": [1, 3], "eta_Z": [0.5, 1.0, 2.0], "ratio": [1, 2, 5, 10]}
+        return xr.Dataset({**means, "entropy": ((*axes, "seed"), entropy)}, coords)
     B = np.sort(rng.uniform(size=(3, 5)), axis=1)
     return xr.Dataset(
         {"B": (("eta", "t"), B), "t0": ("eta", [3.0, 2.0, 1.0]), "B_t0": ("eta", [0.5, 0.5, 0.5])},
         {"eta": [0.5, 1.0, 2.0], "t": np.arange(5.0)},
         {"nu": 1.0, "M": 10},
     )
+
+
+def curves_of(name: str, table: xr.Dataset) -> Any:
+    """The curves (n, time) that the figure must show."""
+    if name == "joma_fig2_3":
+        return [*table.NC.values.mean(axis=1), *table.v0.values.mean(axis=0).T]
+    if name == "scan_snap_fig4":
+        return [*np.exp(np.log(table.loss.values).mean(axis=1)), table.published.values]
+    if name == "scan_snap_fig6":
+        return [*table.entropy.values.mean(axis=-1).reshape(-1, 4), *table["mean"].values.reshape(-1, 4)]
+    return table.v_euler.values.T if name == "joma_fig4" else table.B.values
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,7 +110,7 @@ def test_draw_only_draws(name: str) -> None:
     figure = load_figure(name).draw(table)
     xr.testing.assert_identical(table, before)
     curves = {tuple(np.asarray(line.get_ydata(), float)) for axes in figure.axes for line in axes.lines}
-    for curve in table.v_euler.values.T if name == "joma_fig4" else table.B.values:
+    for curve in curves_of(name, table):
         assert tuple(curve) in curves
 
 
