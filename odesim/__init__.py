@@ -6,22 +6,42 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from odesim.comparison import Comparison
     from odesim.facade import integrate
+    from odesim.facade_compare import compare
+    from odesim.facade_train import train
+    from odesim.reference.trajectory import Trajectory
     from odesim.registry import list_models, load_model
     from odesim.solve.solution import Solution
     from odesim.store import open_run
     from odesim.symbolic import System
 
 _HOMES = {
+    "compare": "odesim.facade_compare",
     "integrate": "odesim.facade",
+    "train": "odesim.facade_train",
     "list_models": "odesim.registry",
     "load_model": "odesim.registry",
     "open_run": "odesim.store",
+    "Comparison": "odesim.comparison",
     "Solution": "odesim.solve.solution",
     "System": "odesim.symbolic",
+    "Trajectory": "odesim.reference.trajectory",
 }
 
-__all__ = ["Solution", "System", "__version__", "integrate", "list_models", "load_model", "open_run"]
+__all__ = [
+    "Comparison",
+    "Solution",
+    "System",
+    "Trajectory",
+    "__version__",
+    "compare",
+    "integrate",
+    "list_models",
+    "load_model",
+    "open_run",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,8 @@ VERBS = {
     "show": "show",
     "new": "new",
     "integrate": "integrate",
+    "train": "train",
+    "compare": "compare",
     "plot": "runs",
     "export": "runs",
     "figure": "figure",

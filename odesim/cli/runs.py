@@ -12,18 +12,25 @@ PATH = click.Path(path_type=Path)
 @click.command("plot", short_help="Draw a stored run.")
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option(
-    "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that is there is replaced."
+    "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that odesim drew is replaced."
 )
 def plot_verb(run: Path, out: Path | None) -> None:
-    """Draw RUN, a folder that `odesim integrate --out` wrote."""
+    """Draw RUN, a folder that `odesim integrate --out` or `odesim train --out` wrote."""
     from odesim.plot.files import check_picture, save
-    from odesim.plot.solution import figure_of
-    from odesim.store.paths import check_file
-    from odesim.store.read import check_present, read_solution
+    from odesim.store.paths import attributes_of, check_file
+    from odesim.store.read import check_present, open_run, read_solution
 
     check_present(run)
     picture = check_file(check_picture(out or run.with_suffix(".png")), overwrite=True)
-    click.echo(f"drawn in {save(figure_of(read_solution(run)), picture)}")
+    if "task" in (attributes_of(run) or {}):
+        from odesim.plot.trajectory import figure_of_trajectory
+
+        figure = figure_of_trajectory(open_run(run).load())
+    else:
+        from odesim.plot.solution import figure_of
+
+        figure = figure_of(read_solution(run))
+    click.echo(f"drawn in {save(figure, picture)}")
 
 
 @click.command("export", short_help="Write a stored run as csv or netCDF.")
@@ -36,7 +43,8 @@ def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None
 
     \b
     csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
-         every number with all its digits
+         every number with all its digits; of a training, the first index
+         is that of the seed, and what has no times is left out
     nc   netCDF 3, the same arrays and attributes as in RUN
     """
     from odesim.store import export_run

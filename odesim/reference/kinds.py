@@ -57,7 +57,8 @@ class Setting:
     """One parameter of a task, as `--set NAME=VALUE` gives it.
 
     default: its type is the setting's (bool, int, float, str); an array setting has None. choices: the words allowed.
-    low, high: a number lies in [low, high]; open_low: it is above low.
+    low, high: a number lies in [low, high]; open_low: it is above low. rank: the axes of an array; a table of one row or column
+    is a vector where it is 1.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Setting:
     low: float | None = None
     high: float | None = None
     open_low: bool = False
+    rank: int = 2
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,11 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
 
 
 def to_csv(run: "xr.Dataset", path: Path) -> None:
-    """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back."""
+    """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back.
+
+    What has no times is left out.
+    """
+    run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(int(np.prod(v.shape[1:])) for v in run.data_vars.values())
     if total > MOST_COLUMNS:
         raise StoreError(f"a csv of this run would have {total} columns, more than {MOST_COLUMNS}: choose nc")

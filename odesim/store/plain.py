@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.solve.found import Events
 
 LARGEST = 1000
 
@@ -40,8 +41,7 @@ def plain(value: Any) -> Any:
 
 def plain_events(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """{name: [{t, index}]}; more than LARGEST of one name become the digest of their times (n,)."""
-    times = {name: np.array([e["t"] for e in found], np.float64) for name, found in events.items()}
-    return {name: _digest(times[name]) if len(found) > LARGEST else plain(found) for name, found in events.items()}
+    return {name: _digest(Events.of(found).t) if len(found) > LARGEST else plain(list(found)) for name, found in events.items()}
 
 
 def _digest(array: Array) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Stored runs as an xarray Dataset, or as the Solution they were."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import StoreError
-from odesim.solve.solution import Solution
+from odesim.solve.found import Events
+from odesim.solve.solution import Seen, Solution
 from odesim.store.paths import attributes_of, is_run
 from odesim.store.write import EVENTS, FINAL, PARAMS, TIME
 
@@ -27,7 +28,8 @@ def open_run(path: str | Path) -> "xr.Dataset":
     try:
         # times are numbers whatever their unit is called
         run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)
-        return run[[*run.attrs["states"], *run.attrs["observables"]]]  # a folder has no order
+        run = run[[*run.attrs["states"], *run.attrs["observables"]]]  # a folder has no order
+        return run.isel({TIME: slice(run.attrs["rows"])}) if "rows" in run.attrs else run  # a training that is not done
     except (OSError, ValueError, KeyError) as error:
         raise StoreError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
 
@@ -46,18 +48,17 @@ def check_present(path: str | Path) -> Path:
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
     run = open_run(path).load()
+    if "task" in run.attrs:
+        raise StoreError(f"{path} is a training of {run.attrs['task']}, not an integration; odesim.open_run reads it")
     attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
     events = attributes.pop(EVENTS)
-    worst = {name: np.nan if value is None else value for name, value in attributes.pop("invariants").items()}
+    idle = attributes.pop("not_applicable", [])
+    worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
     ends = _small(path, FINAL)
-    observed = {name: run[name].values for name in observables}
-
-    def observe(t: Array, _: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, float]]:
-        """The stored ones: at the saved times, or at the last time reached where that is none of them."""
-        last = bool(ends) and len(t) == 1 and t[0] == own["t_end"]
-        return {name: ends[name][None] for name in observables} if last else observed, worst
+    rows = {name: run[name].values for name in observables}
+    seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables}, worst)
 
     return Solution(
         t=run[TIME].values,
@@ -66,7 +67,7 @@ def read_solution(path: str | Path) -> Solution:
         events=events,
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
-        _observe=observe,
+        _observe=seen,
         _again=_not_again,
         **own,
     )
@@ -76,14 +77,16 @@ def _not_again(*_: Any) -> dict[str, Any]:
     raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 
-def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Events by name: from the attributes, or from the rows of those that are too many to stand there."""
     rows = _small(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
-    out = {}
+    out: dict[str, Sequence[Mapping[str, Any]]] = {}
     for k, (name, found) in enumerate(said.items()):
         if isinstance(found, dict):
-            found = [{"t": t, "index": list(map(int, index)) or None} for t, *index in rows[str(k)].tolist()]
-        out[name] = [{"t": e["t"], "index": None if e["index"] is None else tuple(e["index"])} for e in found]
+            table = rows[str(k)]
+            out[name] = Events(table[:, 0], table[:, 1:].astype(np.int64) if table.shape[1] > 1 else None)
+        else:
+            out[name] = [{"t": e["t"], "index": None if e["index"] is None else tuple(e["index"])} for e in found]
     return out
 
 

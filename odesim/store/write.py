@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.solve.found import Events
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
 from odesim.store.plain import LARGEST, plain, plain_events
@@ -80,6 +81,7 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "t_end": float(solution.t_end),
             "stats": solution.stats,
             "invariants": solution.invariants,
+            "not_applicable": [name for name, value in solution.invariants.items() if value is None],
         }
     )
     return {**said, "events": plain_events(solution.events)}
@@ -145,7 +147,8 @@ def final_values(solution: Solution) -> dict[str, Array]:
 
 def event_rows(found: Sequence[Mapping[str, Any]]) -> Array:
     """Events of one name as rows (n, 1 + rank): the time, then the index of the component."""
-    return np.array([(e["t"], *(e["index"] or ())) for e in found], np.float64)
+    events = Events.of(found)
+    return events.t[:, None] if events.indices is None else np.column_stack([events.t, events.indices])
 
 
 def _fill_small(group: Any, name: str, arrays: Mapping[str, Array]) -> None:

@@ -1,16 +1,19 @@
 """The tasks by name, each loaded when it is asked for."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from odesim.errors import ParamError, no_such
-from odesim.reference.kinds import Task
+
+if TYPE_CHECKING:
+    from odesim.reference.kinds import Task
 
 TASKS = ("corpus", "hierarchy_dag", "hierarchy_tree", "joma_gaussian", "scan_snap")
 
 
-def load_task(name: str) -> Task:
+def load_task(name: str) -> "Task":
     """The task of that name. Raises ParamError with the nearest spelling."""
     if name not in TASKS:
         raise ParamError(no_such("task", name, TASKS))
-    task: Task = import_module(f"odesim.reference.tasks.{name}").TASK
+    task: "Task" = import_module(f"odesim.reference.tasks.{name}").TASK
     return task

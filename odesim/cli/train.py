@@ -1,0 +1,211 @@
+"""`odesim train`: a small transformer trained on a task, many seeds at once."""
+
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.kinds import Count, Model
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.progress import AGAIN, Progress
+
+if TYPE_CHECKING:
+    from odesim.arrays import Array
+    from odesim.reference.kinds import Setting, Task
+    from odesim.reference.trajectory import Trajectory
+
+PATH = click.Path(path_type=Path)
+BAR = 20  # characters
+
+
+class TaskName(Model):
+    """A task's name; the shell completes it."""
+
+    name = "task"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from odesim.reference.tasks import TASKS
+
+        return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
+
+
+class Verb(click.Command):
+    """The command, whose help names the tasks."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from odesim.reference.tasks import TASKS
+
+        with formatter.section("Tasks"):
+            formatter.write_text(", ".join(TASKS))
+
+
+@click.command("train", cls=Verb, short_help="Train a small transformer on a task.")
+@click.argument("task", metavar="TASK", type=TaskName())
+@click.option("--model", metavar="M", help="One of the task's models.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
+@click.option("--settings", "show", is_flag=True, help="List the task's settings with their defaults, and end.")
+@click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
+@click.option("--seeds", metavar="A:B", default="0:1", help="Seeds A to B - 1, trained at once; default 0:1.")
+@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default the task's own.")
+@click.option("--lr", "rates", metavar="GROUP=RATE", multiple=True, help="The learning rate of a group of parameters.")
+@click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
+@click.option("--observe", metavar="NAME", multiple=True, help="Record a costly or large observable at all of them.")
+@click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Threads of the matrix products; default 1.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
+@click.option("--resume", is_flag=True, help="Go on with the run that is there; more --steps make it longer.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and what else is small; a picture that is there is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+def train_verb(
+    task: str,
+    settings: tuple[str, ...],
+    show: bool,
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Train a small transformer on TASK, one run a seed, and watch what theory speaks of.
+
+    \b
+    VALUE is, by the setting, one of
+      0.3                          a number
+      true, false, a word          `train TASK --settings` lists them
+      1,2,3   [[1, 2], [3, 4]]     an array
+      @file.csv   @file.npy        a table
+      @FILE                        where a text is meant: the UTF-8 file
+
+    Ctrl-C keeps what was computed (exit code 3); the same command with --resume
+    goes on, and ends with the same bits.
+    """
+    from odesim.reference.tasks import load_task
+
+    found = load_task(task)
+    if show:
+        click.echo(settings_text(found))
+        return DONE
+    return run(found, settings, seeds, rates, out, plot, as_json, quiet, options)
+
+
+def run(
+    task: "Task",
+    settings: tuple[str, ...],
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    options: dict[str, Any],
+) -> int:
+    """Reads the request, trains, prints, draws; the exit code."""
+    from odesim.cli.train_request import read_rates, read_seeds, read_settings
+    from odesim.cli.train_result import json_text, summary_text
+    from odesim.facade_train import train
+
+    values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
+    check_picture_place(out, plot)
+    with TrainingProgress(task.name, False if quiet else None) as progress:
+        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
+    code = DONE if trajectory.ok else STOPPED
+    if code == STOPPED:
+        say(stop_sentence(trajectory, out))
+    drawn, lost = draw(trajectory, plot)
+    if lost:
+        code = STOPPED
+        say(lost)
+    if as_json:
+        click.echo(json_text(trajectory, out))
+    elif not quiet:
+        click.echo(summary_text(trajectory, out, drawn))
+    return code
+
+
+def stop_sentence(trajectory: "Trajectory", out: Path | None) -> str:
+    """What stopped it, and how it goes on."""
+    if trajectory.status != "interrupted":
+        return trajectory.message
+    kept = f"what was computed is in {out}: the same command with --resume goes on" if out else "with --out RUN.zarr, --resume could go on"
+    return f"{trajectory.message}; {kept}"
+
+
+def check_picture_place(out: Path | None, plot: Path | None) -> None:
+    """Raises StoreError where the picture cannot be written, before anything is computed."""
+    if plot:
+        from odesim.errors import StoreError
+        from odesim.plot.files import check_picture
+        from odesim.store.paths import check_file
+
+        check_file(check_picture(plot), overwrite=True)
+        if out and out.absolute() == plot.absolute():
+            raise StoreError(f"--out and --plot name the same {out}")
+
+
+def draw(trajectory: "Trajectory", plot: Path | None) -> tuple[Path | None, str]:
+    """Where the picture lies now, and a sentence where the disk had no room for it."""
+    if plot is None:
+        return None, ""
+    from odesim.errors import StoreError
+    from odesim.plot.files import save
+    from odesim.plot.trajectory import figure_of_trajectory
+
+    try:
+        return save(figure_of_trajectory(trajectory.to_xarray()), plot), ""
+    except StoreError as error:  # the place was good before the run
+        return None, str(error)
+
+
+class TrainingProgress(Progress):
+    """Iterations done, the loss, and about how long the rest takes."""
+
+    first = -1  # iterations at the first sign: a resumed training did not do them now
+
+    def __enter__(self) -> "TrainingProgress":
+        return self
+
+    def show(self, done: int, steps: int, loss: "Array") -> None:
+        """Shows the line, ten times a second at most; loss (R,) by its mean."""
+        now = monotonic()
+        if not self.watched or now < self.next:
+            return
+        if self.first < 0:
+            self.first = done
+        self.next, spent = now + AGAIN, now - self.start
+        left = f", about {(steps - done) * spent / (done - self.first):.0f} s left" if done > self.first else ""
+        bar = "#" * (BAR * done // steps)
+        self._show(f"{self.label} [{bar.ljust(BAR, '.')}] {done}/{steps}, loss {float(loss.mean()):.4g}, {spent:.0f} s{left}")
+
+
+def settings_text(task: "Task") -> str:
+    """The task's settings with defaults, ranges and words, its models, and what it is; in 80 columns."""
+    from odesim.cli.text import paragraph, table
+
+    rows = [(s.name, default_text(s), f"{s.doc}{range_text(s)}") for s in task.settings]
+    head = f"{task.name}\n{paragraph(task.doc, '  ')}\nmodels\n{paragraph(', '.join(task.models), '  ')}"
+    return f"{head}\nsettings\n{table(rows, ('', 'default', ''))}"
+
+
+def default_text(setting: "Setting") -> str:
+    """The default as it would be written; `-` where there is none."""
+    value = setting.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else value or "-"
+
+
+def range_text(setting: "Setting") -> str:
+    """The words or numbers allowed, in brackets after the meaning."""
+    if setting.choices:
+        return f" ({', '.join(setting.choices)})"
+    low = "" if setting.low is None else f"above {setting.low:g}" if setting.open_low else f"at least {setting.low:g}"
+    high = "" if setting.high is None else f"at most {setting.high:g}"
+    said = ", ".join(filter(None, (low, high)))
+    return f" ({said})" if said else ""

@@ -1,0 +1,222 @@
+"""`odesim.train`: a task by name, settings in, a Trajectory out; stored while it runs, and gone on with after a stop."""
+
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim import __version__
+from odesim.arrays import Array, check_dtype
+from odesim.errors import ParamError, StoreError, no_such
+from odesim.reference.checkpoint import read_checkpoint
+from odesim.reference.kinds import Experiment, Optimizer, Task
+from odesim.reference.optim import check_optimizer
+from odesim.reference.settings import check_settings
+from odesim.reference.tasks import load_task
+from odesim.reference.train import check_count, check_save
+from odesim.reference.train import train as train_experiment
+from odesim.reference.trajectory import INTERRUPTED, Trajectory
+
+if TYPE_CHECKING:
+    from odesim.store.trajectory import RunSink
+
+MOST_SEEDS = 100_000
+MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
+# what makes a training the one that is stored, beside the settings
+IDENTITY = ("task", "model", "seeds", "dtype", "optimizer", "save", "observe")
+
+
+def train(
+    task: str | Task,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    steps: int | None = None,
+    seeds: int | Iterable[int] = (0,),
+    optimizer: str | None = None,
+    rates: Mapping[str, float] | None = None,
+    save: int | None = None,
+    observe: Sequence[str] = (),
+    dtype: str = "float64",
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 5.0,
+    threads: int = 1,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Trajectory:
+    """A small transformer trained on a task, one run a seed, all at once; each has the bits it would have alone.
+
+    settings: {name: value} over the task's defaults. rates: {group of parameters: learning rate} over the task's. save: how many
+    iterations are recorded. observe: costly or large observables to record at all of them, not at the end only.
+    threads: of the matrix products; with another number a seed's bits may be others. out: a folder for the run; resume goes on with the one that is there, where it stopped. Ctrl-C and SIGTERM end the training as
+    "interrupted", with what was computed. Raises an OdesimError with one sentence where the request is wrong.
+    """
+    found = load_task(task) if isinstance(task, str) else task
+    experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
+    observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
+    options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads, "progress": progress}
+    if out is None:
+        if resume or overwrite:
+            raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
+        with stopping() as stop:
+            return train_experiment(experiment, steps=steps, stop=stop, **options)
+    if resume and overwrite:
+        raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
+    save = check_save(save)
+    about = {**identity(experiment, dtype, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    sink, steps, done, state = place(Path(out), experiment, about, steps, overwrite, resume)
+    if done:
+        return done
+    from odesim.store.trajectory import checkpoint_file
+
+    try:
+        with stopping() as stop:
+            trajectory = train_experiment(
+                experiment,
+                steps=steps,
+                sink=sink,
+                checkpoint=checkpoint_file(sink.path),
+                checkpoint_every=checkpoint_every,
+                resume_from=state,
+                stop=stop,
+                **options,
+            )
+            sink.finish(trajectory)
+    except OSError as error:
+        raise StoreError(f"cannot write {out}: {error.strerror or error}; --resume goes on from the last checkpoint") from error
+    return trajectory
+
+
+def make_experiment(
+    task: Task,
+    given: Mapping[str, Any],
+    model: str | None,
+    seeds: tuple[int, ...],
+    optimizer: str | None,
+    rates: Mapping[str, float],
+    dtype: str,
+) -> Experiment:
+    """The experiment of a task: settings checked, the optimizer's name and rates as asked for. Raises ParamError."""
+    if model is not None and model not in task.models:
+        raise ParamError(no_such("model", model, task.models, task.name))
+    chosen = any(setting.name == "optimizer" for setting in task.settings)
+    if chosen and optimizer is not None:
+        if given.get("optimizer", optimizer) != optimizer:
+            raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
+        given = {**given, "optimizer": optimizer}
+    values = check_settings(task.name, task.settings, given)
+    experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
+    spec = experiment.optimizer
+    if optimizer is not None and not chosen:
+        momentum = spec.momentum or MOMENTUM if optimizer == "momentum" else spec.momentum
+        spec = replace(spec, name=optimizer, momentum=momentum)
+    for group in rates:
+        if group not in spec.rates:
+            raise ParamError(no_such("group of parameters", group, spec.rates, f"{task.name} ({experiment.model.name})"))
+    spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
+    check_optimizer(spec)
+    return replace(experiment, optimizer=spec)
+
+
+def check_seeds(seeds: Any) -> tuple[int, ...]:
+    """Seeds (R,) as distinct whole numbers from 0 up. Raises ParamError."""
+    try:
+        found = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
+    except TypeError:
+        raise ParamError(f"seeds must be whole numbers, not {seeds!r}") from None
+    if not 1 <= len(found) <= MOST_SEEDS:
+        raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if found else 'none'}")
+    for seed in found:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+            raise ParamError(f"a seed is a whole number from 0 up, not {seed!r}")
+    if len(set(found)) < len(found):
+        raise ParamError("a seed is given twice")
+    return tuple(map(int, found))
+
+
+def identity(experiment: Experiment, dtype: str, save: int | None, observe: Sequence[str]) -> dict[str, Any]:
+    """What two runs must have in common for one to go on with the other, and the versions."""
+    values = (experiment.task, experiment.model.name, experiment.seeds, dtype, asdict(experiment.optimizer), save, observe)
+    return {**dict(zip(IDENTITY, values, strict=True)), "versions": versions()}
+
+
+def place(
+    path: Path, experiment: Experiment, about: Mapping[str, Any], steps: int | None, overwrite: bool, resume: bool
+) -> tuple["RunSink", int, Trajectory | None, Any]:
+    """Where rows go, how many steps, the Trajectory of a run that is finished already, and the checkpoint to go on from.
+
+    Raises StoreError where nothing can be written there, ParamError where another training is there.
+    """
+    from odesim.store.paths import check_run
+    from odesim.store.trajectory import RunSink, checkpoint_file, read_trajectory, training_attributes
+
+    old = training_attributes(path) if resume and path.exists() else None
+    if old is None or not checkpoint_file(path).exists():
+        check_run(path, overwrite=overwrite or old is not None)
+    if old is not None:
+        check_same(path, old, about)
+    steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
+    if old and steps < old["iteration"]:
+        raise ParamError(f"{path} has {old['iteration']} iterations already, more than the {steps} asked for")
+    dims = {o.name: o.dims for o in experiment.model.observables}
+    state = read_checkpoint(checkpoint_file(path)) if old and checkpoint_file(path).exists() else None
+    sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None)
+    finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
+    return sink, steps, read_trajectory(path) if finished else None, state
+
+
+def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Raises ParamError where the training stored at path is another one, with the first thing that differs."""
+    from odesim.store.plain import plain
+
+    new = plain({name: about[name] for name in (*IDENTITY, "config")})
+    pairs = [(f"setting {name}", old["config"].get(name), value) for name, value in new["config"].items()]
+    pairs = [(name, old.get(name), new[name]) for name in ("task", "model")] + pairs
+    pairs += [(name, old.get(name), new[name]) for name in IDENTITY if name not in ("task", "model")]
+    for name, before, now in pairs:
+        if before != now:
+            raise ParamError(f"{path} was trained with {name} = {_short(before)}, not {_short(now)}; --resume takes the same command")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Within it Ctrl-C and SIGTERM make the function that it gives true; a second one ends the program as ever."""
+    asked = False
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # another handler, or none at all as under nohup, is somebody's wish
+    usual = {number: handler for number, handler in found.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
+
+    def handle(number: int, _: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(number, usual[signal.Signals(number)])
+
+    for number in usual:
+        signal.signal(number, handle)
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__}

@@ -1,0 +1,87 @@
+"""The picture of a training: the loss of its seeds, and the recorded observables beside it."""
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from odesim.plot.clock import Clock, clock_of
+from odesim.plot.labels import settle
+from odesim.plot.panels import Quantity, draw_quantity, set_value_scale
+from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
+from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
+
+if TYPE_CHECKING:
+    import xarray
+
+PANELS = 6
+LOSS, SEED, TIME = "loss", "seed", "time"
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # quantiles over the seeds: two bands and a line
+
+
+def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
+    """The picture of a training (seed, time, ...): median and bands over the seeds of a number, the mean over them of an array.
+
+    The loss comes first, then entropies, then what else was recorded; what has no times is not drawn.
+    """
+    names = [str(name) for name, v in run.data_vars.items() if TIME in v.dims]
+    names.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
+    shown = {name: run[name].transpose(SEED, TIME, ...) for name in names[:PANELS]}
+    means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in shown.items()}
+    clock = clock_of(run[TIME].values, "iterations")
+    with styled():
+        title = title_of(run, names[PANELS:])
+        figure, axes = panels([q.kind == "map" for q in means.values()], MARGIN + LINE * title.count("\n"))
+        labels = []
+        for ax, (name, quantity) in zip(axes, means.items(), strict=True):
+            if quantity.shape:
+                labels.append(draw_quantity(ax, quantity, clock))
+            else:
+                draw_seeds(ax, name, shown[name].values, clock)
+        label_time(axes, clock)
+        figure.suptitle(title, linespacing=1.3)
+        settle(figure, [label for label in labels if label])
+    return figure
+
+
+def panels(maps: Sequence[bool], margin: float) -> tuple[Figure, list[Axes]]:
+    """A Figure with one wide panel, or rows of two; maps: which ones need room for a colour bar."""
+    n = len(maps)
+    columns = min(n, 2)
+    heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
+    figure = new_figure(margin + sum(heights))
+    cells = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(n)]
+
+
+def draw_seeds(axes: Axes, name: str, values: Any, clock: Clock) -> None:
+    """The median of values (R, T) over the seeds, the middle half and the range as bands; on a logarithmic axis where that fits."""
+    axes.set_xscale("log" if clock.log else "linear")
+    rows = np.where(np.isfinite(values), values, np.nan)[:, clock.rows].astype(float)
+    kept = ~np.all(np.isnan(rows), axis=0)  # a seed that is lost leaves the others
+    x, marks = clock.x[kept], np.nanquantile(rows[:, kept], LEVELS, axis=0)
+    if len(rows) > 1:
+        axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=0.2, lw=0)
+        axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)
+    axes.plot(x, marks[2], color=CATEGORIES[0])
+    if name == LOSS and marks.size and marks.min() > 0:
+        axes.set_yscale("log")
+    else:
+        set_value_scale(axes, np.ma.masked_invalid(marks))
+    axes.set_ylabel(broken(name))
+    if len(clock.x) > 1:
+        axes.set_xlim(clock.x[0], clock.x[-1])
+    few_ticks(axes)
+
+
+def title_of(run: "xarray.Dataset", left_out: Sequence[str]) -> str:
+    """Task, model and seeds; under it what ended the run early and what is not shown."""
+    said, count = run.attrs, run.sizes[SEED]
+    lines = [f"{said['task']} ({said['model']})" + (f", {count} seeds: median, middle half, range" if count > 1 else "")]
+    if said["status"] != "ok":
+        lines.append(str(said["message"]))
+    lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
+    return plain("\n".join(fill(line, TITLE) for line in lines))

@@ -1,0 +1,66 @@
+"""A training half-way, in one npz file that is replaced as a whole: what it goes on from has the bits of a run never stopped."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.errors import ParamError
+
+PARTS = ("params", "optimizer", "pending")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state before the update of an iteration.
+
+    times (T,): the iterations to record. written: how many rows lie in whole blocks on disk; pending {name: (R, n, *shape)}: those after.
+    params, optimizer {name: array}: the model's and the optimizer's state. bad (R,): the first iteration with a loss that is not
+    finite, -1 where there is none. seconds: spent so far.
+    """
+
+    iteration: int
+    times: Array
+    written: int
+    pending: Mapping[str, Array]
+    params: Mapping[str, Array]
+    optimizer: Mapping[str, Array]
+    bad: Array
+    seconds: float
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Puts the checkpoint at path: whenever the process ends, path holds this one or the one before, whole."""
+    arrays: dict[str, Any] = {f"{part}/{name}": a for part in PARTS for name, a in getattr(checkpoint, part).items()}
+    arrays |= {name: np.asarray(getattr(checkpoint, name)) for name in ("iteration", "times", "written", "bad", "seconds")}
+    work = path.with_name(f".{path.name}.partial")
+    try:
+        with work.open("wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(work, path)
+    except BaseException:
+        work.unlink(missing_ok=True)
+        raise
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint at path. Raises ParamError where it is none."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        numbers: dict[str, Any] = {name: arrays.pop(name) for name in ("iteration", "times", "written", "bad", "seconds")}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise ParamError(f"{path} is not a checkpoint of a training: {' '.join(str(error).split())[:120]}") from None
+    parts: dict[str, Any] = {part: {} for part in PARTS}
+    for name, array in arrays.items():
+        part, _, own = name.partition("/")
+        parts[part][own] = array
+    numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
+    return Checkpoint(**numbers, **parts)

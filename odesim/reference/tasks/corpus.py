@@ -1,0 +1,162 @@
+"""A real text: which word follows a query, from what stands before it.
+
+The text is `pydoc_data.topics` of this CPython, or one's own. Tokens are words in lower case, that is letters, digits and underscores,
+and punctuation marks, a run of one mark once; the vocabulary is `<unk>`, then the most frequent tokens. Documents end at a NUL, and
+no window crosses their ends. The last part of the text, `validation` of it, is kept out of the training.
+
+Model yz (tian2023scan): a class is a pair of a query and its next word, the num_next most frequent pairs with different next words
+and at most num_query queries; its contexts are the length - 1 tokens before the query, and the training draws from its real ones.
+P, psi and p are counted over all of them: with M they are parameters of scan_snap.full, whose contexts are infinite. Model
+transformer: the next token after each of `length` places.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from odesim.arrays import check_dtype
+from odesim.errors import ParamError, no_such
+from odesim.reference.kinds import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
+from odesim.reference.tasks.corpus_classes import PairClasses, pair_classes, windows
+from odesim.reference.tasks.corpus_streams import Contexts, DrawnContexts, Stretches, population
+from odesim.reference.text import Corpus, digest, encode, pydoc_topics
+from odesim.reference.transformer import Transformer
+from odesim.reference.yz import DECODERS, YZ
+
+CONTEXTS = ("windows", "drawn", "infinite")
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusYZ(YZ):
+    """A YZ with more to watch."""
+
+    extra: tuple[Observable, ...] = ()
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        return (*super().observables, *self.extra)
+
+
+def validation_loss(model: Model, batch: Batch) -> Observable:
+    """The loss (R,) of the windows that are kept out of the training."""
+
+    def loss(params: Params) -> Any:
+        return model.loss_and_gradients(params, batch)[0]
+
+    return Observable("loss_validation", loss, (), "loss of text that is not trained on", costly=True)
+
+
+@dataclass(frozen=True)
+class CorpusTask:
+    """The task."""
+
+    name: str = "corpus"
+    doc: str = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer"
+    models: tuple[str, ...] = ("yz", "transformer")
+    settings: tuple[Setting, ...] = (
+        Setting("text", "", "the text itself; none: the help of this Python, pydoc_data.topics"),
+        Setting("vocabulary", 1000, "tokens, <unk> for all others among them", low=2),
+        Setting("length", 32, "tokens of a window, the query included", low=2),
+        Setting("validation", 0.1, "fraction at the end of the text that is not trained on", low=0.0, high=0.9),
+        Setting("num_next", 20, "yz: next words, one for each class", low=1),
+        Setting("num_query", 5, "yz: queries at most", low=1),
+        Setting("contexts", "windows", "yz: those of the text, or tokens drawn from P, or infinite ones", choices=CONTEXTS),
+        Setting("drawn", 0, "yz: tokens of a drawn context; 0: length - 1", low=0),
+        Setting("batch", 128, "windows of a batch", low=1),
+        Setting("eta_Y", 1.0, "yz: learning rate of the decoder", low=0.0),
+        Setting("eta_Z", 0.1, "yz: learning rate of the attention", low=0.0),
+        Setting("decoder", "vanilla", "yz: gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
+        Setting("normalize", True, "yz: what is attended is divided by its length"),
+        Setting("residual", False, "yz: the query is added to what it attends"),
+        Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
+        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+        Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
+        Setting("width", 64, "transformer: of the embeddings", low=1),
+        Setting("layers", 2, "transformer: blocks", low=0),
+        Setting("heads", 2, "transformer: heads, which divide the width", low=1),
+        Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
+    )
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError where the text has too little of what is asked for."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        text = values["text"] or pydoc_topics()
+        corpus = encode(text, values["vocabulary"])
+        kept = {name: value for name, value in values.items() if name != "text"}
+        config = kept | {"text_sha256": digest(text), "text_length": len(text)}
+        return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
+
+
+def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+    """The classes of the text and the model of Y and Z; tokens of P and columns of Z are those of the vocabulary."""
+    if values["contexts"] == "infinite" and len(seeds) != 1:
+        raise ParamError(f"contexts=infinite train without chance, so that one seed is all there is, not {len(seeds)}")
+    if values["drawn"] and values["contexts"] != "drawn":
+        raise ParamError(f"drawn={values['drawn']} needs contexts=drawn, not {values['contexts']}")
+    sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
+    found = pair_classes(corpus, **sizes, fraction=values["validation"])
+    stream = Contexts(found, seeds, values["batch"], dtype)
+    model = CorpusYZ(
+        found.P,
+        found.psi,
+        found.p,
+        float(len(corpus.words)),
+        support=stream.support,
+        query_rows=found.queries if values["residual"] else None,
+        **{name: values[name] for name in ("decoder", "normalize", "residual")},
+    )
+    rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
+    classes: dict[str, Any] = {"P": found.P, "psi": found.psi, "p": found.p, "M": model.M}
+    as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla"
+    return Experiment(
+        task=TASK.name,
+        config=config,
+        seeds=tuple(seeds),
+        model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
+        stream=contexts(found, stream, values, dtype),
+        optimizer=optimizer(values, "sgd", rates),
+        steps=1000,
+        vocabulary=len(corpus.words),
+        exact=classes | {"queries": found.queries, "next": found.next},
+        theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
+    )
+
+
+def contexts(found: PairClasses, windows: Contexts, values: Mapping[str, Any], dtype: str) -> Stream:
+    """The batches of the setting `contexts`."""
+    if values["contexts"] == "infinite":
+        return population
+    if values["contexts"] == "drawn":
+        return DrawnContexts(found, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
+    return windows
+
+
+def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+    """Stretches of the text and a transformer with learned positions that reads each of its places."""
+    stream = Stretches(*windows(corpus, values["length"], values["validation"]), seeds, values["batch"])
+    design = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+    model = Transformer(len(corpus.words), positions=values["length"], at="all", **design)
+    if values["validation"] > 0:
+        held = stream.validation()
+        model = replace(model, watch=held, extra=(validation_loss(model, held),))
+    return Experiment(
+        task=TASK.name,
+        config=config,
+        seeds=tuple(seeds),
+        model=model,
+        stream=stream,
+        optimizer=optimizer(values, "adam", dict.fromkeys(sorted(set(model.groups.values())), values["lr"])),
+        steps=1000,
+        vocabulary=len(corpus.words),
+    )
+
+
+def optimizer(values: Mapping[str, Any], auto: str, rates: Mapping[str, float]) -> Optimizer:
+    """The optimizer of the settings, `auto` where they leave it open."""
+    name = auto if values["optimizer"] == "auto" else values["optimizer"]
+    return Optimizer(name, rates, momentum=values["momentum"] if name == "sgd" else 0.0)
+
+
+TASK = CorpusTask()

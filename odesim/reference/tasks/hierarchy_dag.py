@@ -1,0 +1,148 @@
+"""Classes made of latents made of tokens: the data behind Table 1 of tian2023joma, and how a transformer's MLP nodes follow the latents.
+
+Source: `ssl/real-dataset/decoder_only_hier.py` of luckmatters, settings of its README for the table; draw_table_1.py keeps lr = 1e-4,
+where the README says 1e-5. As there: the hierarchy of a seed (Python's random), the label alone is random, a class has one set of
+tokens, pads before it, no positions, the class is read at the last token. Choices of ours: tokens stand in ascending order, where
+the original has the order of a CPython set, and labels and initial parameters come from numpy's generators.
+
+The gradient is that of the batch, from every class once: weighted by how often its label was drawn, its pads merged into one key
+that counts as many; attention_entropy is over the positions of these short sequences. NCorr[s] is the correlation of a latent of
+layer s with its best MLP node of block s, the largest activation over all positions, averaged over the latents that occur in the
+test labels. Untrained networks reach most of the published NCorr, for s = 0 all of it: training adds what comes after iteration 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array, array_namespace, check_dtype
+from odesim.errors import ParamError, no_such
+from odesim.reference.dag import Dag, draw
+from odesim.reference.kinds import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.latents import normalised
+from odesim.reference.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer import Transformer
+
+BLOCK = 64  # iterations whose labels are drawn at once
+TEST_LABELS = 1280
+
+
+class Labels:
+    """A Stream: every class once, weight (R, C) how often it is among the labels of the batch. tokens, log_weight (R, C, T)."""
+
+    def __init__(self, seeds: Sequence[int], tokens: Array, log_weight: Array, batch: int) -> None:
+        self.seeds, self.size = tuple(seeds), batch
+        classes = tokens.shape[1]
+        self.fixed = {"tokens": tokens, "targets": np.tile(np.arange(classes), (len(tokens), 1)), "log_weight": log_weight}
+        self.classes, self.block = classes, -1
+        self.counts: Array = np.empty(0)
+
+    def __call__(self, iteration: int) -> Batch:
+        block, at = divmod(iteration, BLOCK)
+        if block != self.block:
+            self.counts = np.stack([self.draw(rng, self.size, BLOCK) for rng in generators(self.seeds, BATCHES, block)], axis=1)
+            self.block = block
+        return self.weighted(self.counts[at])
+
+    def draw(self, rng: np.random.Generator, labels: int, times: int) -> Array:
+        """Counts (times, C) of the classes among uniform labels."""
+        return rng.multinomial(labels, np.full(self.classes, 1 / self.classes), times)
+
+    def weighted(self, counts: Array) -> Batch:
+        """The batch in which the classes occur as counts (R, C) says."""
+        return {**self.fixed, "weight": counts.astype(self.fixed["log_weight"].dtype)}
+
+    def test(self) -> Batch:
+        """The batch of the test labels."""
+        drawn = [self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)]
+        return self.weighted(np.stack(drawn))
+
+
+def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Observable:
+    """NCorr (R, S) of the first S layers of latents, (R, C, n_s) each, with the blocks of as high a number."""
+
+    def ncorr(params: Params) -> Array:
+        hidden = model.forward(params, test).hidden  # (R, C, T, mlp) each
+        found = [normalised(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
+        return array_namespace(hidden[0]).stack(found, axis=1)
+
+    return Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best MLP node, mean over latents")
+
+
+@dataclass(frozen=True)
+class HierarchyDag:
+    """The task."""
+
+    name: str = "hierarchy_dag"
+    doc: str = "classes made of shared latents made of tokens (tian2023joma, Table 1)"
+    models: tuple[str, ...] = ("transformer",)
+    settings: tuple[Setting, ...] = (
+        Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
+        Setting("num_children", 2, "members of every set", low=1),
+        Setting("n0", 10, "lower latents, sets of tokens", low=1),
+        Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+        Setting("vocabulary", 100, "tokens, the last of which pads", low=2),
+        Setting("length", 30, "tokens of a sequence", low=1),
+        Setting("batch", 128, "labels of a batch", low=1),
+        Setting("width", 256, "of the embeddings; the original has 1024", low=1),
+        Setting("layers", 3, "blocks", low=1),
+        Setting("mlp", 400, "nodes of the MLP of a block", low=1),
+        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+        Setting("lr", 1e-4, "learning rate", low=0.0),
+        Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
+    )
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError: more latents than there are sets, sequences too short for a class."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        dags = [self.dag(values, seed) for seed in seeds]
+        length, vocabulary = values["length"], values["vocabulary"]
+        # the same for every seed, so that a seed's sums have one order whatever the others are
+        short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
+        merged = [dag.merged(length, short) for dag in dags]
+        stream = Labels(seeds, np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), values["batch"])
+        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
+        test = stream.test()
+        network = Transformer(
+            vocabulary=vocabulary,
+            outputs=values["num_classes"],
+            norm="post",
+            activation="relu",
+            projection=False,
+            biases=("mlp", "head"),
+            watch=test,
+            **{name: values[name] for name in ("width", "layers", "mlp")},
+        )
+        rates = dict.fromkeys(sorted(set(network.groups.values())), values["lr"])
+        return Experiment(
+            task=self.name,
+            config=dict(values),
+            seeds=tuple(seeds),
+            model=replace(network, extra=(correlation(network, test, latents),)),
+            stream=stream,
+            optimizer=Optimizer(values["optimizer"], rates, weight_decay=values["weight_decay"]),
+            steps=10000,
+            vocabulary=vocabulary,
+            exact={
+                "latents0": latents[0],
+                "latents1": latents[1],
+                "present": np.stack([dag.present for dag in dags]),
+                "loss_floor": np.array([dag.loss_floor for dag in dags]),
+            },
+        )
+
+    def dag(self, values: Mapping[str, Any], seed: int) -> Dag:
+        """The hierarchy of a seed. Raises ParamError where it cannot be, or a class has more tokens than a sequence."""
+        sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
+        dag = draw(seed, sizes, values["num_children"], values["vocabulary"])
+        most = int(dag.present.sum(axis=1).max())
+        if most > values["length"]:
+            raise ParamError(f"length must be at least {most}, the tokens of one of the classes of seed {seed}, not {values['length']}")
+        return dag
+
+
+TASK = HierarchyDag()

@@ -1,0 +1,125 @@
+"""Classes of tokens that follow a query, as Scan & Snap has them: common tokens say little of what comes next, distinct ones all.
+
+Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresearch/luckmatters, `ssl/real-dataset/decoder_only.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import check_dtype
+from odesim.errors import ParamError, no_such
+from odesim.reference.kinds import Batch, Experiment, Optimizer, Setting
+from odesim.reference.optim import OPTIMIZERS
+from odesim.reference.tasks.scan_snap_contexts import Contexts
+from odesim.reference.tasks.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
+from odesim.reference.yz import DECODERS, INITS, YZ
+
+OF_SAMPLES = (*GENERATOR, "length", "batch")
+STEPS = 100
+
+SETTINGS = (
+    Setting("num_last", 2, "queries, the last tokens of contexts", low=1),
+    Setting("num_next_per_last", 1, "classes, that is next tokens, of each query", low=1),
+    Setting("num_common", 10, "context tokens common to all classes", low=0),
+    Setting("num_common_per_last", 0, "context tokens common to the classes of one query", low=0),
+    Setting("num_unique_per_next", 10, "context tokens of each class alone, weights 0.1 to 1", low=0),
+    Setting("length", 128, "tokens of a sequence, the query included", low=2),
+    Setting("batch", 128, "sequences of a batch", low=1),
+    Setting("eta_Y", 1.0, "learning rate of the decoder", low=0.0),
+    Setting("eta_Z", 1.0, "learning rate of the attention", low=0.0),
+    Setting("optimizer", "sgd", "rule of the updates", choices=OPTIMIZERS),
+    Setting("momentum", 0.9, "of the optimizers sgd and momentum", low=0.0, high=1.0),
+    Setting("init", "zero", "start of Y and Z: 0, or as torch starts a linear layer", choices=INITS),
+    Setting("decoder", "vanilla", "gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
+    Setting("normalize", True, "what is attended is divided by its length"),
+    Setting("residual", False, "the query is added to what it attends"),
+    Setting("attn_include_query", False, "the query attends itself as well"),
+    Setting("P", None, "P[n, l] of a table of one's own: trains on infinite contexts"),
+    Setting("psi", None, "with P: the query of each class, or one each", rank=1),
+    Setting("p", None, "with P: probabilities of the classes, or all the same", rank=1),
+    Setting("M", None, "with P: tokens of the vocabulary, or just those that occur"),
+)
+
+
+def no_samples(iteration: int) -> Batch:
+    """The batch that stands for the population."""
+    return {}
+
+
+class ScanSnap:
+    """The task; see its SETTINGS."""
+
+    name = "scan_snap"
+    doc = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
+    settings = SETTINGS
+    models = ("yz",)
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment of these values. Raises ParamError where settings do not go together."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, "scan_snap"))
+        check_dtype(dtype)
+        population = values["P"] is not None
+        (check_population if population else check_samples)(values, seeds)
+        classes = given(values) if population else generated(values)
+        names = ("normalize", "residual", "attn_include_query", "decoder", "init")
+        targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
+        yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
+        rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
+        return Experiment(
+            task=self.name,
+            config={name: np.asarray(value).tolist() if name in GIVEN and value is not None else value for name, value in values.items()},
+            seeds=tuple(seeds),
+            model=yz,
+            stream=no_samples if population else sampled(yz, values, seeds, dtype),
+            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+            steps=STEPS,
+            vocabulary=int(classes.M),
+            exact=vars(classes),
+            theory=theory(values, classes),
+        )
+
+
+def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
+    """Raises ParamError for what has no meaning where P is given."""
+    if len(seeds) != 1:
+        raise ParamError(f"a given P trains without chance, so that one seed is all there is, not {len(seeds)}")
+    if values["attn_include_query"]:
+        raise ParamError("attn_include_query needs finite contexts: with a given P they are infinite, and the query's share is 0")
+    if values["init"] != "zero":
+        raise ParamError(f"init must be zero where P is given, which keeps one column of Y for all other tokens, not {values['init']}")
+    for setting in SETTINGS:
+        if setting.name in OF_SAMPLES and values[setting.name] != setting.default:
+            raise ParamError(f"{setting.name} has no meaning where P is given: the table is P's, and contexts are infinite")
+
+
+def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
+    """Raises ParamError for what has a meaning only where P is given."""
+    if not seeds:
+        raise ParamError("a training needs one seed at least")
+    for name in ("psi", "p", "M"):
+        if values[name] is not None:
+            raise ParamError(f"{name} has no meaning without P: the generator's settings fix it")
+
+
+def sampled(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Contexts:
+    """The stream of contexts: length - 1 tokens before the query."""
+    P = np.take_along_axis(yz.P, yz.counted, axis=1)
+    return Contexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
+
+
+def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
+    """{System: parameters}: none where options make another model of it."""
+    if values["residual"] or values["attn_include_query"] or not values["normalize"]:
+        return {}
+    rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
+    found = {"scan_snap.full": {**vars(classes), **rates}}
+    alike = None if values["P"] is not None else symmetric(values, classes)
+    if alike is not None:
+        found["scan_snap.symmetric"] = found["scan_snap.reduced_symmetric"] = {**alike, **rates}
+    return found
+
+
+TASK = ScanSnap()

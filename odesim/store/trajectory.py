@@ -1,0 +1,201 @@
+"""A training as a zarr v3 folder: its rows are written while it runs, and a checkpoint lies beside them.
+
+The arrays have room for every row from the start; the attribute `rows` says how many are there.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.errors import StoreError
+from odesim.reference.trajectory import SEED, TIME, Trajectory, axes
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
+from odesim.store.plain import plain
+from odesim.store.read import check_present
+from odesim.store.write import FINAL, chunk_shape
+
+BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
+CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
+RUNNING = "running"
+ROWS = "rows"
+
+
+class RunSink:
+    """Rows of a training into the folder path, which is made (or replaced) when the first row is known.
+
+    about: what identifies the training and how it was made, kept as attributes; exact: arrays of the task, kept in a group.
+    resume: the folder is there and its rows are gone on with.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        about: Mapping[str, Any],
+        seeds: Sequence[int],
+        dims: Mapping[str, tuple[str, ...]],
+        *,
+        exact: Mapping[str, Array] | None = None,
+        resume: bool = False,
+    ) -> None:
+        self.path, self.about, self.seeds, self.dims, self.resume = path, about, seeds, dims, resume
+        self.exact = exact or {}
+        self.group: Any = None
+
+    def open(self, times: Array, rows: Mapping[str, Array]) -> int:
+        """Makes or enlarges the arrays for times (T,) of rows like these {name: (R, *shape)}; the rows of a block."""
+        import zarr
+
+        said = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
+        if self.resume:
+            self.group = zarr.open_group(self.path, mode="r+")
+            self.group.update_attributes({**said, ROWS: min(self.group.attrs[ROWS], len(times))})
+            for name in (TIME, *rows):
+                array = self.group[name]
+                shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
+                if array.shape != shape:
+                    array.resize(shape)
+            self.group[TIME][...] = times
+            return int(self.group[next(iter(rows))].chunks[1])
+        size = sum(v.nbytes for v in rows.values())
+        block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(size, 1), len(times)))
+        work = sibling(self.path)
+        try:
+            about = {RUN_MARK: RUN_FORMAT, **self.about, "states": [], "observables": list(rows), **said, ROWS: 0, "iteration": 0}
+            group = zarr.create_group(work, zarr_format=3, attributes=plain(about))
+            group.create_group(CHECKPOINT)
+            _put(group, TIME, times, (TIME,))
+            _put(group, SEED, np.array(self.seeds, np.int64), (SEED,))
+            for name, value in rows.items():
+                shape = (len(value), len(times), *value.shape[1:])
+                chunks = (len(value), block, *value.shape[1:])
+                _make(group, name, shape, value.dtype, chunks, axes(self.dims, name, value.ndim - 1))
+            if self.exact:
+                inner = group.create_group(EXACT)
+                for name, value in self.exact.items():
+                    _put(inner, name, np.asarray(value), None)
+            publish(work, self.path)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        self.group = zarr.open_group(self.path, mode="r+")
+        return block
+
+    def write(self, first: int, rows: Mapping[str, Array]) -> None:
+        """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
+        count = 0
+        for name, values in rows.items():
+            count = values.shape[1]
+            self.group[name][:, first : first + count] = values
+        self.group.update_attributes({ROWS: max(first + count, self.group.attrs[ROWS])})
+
+    def rows(self) -> "StoredRows":
+        """The rows written, read when asked for."""
+        return StoredRows(self.path, [name for name in self.group.attrs["observables"] if _timed(self.group[name])])
+
+    def finish(self, trajectory: Trajectory) -> None:
+        """Writes what is kept at the end only, and how the training ended."""
+        import zarr
+
+        rest = {name: value for name, value in trajectory.final.items() if name not in trajectory.observables}
+        for name, value in rest.items():
+            _put(self.group, name, value, axes(self.dims, name, value.ndim - 1, timed=False))
+        shutil.rmtree(self.path / FINAL, ignore_errors=True)
+        if not len(trajectory.t) or trajectory.t[-1] != trajectory.iteration:
+            inner = zarr.create_group(self.path / FINAL, zarr_format=3)
+            for name in trajectory.observables:
+                _put(inner, name, trajectory.final[name], None)
+        ended = {name: getattr(trajectory, name) for name in ("status", "message", "iteration", "steps", "stats")}
+        bad = {str(seed): i for seed, i in trajectory.bad.items()}
+        names = [*trajectory.observables, *rest]
+        self.group.update_attributes(plain({**ended, "bad": bad, "observables": names, ROWS: len(trajectory.t)}))
+
+
+class StoredRows(Mapping[str, Array]):
+    """{name: (R, T, *shape)} of a stored training, each read when it is asked for."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, tuple(names)
+
+    def __getitem__(self, name: str) -> Array:
+        import zarr
+
+        if name not in self.names:
+            raise KeyError(name)
+        rows = (attributes_of(self.path) or {})[ROWS]
+        return np.asarray(zarr.open_array(self.path / name, mode="r")[:, :rows])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def checkpoint_file(path: str | Path) -> Path:
+    """Where the checkpoint of the training at path lies."""
+    return Path(path) / CHECKPOINT / STATE
+
+
+def training_attributes(path: str | Path) -> dict[str, Any]:
+    """The attributes of the training stored at path. Raises StoreError where there is none."""
+    found = attributes_of(check_present(path)) or {}
+    if "task" not in found:
+        raise StoreError(f"{path} is an integration of {found.get('model')}, not a training")
+    return found
+
+
+def read_trajectory(path: str | Path) -> Trajectory:
+    """The Trajectory stored at path; its rows are read when asked for. Raises StoreError where there is none."""
+    import zarr
+
+    said = training_attributes(path)
+    group: Any = zarr.open_group(path, mode="r")
+    names = said["observables"]
+    rows = StoredRows(Path(path), [name for name in names if _timed(group[name])])
+    t = np.asarray(group[TIME][: said[ROWS]])
+    ends = dict(group[FINAL].arrays()) if FINAL in group else {}
+    final = {name: np.asarray(group[name][...]) for name in names if name not in rows}
+    if ends or len(t):
+        final = {name: np.asarray(ends[name][...] if ends else group[name][:, len(t) - 1]) for name in rows} | final
+    own = {name: said[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
+    dims = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
+    bad = {int(seed): i for seed, i in said.get("bad", {}).items()}
+    attrs = {name: value for name, value in said.items() if name in ("optimizer", "dtype", "versions", "save", "observe", "vocabulary")}
+    seeds, stats = tuple(said["seeds"]), said.get("stats", {})
+    return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **own)
+
+
+def read_exact(path: str | Path) -> dict[str, Array]:
+    """The task's exact arrays, stored with the training at path."""
+    import zarr
+
+    group: Any = zarr.open_group(check_present(path), mode="r")
+    return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
+
+
+def _timed(array: Any) -> bool:
+    return TIME in (array.metadata.dimension_names or ())
+
+
+def _put(group: Any, name: str, values: Array, dims: tuple[str, ...] | None) -> None:
+    _make(group, name, values.shape, values.dtype, chunk_shape(values.shape, values.dtype.itemsize, BLOCK_BYTES) or "auto", dims)[...] = (
+        values
+    )
+
+
+def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any, dims: tuple[str, ...] | None) -> Any:
+    from zarr.codecs import BloscCodec
+
+    return group.create_array(
+        name,
+        shape=shape,
+        dtype=dtype,
+        chunks=chunks,
+        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+        dimension_names=dims,
+        fill_value=np.nan if np.issubdtype(dtype, np.floating) else 0,
+        overwrite=True,
+    )

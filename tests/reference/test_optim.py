@@ -1,0 +1,158 @@
+"""The optimizers against hand-computed sequences and closed forms."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.errors import ParamError
+from odesim.reference.kinds import Optimizer
+from odesim.reference.optim import OPTIMIZERS, make_optimizer
+
+GROUPS = {"a": "left", "b": "right"}
+SPEC = Optimizer("sgd", {"left": 0.1, "right": 0.25})
+
+
+def start(seeds=2, dtype="float64"):
+    rng = np.random.default_rng(0)
+    return {"a": rng.normal(size=(seeds, 3)).astype(dtype), "b": rng.normal(size=(seeds, 2, 2)).astype(dtype)}
+
+
+def gradients(params, i):
+    """The gradient of a bowl, and a push that changes with the iteration."""
+    return {name: w + np.asarray(np.sin(i + 1.0), w.dtype) for name, w in params.items()}
+
+
+def run(spec, params, count, state=None, first=0):
+    optimizer = make_optimizer(spec, GROUPS, params)
+    if state:
+        optimizer.load(state)
+    for i in range(first, first + count):
+        optimizer.update(params, gradients(params, i))
+    return params, {name: a.copy() for name, a in optimizer.state().items()}
+
+
+def by_hand(spec, params, count):
+    """The same as plain formulas of whole arrays, as torch's documentation has them."""
+    v = {n: 0 * w for n, w in params.items()}
+    m = {n: 0 * w for n, w in params.items()}
+    b1, b2 = spec.betas
+    for t in range(1, count + 1):
+        g = gradients(params, t - 1)
+        for n, w in params.items():
+            rate, decay = spec.rates[GROUPS[n]], spec.weight_decay
+            if spec.name == "adamw":
+                w = w - rate * decay * w
+            else:
+                g[n] = g[n] + decay * params[n]
+            if spec.name in ("sgd", "momentum"):
+                v[n] = spec.momentum * v[n] + g[n]
+                params[n] = w - rate * v[n]
+                continue
+            m[n] = b1 * m[n] + (1 - b1) * g[n]
+            v[n] = b2 * v[n] + (1 - b2) * g[n] ** 2
+            params[n] = w - rate * (m[n] / (1 - b1**t)) / (np.sqrt(v[n] / (1 - b2**t)) + spec.eps)
+    return params
+
+
+SPECS = {
+    "sgd": SPEC,
+    "sgd decay": replace(SPEC, weight_decay=0.3),
+    "sgd momentum": replace(SPEC, momentum=0.9),
+    "momentum decay": replace(SPEC, name="momentum", momentum=0.5, weight_decay=0.3),
+    "adam": replace(SPEC, name="adam"),
+    "adam decay": replace(SPEC, name="adam", weight_decay=0.3, betas=(0.8, 0.95), eps=1e-3),
+    "adamw": replace(SPEC, name="adamw", weight_decay=0.3),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_formulas(name):
+    """Twelve steps are those of the formulas, but for rounding."""
+    ours, _ = run(SPECS[name], start(), 12)
+    theirs = by_hand(SPECS[name], start(), 12)
+    for key in GROUPS:
+        np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-12, atol=1e-13)  # rounding of twelve steps
+
+
+# one weight, start 1, gradients 1 then 1 then 2, rate 0.1: worked out with pen and paper
+HAND = {
+    "sgd": (Optimizer("sgd", {"g": 0.1}), [0.9, 0.8, 0.6]),
+    "momentum": (Optimizer("sgd", {"g": 0.1}, momentum=0.5), [0.9, 0.75, 0.475]),
+    "sgd with decay": (Optimizer("sgd", {"g": 0.1}, weight_decay=1.0), [0.8, 0.62, 0.358]),
+    # a constant gradient moves adam by its rate, whatever its size; with g = 2 after 1, 1: m = .3710, v = .005995
+    "adam": (Optimizer("adam", {"g": 0.1}, eps=0.0), [0.9, 0.8, 0.8 - 0.1 * (0.371 / 0.271) / np.sqrt(0.005997001 / 0.002997001)]),
+    "adamw": (Optimizer("adamw", {"g": 0.1}, eps=0.0, weight_decay=1.0), [0.8, 0.62]),
+    "adam with decay": (Optimizer("adam", {"g": 0.1}, eps=0.0, weight_decay=1.0), [0.9]),
+}
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_by_hand(name):
+    """The first steps of one weight are those worked out on paper."""
+    spec, expected = HAND[name]
+    params = {"w": np.ones((1, 1))}
+    optimizer = make_optimizer(spec, {"w": "g"}, params)
+    for gradient, value in zip((1.0, 1.0, 2.0), expected, strict=False):
+        optimizer.update(params, {"w": np.full((1, 1), gradient)})
+        assert params["w"].item() == pytest.approx(value, rel=1e-12)  # rounding
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_state_is_all(name, dtype):
+    """Five steps, the state handed over, seven steps: the bits of twelve; the dtype stays."""
+    whole, _ = run(SPECS[name], start(dtype=dtype), 12)
+    half, state = run(SPECS[name], start(dtype=dtype), 5)
+    rest, _ = run(SPECS[name], half, 7, state, first=5)
+    for key in GROUPS:
+        assert rest[key].dtype == dtype
+        np.testing.assert_array_equal(rest[key], whole[key])
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_seeds_together_are_seeds_alone(name):
+    """Row r of R seeds has the bits of that seed alone; gradients are left as they are."""
+    together, _ = run(SPECS[name], start(), 6)
+    for r in range(2):
+        alone, _ = run(SPECS[name], {key: w[r : r + 1] for key, w in start().items()}, 6)
+        for key in GROUPS:
+            np.testing.assert_array_equal(alone[key][0], together[key][r])
+    params, kept = start(), gradients(start(), 0)
+    make_optimizer(SPECS[name], GROUPS, params).update(params, kept)
+    for key, g in gradients(start(), 0).items():
+        np.testing.assert_array_equal(kept[key], g)
+
+
+WRONG: dict[str, Any] = {
+    "name": (replace(SPEC, name="adma"), "no optimizer 'adma'", "did you mean 'adam'?"),
+    "group": (replace(SPEC, rates={"left": 1.0, "right": 1.0, "rigth": 1.0}), "no group of parameters 'rigth'", "did you mean 'right'?"),
+    "no rate": (replace(SPEC, rates={"left": 1.0}), "no learning rate for the parameter 'b'"),
+    "rate": (replace(SPEC, rates={"left": -1.0, "right": 1.0}), "learning rate of left", "-1"),
+    "rate nan": (replace(SPEC, rates={"left": np.nan, "right": 1.0}), "learning rate of left", "nan"),
+    "momentum": (replace(SPEC, momentum=-0.5), "momentum", "-0.5"),
+    "no momentum": (replace(SPEC, name="momentum"), "momentum above 0"),
+    "betas": (replace(SPEC, name="adam", betas=(0.9, 1.0)), "betas", "1.0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong(name):
+    """A wrong optimizer is one sentence with what is wrong."""
+    spec, *pieces = WRONG[name]
+    with pytest.raises(ParamError) as raised:
+        make_optimizer(spec, GROUPS, start())
+    assert all(piece in str(raised.value) for piece in pieces), raised.value
+
+
+def test_state_of_another():
+    """The state of adam does not load into sgd."""
+    _, state = run(SPECS["adam"], start(), 1)
+    with pytest.raises(ParamError, match="another optimizer"):
+        make_optimizer(SPECS["sgd momentum"], GROUPS, start()).load(state)
+
+
+def test_every_name_is_tested():
+    """The tables above hold every optimizer."""
+    assert {spec.name for spec in SPECS.values()} == set(OPTIMIZERS)

@@ -1,0 +1,209 @@
+"""Stored trainings: what is on disk is what was computed, whenever and however the training stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.errors import ParamError, StoreError
+from odesim.store import read_solution
+from odesim.store.trajectory import checkpoint_file, read_trajectory
+from tests.reference.toy import TASK
+
+ROOT = Path(__file__).parents[2]
+
+
+def same(a, b):
+    """Two stored trainings hold the same variables, axes and bits."""
+    a, b = odesim.open_run(a).load(), odesim.open_run(b).load()
+    assert set(a.variables) == set(b.variables)
+    for name in a.variables:
+        assert a[name].dims == b[name].dims and a[name].dtype == b[name].dtype
+        np.testing.assert_array_equal(a[name].values, b[name].values)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A training that was never stopped."""
+    path = tmp_path_factory.mktemp("whole") / "run.zarr"
+    odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
+    return path
+
+
+@pytest.mark.parametrize("block", [None, 1, 7])
+def test_what_is_stored_is_what_was_computed(block, tmp_path, monkeypatch):
+    """Rows on disk, whatever the block, and what is read back are those of a training in memory."""
+    if block:
+        monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
+    path = tmp_path / "run.zarr"
+    stored, plain = odesim.train(TASK, seeds=(0, 3), out=path), odesim.train(TASK, seeds=(0, 3))
+    dataset, back = odesim.open_run(path), read_trajectory(path)
+    assert dataset.attrs["task"] == "toy" and dataset.attrs["seeds"] == [0, 3] and dataset.attrs["optimizer"]["name"] == "sgd"
+    assert [*dataset.data_vars] == [*plain.final] and dataset.seed.values.tolist() == [0, 3]
+    for got in (stored, back):
+        assert (got.status, got.iteration, got.steps, got.seeds) == ("ok", 20, 20, (0, 3)) and set(got.observables) == set(
+            plain.observables
+        )
+        np.testing.assert_array_equal(got.t, plain.t)
+        for name, rows in plain.observables.items():
+            np.testing.assert_array_equal(got.observables[name], rows)
+            np.testing.assert_array_equal(dataset[name].values, rows)
+        for name, value in plain.final.items():
+            np.testing.assert_array_equal(got.final[name], value)
+    assert dataset.outer.dims == ("seed", "wide") and dataset.w.dims == ("seed", "time", "d")
+    assert os.listdir(tmp_path) == ["run.zarr"]
+
+
+@pytest.mark.parametrize("at", [0, 1, 14, 40])
+@pytest.mark.parametrize("block", [None, 5])
+def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
+    """Stopped before iteration `at`, read, and gone on with: the dataset of a training that was never stopped."""
+    if block:
+        monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
+    path, count = tmp_path / "run.zarr", iter(range(10**6))
+    monkeypatch.setattr("odesim.facade_train.stopping", lambda: _Stop(lambda: next(count) == at))
+    half = odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
+    monkeypatch.undo()
+    run, back = odesim.open_run(path), read_trajectory(path)
+    assert (half.status, half.iteration) == ("interrupted", at) == (run.attrs["status"], run.attrs["iteration"])
+    assert run.sizes["time"] == at == len(back.t)
+    np.testing.assert_array_equal(back.final["w"], half.final["w"])
+    assert not np.isnan(run.loss.values).any()
+    done = odesim.train(TASK, seeds=(0, 3), out=path, resume=True)
+    assert (done.status, done.iteration) == ("ok", 40)
+    same(path, whole)
+    for name, value in read_trajectory(whole).final.items():
+        np.testing.assert_array_equal(read_trajectory(path).final[name], value)
+
+
+class _Stop:
+    """What facade_train.stopping gives, without signals."""
+
+    def __init__(self, stop):
+        self.stop = stop
+
+    def __enter__(self):
+        return self.stop
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_a_longer_training_is_the_long_one(whole, tmp_path):
+    """A finished training with more steps: the dataset of one that had them from the start."""
+    path = tmp_path / "run.zarr"
+    odesim.train(TASK, seeds=(0, 3), steps=15, out=path)
+    odesim.train(TASK, seeds=(0, 3), steps=40, out=path, resume=True)
+    same(path, whole)
+
+
+def test_resume_of_a_finished_training_does_nothing(whole):
+    """No file changes, and what is given back is what is stored."""
+    before = {p: p.stat().st_mtime_ns for p in whole.rglob("*")}
+    again = odesim.train(TASK, seeds=(0, 3), out=whole, resume=True)
+    assert (again.status, again.iteration) == ("ok", 40) and before == {p: p.stat().st_mtime_ns for p in whole.rglob("*")}
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {root!r})
+import odesim
+from tests.reference.toy import TASK
+odesim.train(TASK, seeds=(0, 3), steps=40, settings={{"slow": 0.01}}, out={path!r}, resume=True, checkpoint_every=0.02)
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_at_any_moment(tmp_path, monkeypatch):
+    """SIGKILL twice, the second time a little later: the training goes on from its checkpoint and ends with the same bits."""
+    path = tmp_path / "run.zarr"
+    for wait in (0.0, 0.1):
+        process = subprocess.Popen([sys.executable, "-c", KILLED.format(root=str(ROOT), path=str(path))], stdin=subprocess.DEVNULL)
+        end, begin = time.monotonic() + 60, checkpoint_file(path).stat().st_mtime_ns if checkpoint_file(path).exists() else 0
+        while time.monotonic() < end and not (checkpoint_file(path).exists() and checkpoint_file(path).stat().st_mtime_ns > begin):
+            time.sleep(0.002)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+        assert attributes["status"] == "running" and odesim.open_run(path).sizes["time"] == attributes["rows"]
+    odesim.train(TASK, seeds=(0, 3), steps=40, settings={"slow": 0.01}, out=path, resume=True)
+    straight = tmp_path / "straight.zarr"
+    odesim.train(TASK, seeds=(0, 3), steps=40, settings={"slow": 0.01}, out=straight)
+    same(path, straight)
+
+
+OTHERS: dict[str, Any] = {
+    "setting": ({"settings": {"rate": 0.2}}, "setting rate = 0.1, not 0.2"),
+    "seeds": ({"seeds": (0, 4)}, "seeds = [0, 3], not [0, 4]"),
+    "dtype": ({"dtype": "float32"}, "dtype = float64, not float32"),
+    "optimizer": ({"optimizer": "adam"}, "optimizer = "),
+    "rates": ({"rates": {"w": 0.3}}, "optimizer = "),
+    "save": ({"save": 7}, "save = None, not 7"),
+    "observe": ({"observe": ["cubes"]}, "observe = [], not ['cubes']"),
+    "fewer steps": ({"steps": 39}, "40 iterations already, more than the 39"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_training_is_not_gone_on_with(name, whole):
+    """Another configuration: one sentence with what differs, and nothing is touched."""
+    options, piece = OTHERS[name]
+    before = {p: p.stat().st_mtime_ns for p in whole.rglob("*")}
+    with pytest.raises(ParamError) as raised:
+        odesim.train(TASK, **{"seeds": (0, 3), **options}, out=whole, resume=True)
+    assert piece in str(raised.value), raised.value
+    assert before == {p: p.stat().st_mtime_ns for p in whole.rglob("*")}
+
+
+def test_places(whole, tmp_path):
+    """What is there is replaced with overwrite only; an integration is no training, nor a training an integration."""
+    with pytest.raises(StoreError, match="give another name or --overwrite"):
+        odesim.train(TASK, seeds=(0, 3), out=whole)
+    with pytest.raises(StoreError, match=r"is a training of toy, not an integration"):
+        read_solution(whole)
+    path = tmp_path / "run.zarr"
+    odesim.train(TASK, out=path)
+    odesim.train(TASK, out=path, overwrite=True, steps=3)
+    assert odesim.open_run(path).sizes["time"] == 4 and os.listdir(tmp_path) == ["run.zarr"]
+    attributes = json.loads((path / "zarr.json").read_text())
+    del attributes["attributes"]["task"]
+    (path / "zarr.json").write_text(json.dumps(attributes))
+    with pytest.raises(StoreError, match="not a training"):
+        odesim.train(TASK, out=path, resume=True)
+
+
+def test_resume_where_nothing_is_begins(whole, tmp_path):
+    """A training that was killed before its first checkpoint begins anew; so does one that is not there."""
+    path = tmp_path / "run.zarr"
+    odesim.train(TASK, seeds=(0, 3), steps=40, out=path, resume=True)
+    same(path, whole)
+    checkpoint_file(path).unlink()
+    attributes = json.loads((path / "zarr.json").read_text())
+    attributes["attributes"] |= {"status": "running", "iteration": 0, "rows": 0}
+    (path / "zarr.json").write_text(json.dumps(attributes))
+    odesim.train(TASK, seeds=(0, 3), out=path, resume=True)
+    same(path, whole)
+
+
+def test_a_full_disk_says_so(tmp_path, monkeypatch):
+    """Where a checkpoint finds no room: one sentence; the run so far can be gone on with."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "run.zarr"
+    monkeypatch.setattr("odesim.reference.train.write_checkpoint", full)
+    with pytest.raises(StoreError, match="No space left on device; --resume goes on"):
+        odesim.train(TASK, out=path)
+    monkeypatch.undo()
+    assert odesim.train(TASK, out=path, resume=True).status == "ok"
