@@ -135,12 +135,14 @@ def test_a_model_is_imported_by_name(house):
 
 
 def test_data_comes_along(house):
-    """The references of the models and the mark of a typed package are files beside the modules."""
+    """The models' references, the mark of a typed package and the figures' published numbers are files beside the modules."""
     code = (
-        "import odesim, odesim.models as m; from pathlib import Path\n"
-        "print((Path(odesim.__file__).parent / 'py.typed').is_file(), (Path(m.__path__[0]) / 'references.bib').stat().st_size > 0)"
+        "import odesim, odesim.models as m, odesim.figures as f; from pathlib import Path\n"
+        "top, models, figures = (Path(p) for p in (odesim.__path__[0], m.__path__[0], f.__path__[0]))\n"
+        "files = top / 'py.typed', models / 'references.bib', figures / 'published/README.md'\n"
+        "print(*(file.is_file() for file in files), len(list(files[-1].parent.glob('*.csv'))))"
     )
-    assert house.run("-c", code).split() == ["True", "True"]
+    assert house.run("-c", code).split() == ["True", "True", "True", str(len(list((ROOT / "figures/published").glob("*.csv"))))]
 
 
 def test_the_command_runs(house):

@@ -1,6 +1,6 @@
 """The task hierarchy_tree: exact moments against samples and Theorem 5, the true class probabilities against all trees, training."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def one_hot(D, N, L, rho):
 
 
 TREES = {
-    "one-hot": one_hot(4, 2, 4, 0.9),
+    "one-hot": one_hot(3, 2, 4, 0.9),
     "three children": one_hot(3, 3, 3, 0.6),
     "q and p": Tree(Q, np.array([0.3, 0.7]), 2, 3, 0.8),
     "negative rho": Tree(Q, np.array([0.3, 0.7]), 2, 3, -0.5),
@@ -50,12 +50,12 @@ def within(samples, exact, errors=5):
 
 @pytest.mark.parametrize("name", TREES)
 def test_moments(name):
-    """Means, second moments and covariances of nodes of any two depths, and P[l | m], are those of 40000 samples."""
+    """Means, second moments and covariances of nodes of any two depths, and P[l | m], are those of 20000 samples."""
     tree = TREES[name]
-    classes, nodes = tree.sample(np.random.default_rng(1), 40000)
+    classes, nodes = tree.sample(np.random.default_rng(1), 20000)
     s = [2.0 * y - 1 for y in nodes]
     for i in range(tree.depth):
-        assert s[i].shape == (40000, tree.size(i + 1))
+        assert s[i].shape == (20000, tree.size(i + 1))
         assert within(s[i], tree.mean(i + 1))
         for k in range(len(tree.p)):
             assert within(s[i][classes == k], tree.class_mean(i + 1)[k])
@@ -100,7 +100,7 @@ EXPANSION = [
 
 @pytest.mark.parametrize("eps, differences", EXPANSION)
 def test_limit(eps, differences):
-    """P is 1 - H / L up to the published-note differences, which are of first order in eps: (H / L) (2 H - L) eps / 2."""
+    """P is 1 - H / L up to an independent script's differences, which are of first order in eps: (H / L) (2 H - L) eps / 2."""
     H = np.arange(1, 8)
     found = co_occurrence(1 - eps, 1 - eps, 8, H) - (1 - H / 8)
     np.testing.assert_allclose(found, differences, atol=5.1e-5)  # their last digit
@@ -115,7 +115,7 @@ def all_trees(tree, present):
     for bits in product((False, True), repeat=sum(sizes)):
         nodes = [*np.split(np.array(bits, bool), np.cumsum(sizes)[:-1]), present]
         edges = 1.0
-        for parents, children in zip(nodes[:-1], nodes[1:], strict=True):
+        for parents, children in pairwise(nodes):
             equal = np.repeat(parents, tree.num_children) == children
             edges *= np.prod(np.where(equal, 1 + tree.rho, 1 - tree.rho) / 2)
         total += edges * tree.p * np.prod(np.where(nodes[0][:, None], tree.q, 1 - tree.q), axis=0)
@@ -189,7 +189,7 @@ def test_seeds_together_are_seeds_alone(dtype):
 
 def test_learns():
     """Three classes with two leaves each: from ln 3 the test loss comes within 0.1 of the true probabilities' and not below, to 4 s.e."""
-    experiment, params = made(num_classes=3, depth=2, width=16, mlp=16, layers=1, lr=3e-3)
+    experiment, _ = made(num_classes=3, depth=2, width=16, mlp=16, layers=1, lr=3e-3)
     run = train(experiment, steps=150, save=2)
     bayes, end = experiment.exact["loss_bayes"][0], run.final["loss_test"][0]
     tree = one_hot(3, 2, 2, 0.9)

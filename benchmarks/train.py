@@ -1,0 +1,128 @@
+"""Reference training: steps a second of the one-layer (Y, Z) model on one core, contexts drawn and parameters updated.
+
+python benchmarks/train.py [--rounds 7] [--seeds 1,10] [--dtype float64] [--json FILE]
+python benchmarks/train.py --entropies
+
+Syn-Medium of tian2023scan: 1, 3 or 10 queries of two next tokens each, torch's start, batches of 128 sequences of 128 tokens, SGD with
+momentum 0.9. A step of R seeds counts as R. All cases take turns in one process, and each new round goes on training where the last
+one ended; a case's number is its best round, beside its median. --entropies: instead, the table of Fig. 6 with 20 seeds a cell.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # numpy's libraries read them when imported
+    os.environ[name] = "1"
+
+import numpy as np  # noqa: E402
+
+import odesim  # noqa: E402
+from odesim.plot.figures import load_figure  # noqa: E402
+from odesim.reference.optim import make_optimizer  # noqa: E402
+from odesim.reference.randomness import INITIAL, generators  # noqa: E402
+from odesim.reference.tasks import load_task  # noqa: E402
+
+QUERIES = (1, 3, 10)
+GOALS = {1: 2500, 3: 1500, 10: 500}  # steps a second of one seed
+STEPS = 256  # of a round; contexts are drawn 64 steps at a time
+
+
+class Case:
+    """A training that goes on round by round."""
+
+    def __init__(self, queries: int, seeds: int, dtype: str) -> None:
+        task = load_task("scan_snap")
+        values = {setting.name: setting.default for setting in task.settings}
+        values |= {"num_last": queries, "num_next_per_last": 2, "init": "torch"}
+        self.queries, self.seeds = queries, seeds
+        self.experiment = task.make(values, seeds=range(seeds), dtype=dtype)
+        self.params = self.experiment.model.initial(generators(self.experiment.seeds, INITIAL), dtype)
+        self.optimizer = make_optimizer(self.experiment.optimizer, self.experiment.model.groups, self.params)
+        self.done = 0
+
+    def round(self) -> tuple[float, float]:
+        """Steps a second of a round, and microseconds a step and seed spent on drawing contexts."""
+        drawing, begun = 0.0, time.perf_counter()
+        for i in range(self.done, self.done + STEPS):
+            before = time.perf_counter()
+            batch = self.experiment.stream(i)
+            drawing += time.perf_counter() - before
+            self.optimizer.update(self.params, self.experiment.model.loss_and_gradients(self.params, batch)[1])
+        self.done += STEPS
+        steps = STEPS * self.seeds
+        return steps / (time.perf_counter() - begun), 1e6 * drawing / steps
+
+
+def speeds(rounds: int, seeds: list[int], dtype: str) -> list[dict[str, Any]]:
+    """A row a case."""
+    cases = [Case(queries, count, dtype) for queries in QUERIES for count in seeds]
+    for case in cases:
+        case.round()
+    measured = np.array([[case.round() for case in cases] for _ in range(rounds)])  # (rounds, cases, 2)
+    return [
+        {
+            "queries": case.queries,
+            "seeds": case.seeds,
+            "best": float(rates[:, 0].max()),
+            "median": float(np.median(rates[:, 0])),
+            "drawing_us": float(rates[:, 1].min()),
+            "goal": GOALS[case.queries] if case.seeds == 1 else None,
+        }
+        for case, rates in zip(cases, measured.swapaxes(0, 1), strict=True)
+    ]
+
+
+def speed_table(rows: list[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    head = "| queries | seeds | steps/s, best | median | goal | drawing, µs a step |\n|---|---|---|---|---|---|"
+    lines = [
+        f"| {r['queries']} | {r['seeds']} | {r['best']:.0f} | {r['median']:.0f} | {r['goal'] or ''} | {r['drawing_us']:.0f} |" for r in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def entropy_table() -> str:
+    """Fig. 6, published and ours, with the distance in standard errors of the difference: Markdown."""
+    figure = load_figure("scan_snap_fig6")
+    ds = figure.data(False)
+    z, ours, spread = figure.scores(ds), ds.entropy.mean("seed").values, ds.entropy.std("seed", ddof=1).values
+    ratios = " | ".join(f"ratio {ratio}" for ratio in ds.ratio.values)
+    lines = [f"| queries | eta_Z | {ratios} |", "|---" * (2 + ds.sizes["ratio"]) + "|"]
+    for i, j in np.ndindex(z.shape[:2]):
+        cells = [
+            f"{ds['mean'].values[i, j, k]:.3f}±{ds.sd.values[i, j, k]:.3f}, {ours[i, j, k]:.3f}±{spread[i, j, k]:.3f}, {z[i, j, k]:+.1f}"
+            for k in range(z.shape[2])
+        ]
+        lines.append(f"| {ds.num_last.values[i]} | {ds.eta_Z.values[j]:g} | {' | '.join(cells)} |")
+    within = np.abs(z)
+    lines.append(f"\nRoot mean square {np.sqrt(np.mean(z**2)):.2f}, largest {within.max():.2f}, mean {z.mean():+.2f}.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measures, prints, and writes JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seeds", default="1,10")
+    parser.add_argument("--dtype", default="float64")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--entropies", action="store_true")
+    options = parser.parse_args()
+    if options.entropies:
+        print(entropy_table())
+        return
+    rows = speeds(options.rounds, [int(count) for count in options.seeds.split(",")], options.dtype)
+    versions = {"odesim": odesim.__version__, "numpy": np.__version__}
+    print(f"{options.dtype}\n\n{speed_table(rows)}\n")
+    print(f"{', '.join(f'{k} {v}' for k, v in versions.items())}; Python {platform.python_version()}")
+    if options.json:
+        options.json.write_text(json.dumps({"rows": rows, "versions": versions}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Attention scans, then snaps: the loss falls as in the published log, common tokens fade, the most frequent distinct one wins.
+
+Stands beside Fig. 4 of tian2023scan (Syn-Small: two queries with a next token each) and its log, one run with eta_Y = 1: SGD with
+momentum 0.9, batches of 128, zero start. Here 40 seeds; attention is their mean, in infinite contexts.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from odesim.plot.figures import Feature
+from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, styled
+from odesim.reference.tasks import load_task
+from odesim.reference.train import train
+
+TASK = "scan_snap"
+LOG = Path(__file__).with_name("published") / "scan_snap_fig4_loss.csv"
+ETAS = (1.0, 10.0)  # eta_Y; eta_Z = 1
+STEPS, COMMON, DISTINCT = 100, 10, 10
+ROWS = (0, 2, 4, 6, 8, 10, 48)
+BEYOND = 3.7  # standard deviations: one of 49 normal numbers is further off in 1 % of cases
+
+
+def data(fast: bool) -> xr.Dataset:
+    """loss (eta_Y, seed, iteration), attention c (eta_Y, row, token) of class 1, the published loss (logged); fast: 20 seeds, not 40."""
+    task, seeds = load_task(TASK), range(20 if fast else 40)
+    values = {setting.name: setting.default for setting in task.settings}
+    runs = [train(task.make({**values, "eta_Y": eta}, seeds=seeds), steps=STEPS) for eta in ETAS]
+    logged, published = np.loadtxt(LOG, delimiter=",", skiprows=1).T
+    attention = [run.observables["c"][:, ROWS, 0, : COMMON + DISTINCT].mean(axis=0) for run in runs]
+    return xr.Dataset(
+        {
+            "loss": (("eta_Y", "seed", "iteration"), np.stack([run.observables["loss"] for run in runs])),
+            "c": (("eta_Y", "row", "token"), np.stack(attention)),
+            "published": ("logged", published),
+        },
+        coords={
+            "eta_Y": list(ETAS),
+            "seed": list(seeds),
+            "iteration": runs[0].t,
+            "logged": logged.astype(int),
+            "row": list(ROWS),
+            "token": np.arange(COMMON + DISTINCT),
+        },
+        attrs={"task": TASK, "steps": STEPS, "common": COMMON},
+    )
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Losses above, mean of the logarithm and two standard deviations, the log as dots; attention below. No computing of them here."""
+    with styled():
+        figure = new_figure(92.0)
+        cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
+        axes = figure.add_subplot(cells[0, :])
+        for eta, loss, color in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, strict=False):
+            middle, spread = loss.mean(axis=0), 2 * loss.std(axis=0)
+            axes.fill_between(ds.iteration, np.exp(middle - spread), np.exp(middle + spread), color=color, alpha=0.25, lw=0)
+            axes.plot(ds.iteration, np.exp(middle), color=color, label=f"$η_Y$ = {eta:g}")
+        axes.plot(ds.logged, ds.published, "o", color=INK, ms=1.8, label=f"published, $η_Y$ = {ds.eta_Y.values[0]:g}")
+        axes.set_yscale("log")
+        axes.set_xlim(0, ds.iteration.values[-1])
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("loss")
+        axes.legend(loc="upper right")
+        few_ticks(axes, x=5)
+        images = []
+        for k, eta in enumerate(ds.eta_Y.values):
+            below = figure.add_subplot(cells[1, k])
+            images.append(below.imshow(ds.c[k], aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=float(ds.c.max())))
+            below.axvline(ds.common - 0.5, color="white", lw=0.8, ls=(0, (3, 2)))
+            below.set_title(f"attention, $η_Y$ = {eta:g}")
+            below.set_xlabel("common | distinct")
+            below.spines[:].set_visible(False)
+            few_ticks(below, x=4)
+            below.set_yticks(np.arange(ds.sizes["row"]), [str(row) for row in ds.row.values] if k == 0 else [""] * ds.sizes["row"])
+            if k == 0:
+                below.set_ylabel("iteration")
+        bar = figure.colorbar(images[-1], ax=figure.axes[1:], aspect=16, pad=0.02)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=SMALL, color=FAINT)
+        figure.suptitle("Scan and snap: two queries, 30 context tokens")
+    return figure
+
+
+def expected(ds: xr.Dataset) -> list[Feature]:
+    """The published log within the seeds' spread, and what the images of the paper show."""
+    c, ours = ds.c.values, np.log(ds.loss.values[0])
+    ours = ours[:, np.searchsorted(ds.iteration.values, ds.logged.values)][:, 1:]
+    z = (np.log(ds.published.values[1:]) - ours.mean(axis=0)) / ours.std(axis=0, ddof=1)
+    last, common = c[:, -1], ds.common
+    features = [
+        Feature("loss at iteration 0: ln 34", float(ds.loss.values[0, :, 0].mean()), float(np.log(34)), 1e-12),
+        Feature("published loss at iteration 0, in single precision", float(ds.published[0]), float(np.log(34)), 1e-6),
+        Feature(
+            "ln of the published loss from the seeds' mean, in their standard deviations: largest", float(np.abs(z).max()), 0.0, BEYOND
+        ),
+        Feature("the same, root mean square", float(np.sqrt(np.mean(z**2))), 1.0, 0.5),
+    ]
+    for k, eta in enumerate(ds.eta_Y.values):
+        rows = c[k]
+        features += [
+            Feature(f"eta_Y = {eta:g}: token with most attention at the end", float(last[k].argmax()), float(ds.token[-1]), 0.0),
+            Feature(
+                f"eta_Y = {eta:g}: rows in which common tokens do not fade",
+                float(np.sum(np.diff(rows[1:, :common].sum(axis=1)) >= 0)),
+                0.0,
+                0.0,
+            ),
+        ]
+    sparser = float(last[0, -1] > last[1, -1])
+    features.append(Feature("the slow decoder leaves sparser attention", sparser, 1.0, 0.0))
+    return features

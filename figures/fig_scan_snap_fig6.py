@@ -1,0 +1,104 @@
+"""How sparse attention gets: entropy over distinct tokens after 100 iterations, by learning rates and number of queries.
+
+Stands beside Fig. 6 of tian2023scan (Syn-Medium: two next tokens a query, torch's start) and its published means over ten seeds. It
+falls with eta_Z; with six classes or more it is least at eta_Y = 2 eta_Z, with two it only grows with eta_Y.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from odesim.plot.figures import Feature
+from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
+from odesim.reference.tasks import load_task
+from odesim.reference.train import train
+
+TASK = "scan_snap"
+TABLE = Path(__file__).with_name("published") / "scan_snap_fig6_entropy.csv"
+STEPS, THEIRS = 100, 10  # seeds of a published cell
+ROUNDING = 0.002  # of a published mean and standard deviation, three decimals each, four standard deviations wide
+AXES = ("num_last", "eta_Z", "ratio")
+
+
+def published() -> xr.Dataset:
+    """mean and sd (num_last, eta_Z, ratio) over ten seeds."""
+    rows = np.loadtxt(TABLE, delimiter=",", skiprows=1)
+    levels = [np.unique(column) for column in rows[:, :3].T]
+    shape = [len(level) for level in levels]
+    order = np.lexsort(rows[:, 2::-1].T)
+    mean, sd = rows[order, 3].reshape(shape), rows[order, 4].reshape(shape)
+    coords = {"num_last": levels[0].astype(int), "eta_Z": levels[1], "ratio": levels[2].astype(int)}
+    return xr.Dataset({"mean": (AXES, mean), "sd": (AXES, sd)}, coords)
+
+
+def data(fast: bool) -> xr.Dataset:
+    """entropy (num_last, eta_Z, ratio, seed) beside the published mean and sd; fast: 4 seeds, not 20, two eta_Z, no 10 queries.
+
+    No two cells share a seed: those that do err alike, and their errors together tell less.
+    """
+    table = published().sel(num_last=[1, 3], eta_Z=[0.5, 2.0]) if fast else published()
+    task, count = load_task(TASK), 4 if fast else 20
+    values = {setting.name: setting.default for setting in task.settings} | {"num_next_per_last": 2, "init": "torch"}
+    entropy = np.empty((*table["mean"].shape, count))
+    for cell, place in enumerate(np.ndindex(table["mean"].shape)):
+        last, eta, ratio = (table[name].values[i].item() for name, i in zip(AXES, place, strict=True))
+        own = {"num_last": last, "eta_Z": eta, "eta_Y": ratio * eta}
+        run = train(task.make({**values, **own}, seeds=range(cell * count, (cell + 1) * count)), steps=STEPS, save=2)
+        entropy[place] = run.final["entropy_distinct"]
+    return table.assign(entropy=((*AXES, "seed"), entropy)).assign_attrs(task=TASK, steps=STEPS)
+
+
+def scores(ds: xr.Dataset) -> np.ndarray:
+    """Our mean minus theirs, in standard errors of the difference (num_last, eta_Z, ratio), with their standard deviation for both."""
+    return ((ds.entropy.mean("seed") - ds["mean"]) / (ds.sd * np.sqrt(1 / THEIRS + 1 / ds.sizes["seed"]))).values
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a number of queries, a line a learning rate eta_Z; the published mean and deviation grey beside it."""
+    with styled():
+        figure = new_figure(58.0)
+        panels = figure.subplots(1, ds.sizes["num_last"], sharey=True, squeeze=False)[0]
+        colors = ordered_colors(ds.sizes["eta_Z"])
+        for panel, last in zip(panels, ds.num_last.values, strict=True):
+            part = ds.sel(num_last=last)
+            for k, color in enumerate(colors):
+                cell = part.isel(eta_Z=k)
+                panel.errorbar(
+                    1.06 * ds.ratio, cell["mean"], cell.sd, fmt="o", ms=2.2, color=FAINT, elinewidth=0.6, zorder=1,
+                    label="published" if k == 0 and last == ds.num_last.values[0] else None,
+                )  # fmt: skip
+                ours = cell.entropy.values
+                label = f"$η_Z$ = {ds.eta_Z.values[k]:g}" if last == ds.num_last.values[-1] else None
+                panel.errorbar(ds.ratio, ours.mean(axis=-1), ours.std(axis=-1, ddof=1), color=color, elinewidth=0.6, label=label, zorder=2)
+            panel.set_xscale("log")
+            panel.set_xticks(ds.ratio.values, [f"{r:g}" for r in ds.ratio.values])
+            panel.minorticks_off()
+            panel.set_title(f"{last} queries" if last > 1 else "1 query")
+            panel.set_xlabel("$η_Y / η_Z$")
+        panels[0].set_ylabel("entropy, distinct tokens")
+        panels[0].legend(loc="lower right")
+        panels[-1].legend(loc="lower right")
+        few_ticks(panels[0], y=5)
+        figure.suptitle("Attention after 100 iterations")
+    return figure
+
+
+def expected(ds: xr.Dataset) -> list[Feature]:
+    """Every published cell within 4 standard errors and the rounding, all of them together, and the shapes the paper describes."""
+    z, ours = scores(ds), ds.entropy.mean("seed")
+    beyond = np.abs(ours - ds["mean"]) / (4 * ds.sd * np.sqrt(1 / THEIRS + 1 / ds.sizes["seed"]) + ROUNDING)
+    features = [
+        Feature(f"{z.size} published cells: largest distance, of what four standard errors allow", float(beyond.max()), 0.0, 1.0),
+        Feature("distances in standard errors: root mean square", float(np.sqrt(np.mean(z**2))), 0.0, 1.5),
+    ]
+    for last in ds.num_last.values:
+        rows, blur = (table.sel(num_last=last).values for table in (ours, 2 * ds.sd / np.sqrt(ds.sizes["seed"])))
+        rising = int(np.sum(np.diff(rows, axis=0) >= blur[1:] + blur[:-1]))
+        features.append(Feature(f"{last} queries: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0))
+        low = 0 if last == 1 else 1
+        below = int(np.sum(rows + blur < rows[:, low : low + 1] - blur[:, low : low + 1]))
+        name = f"{last} queries: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
+        features.append(Feature(name, float(below), 0.0, 0.0))
+    return features
