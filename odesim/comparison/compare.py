@@ -1,0 +1,158 @@
+"""Two sides held against each other, quantity by quantity."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.comparison.align import aligned
+from odesim.comparison.metrics import METRICS, NAMES, measure, measure_each
+from odesim.comparison.pairs import Facts, Pair
+from odesim.comparison.side import Side, common_times
+from odesim.comparison.text import text_of
+from odesim.errors import ParamError, no_such
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Whether every bound was kept, which is its truth; failed: a sentence for each that was not."""
+
+    failed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.failed
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Training beside theory at times t (T,); where both are of one kind, the first run stands as theory.
+
+    theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
+    said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
+    """
+
+    t: Array
+    theory: Mapping[str, Array]
+    training: Mapping[str, Array]
+    dims: Mapping[str, tuple[str, ...]]
+    said: Mapping[str, str]
+    seeds: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def _rows(self) -> tuple[dict[str, Any], ...]:
+        rows = []
+        for name, theory in self.theory.items():
+            training = self.training[name]
+            each = measure_each(self.t, training, theory) if len(training) > 1 else {}
+            values = measure(self.t, training, theory)
+            rows.append({"observable": name, "shape": training.shape[2:], **values, "each": each})
+        return tuple(rows)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row an observable: its name, shape, every metric of the means over seeds, and `each` {metric: (R,)} of every seed."""
+        return [dict(row) for row in self._rows]
+
+    def worst(self) -> dict[str, Any]:
+        """The row whose relative L2 error is largest."""
+        return max(self.table(), key=lambda row: -1.0 if np.isnan(row["relative_l2"]) else row["relative_l2"])
+
+    def passed(self, tolerances: Mapping[str, Mapping[str, float]]) -> Passed:
+        """Whether {observable: {metric: bound}} holds: 1 - correlation, |scale - 1| and the size of the others are at most their bounds.
+
+        What is not a number does not pass. Raises ParamError for an observable or metric that there is not, and where nothing is asked.
+        """
+        rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
+        failed, asked = [], 0
+        for observable, bounds in tolerances.items():
+            if observable not in rows:
+                raise ParamError(no_such("observable", observable, rows, "the comparison"))
+            for metric, bound in bounds.items():
+                if metric not in metrics:
+                    raise ParamError(no_such("metric", metric, NAMES))
+                value, asked = rows[observable][metric], asked + 1
+                miss = metrics[metric].miss(value)
+                if not miss <= bound:
+                    failed.append(f"{observable}: {metric} is {value:.4g}, {miss:.4g} from ideal, more than {bound:g}")
+        if not asked:
+            raise ParamError("tolerances are {observable: {metric: bound}} with one bound at least")
+        return Passed(tuple(failed))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Both sides over (seed, time, ...): NAME_training, and NAME_theory, without seed where one theory stands for all."""
+        import xarray
+
+        variables: dict[str, Any] = {}
+        for name, theory in self.theory.items():
+            own = tuple(f"{name}_{dim}" for dim in self.dims[name])  # an index of one quantity may have another extent in the next
+            variables[f"{name}_training"] = ("seed", "time", *own), self.training[name]
+            alone = len(theory) != len(self.seeds)
+            variables[f"{name}_theory"] = (("time", *own), theory[0]) if alone else (("seed", "time", *own), theory)
+        coordinates = {"seed": np.array(self.seeds), "time": self.t}
+        return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join(self.notes)})
+
+    def __str__(self) -> str:
+        return text_of(self.said, self.t, self.seeds, self._rows, self.notes)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
+
+
+def compare_sides(
+    theory: Side,
+    training: Side,
+    *,
+    said: Mapping[str, str],
+    observables: Sequence[str] = (),
+    align: Sequence[str] = (),
+    pair: Pair | None = None,
+    facts: Facts | None = None,
+) -> Comparison:
+    """The Comparison of two sides on one clock, at the times of the coarser one where both are, linear in between.
+
+    observables: those to compare, default all in common. align: axes whose order is that of the best fit, seed by seed.
+    pair, facts: how what is trained becomes what the theory has; without them it is by name and shape.
+    Raises ParamError: no overlap in time, nothing in common, an observable or axis that there is not, an order of axes where none fits.
+    """
+    times = common_times(theory.t, training.t)
+    links = {link.name: link for link in pair.links} if pair and facts else {}
+    possible = [name for name, link in links.items() if name in theory.makers and all(s in training.makers for s in link.sources)]
+    possible = possible if links else [name for name in theory.makers if name in training.makers]
+    lacking = [name for name in observables if name not in possible]
+    if lacking:
+        raise ParamError(no_such("observable", lacking[0], possible, "both runs"))
+    a: dict[str, Array] = {}
+    b: dict[str, Array] = {}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name in observables or possible:
+        own = tuple(theory.dims.get(name, ()))
+        here, there = theory.at(name, times), None
+        if name in links and facts:
+            link = links[name]
+            here = link.theory(here)
+            own = own if link.dims is None else link.dims
+            there = link.make({source: training.at(source, times) for source in link.sources}, facts)
+        else:
+            there = training.at(name, times)
+        if here.shape[2:] != there.shape[2:] or len(here) not in (1, len(there)):
+            if observables or links:
+                raise ParamError(f"{name} has shape {here.shape[2:]} on one side and {there.shape[2:]} on the other")
+            continue
+        a[name], b[name] = there, here
+        dims[name] = own if len(own) == here.ndim - 2 else tuple(f"axis_{k}" for k in range(here.ndim - 2))
+    if not a:
+        raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
+    for axis in align:
+        a = aligned(a, b, dims, axis)
+    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes))
+
+
+def listed(side: Side) -> str:
+    """Its names in a row."""
+    return ", ".join(sorted(side.makers)) or "none"

@@ -1,0 +1,102 @@
+"""`odesim compare` as people and programs meet it."""
+
+import json
+
+import pytest
+
+SMALL = ("--task", "scan_snap", "--steps", "6")
+JOMA = (
+    "joma.linear --task joma_gaussian --set attention=exp --set signal=fixed --set temperature=1 --set num_classes=1 --set num_distinct=4"
+)
+
+MORE = ("--set", "num_common=2", "--set", "init_scale=0.3")
+
+
+@pytest.fixture
+def runs(odesim):
+    """A training and an integration, stored."""
+    rates = ("--set", "eta_Y=0.3", "--set", "eta_Z=0.3")
+    assert (
+        odesim("train", "scan_snap", *rates, "--set", "momentum=0", "--seeds", "0:2", "--steps", 6, "--out", "t.zarr", "--quiet").exit_code
+        == 0
+    )
+    assert odesim("integrate", "scan_snap.full", *rates, "--span", "0:9", "--save", 10, "--out", "i.zarr", "--quiet").exit_code == 0
+
+
+def test_table(odesim, folder):
+    """One table on stdout, nothing on stderr, in 80 columns; it says which map and clock, and the picture is there."""
+    done = odesim("compare", "scan_snap.full", *SMALL, "--seeds", "3:6", "--plot", "c.png")
+    assert (done.exit_code, done.stderr) == (0, "") and max(map(len, done.stdout.splitlines())) < 80
+    for word in (
+        "scan_snap.full, the flow",
+        "3 seeds",
+        "momentum 0.9",
+        "t = [i - 0.9 (1 - 0.9^i)",
+        "rel L2",
+        "c (2, 30)",
+        "drawn in c.png",
+    ):
+        assert word in done.stdout
+    assert (folder / "c.png").read_bytes()[:4] == b"\x89PNG"
+    assert "discrete map with momentum" in odesim("compare", "scan_snap.full", *SMALL, "--map", "discrete").stdout
+
+
+def test_json(odesim):
+    """One object that any JSON reader takes: what is no number is null, lists go over the seeds."""
+    done = odesim("compare", "scan_snap.full", *SMALL, "--seeds", "0:2", "--json", "--observable", "loss", "--observable", "Y")
+    found = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [row["observable"] for row in found["observables"]] == ["loss", "Y"] and found["seeds"] == [0, 1]
+    assert found["observables"][1]["shape"] == [30, 3] and len(found["observables"][0]["each"]["scale"]) == 2
+    assert found["time"]["count"] == 7 and found["worst"] in ("loss", "Y") and found["unit"] == "SGD steps"
+    one = json.loads(odesim("compare", "scan_snap.full", *SMALL, "--json").stdout)
+    assert one["observables"][0]["spread"] is None and one["observables"][0]["each"] == {}
+
+
+def test_stored_runs(odesim, runs, folder):
+    """Two folders in either order are one comparison; a run beside itself has no errors; --quiet is quiet."""
+    first, second = (json.loads(odesim("compare", *pair, "--json").stdout) for pair in (("t.zarr", "i.zarr"), ("i.zarr", "t.zarr")))
+    assert first == second and first["time"]["last"] == 6 and "i.zarr" in first["theory"]
+    for run in ("t.zarr", "i.zarr"):
+        rows = json.loads(odesim("compare", run, run, "--json").stdout)["observables"]
+        assert rows and all((row["relative_l2"], row["sup"], row["shift"]) == (0, 0, 0) for row in rows)
+    done = odesim("compare", "t.zarr", "i.zarr", "--quiet", "--plot", "c.pdf")
+    assert (done.exit_code, done.output) == (0, "") and (folder / "c.pdf").stat().st_size > 1000
+
+
+def test_an_early_end_is_3(odesim):
+    """Theory that blows up: what was before is compared, the reason is on stderr, the exit code says so."""
+    done = odesim("compare", *JOMA.split(), *MORE, "--steps", 60)
+    assert done.exit_code == 3 and "runs to infinity" in done.stderr and "v (6)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "compare needs MODEL|RUN"),
+        ("scan_snap.full", "a comparison needs a task for the model, or two runs"),
+        ("scan_snap.ful --task scan_snap", "did you mean 'scan_snap.full'?"),
+        ("scan_snap.full --task scan_snip", "did you mean 'scan_snap'?"),
+        ("scan_snap.full --task scan_snap --set eta_W=1", "no setting 'eta_W'"),
+        ("scan_snap.full --task scan_snap --seeds 3", "--seeds takes A:B"),
+        ("scan_snap.full --task scan_snap --steps -1", "must be at least 0"),
+        ("scan_snap.full --task scan_snap --map discreet", "did you mean 'discrete'?"),
+        ("scan_snap.full --task scan_snap --clock limits", "did you mean 'limit'?"),
+        ("scan_snap.full --task scan_snap --observable entrpy", "did you mean 'entropy'?"),
+        ("scan_snap.full --task scan_snap --plot c.bmp", "no picture format 'bmp'"),
+        ("joma.linear --task joma_gaussian", "no System describes joma_gaussian with these settings"),
+        ("t.zarr", "a comparison needs a task for the model, or two runs"),
+        ("t.zarr x.zarr", "no run x.zarr"),
+        ("t.zarr i.zarr --set eta_Y=1", "settings: there is no task to train"),
+        ("t.zarr i.zarr --map flow", "map: there is no task to train"),
+        ("t.zarr i.zarr --observable looss", "did you mean 'loss'?"),
+        ("t.zarr i.zarr --align q", "no axis 'q' in what is compared"),
+        ("t.zarr i.zarr --task scan_snap", "one model, or two runs without a task"),
+    ],
+)
+def test_wrong(command, said, odesim, request):
+    """Exit code 2, one sentence, nothing on stdout."""
+    if "t.zarr" in command:
+        request.getfixturevalue("runs")
+    done = odesim("compare", *command.split())
+    assert (done.exit_code, done.stdout) == (2, "") and said in done.stderr and done.stderr.count("\n") == 1

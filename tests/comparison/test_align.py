@@ -1,0 +1,45 @@
+"""Axes without an order of their own are put in the order that fits."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from odesim.comparison import compare_sides
+from odesim.comparison.align import best_order
+from odesim.errors import ParamError
+from tests.comparison.curves import rising, side
+
+SAID = {"theory": "a", "training": "b", "map": "", "clock": "", "unit": ""}
+
+
+def test_best_order_has_the_least_square():
+    """Of all orders of four noisy curves the one found leaves the least sum of squares."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 4, 7))
+    order = best_order([a], [b])
+    assert np.sum((a[order] - b) ** 2) == pytest.approx(min(np.sum((a[list(p)] - b) ** 2) for p in permutations(range(4))), rel=1e-12)
+
+
+def test_permuted_seeds_are_found():
+    """Two seeds, each with its own order of the nodes, in two observables: aligned they are the theory; 1e-12 is rounding."""
+    heights, theory = np.array([1.0, 2.0, 3.0]), rising([0.5, 1.0, 2.0])
+    v, V = theory * heights, np.stack([theory, -theory], axis=2)  # (1, T, 3), (1, T, 2, 3)
+    orders = [[2, 0, 1], [1, 0, 2]]
+    dims = {"v": ("k",), "V": ("l", "k")}
+    trained = side(dims=dims, v=np.concatenate([v[..., o] for o in orders]), V=np.concatenate([V[..., o] for o in orders]))
+    for axes, wanted in (((), False), (("k",), True)):
+        found = compare_sides(side(dims=dims, v=v, V=V), trained, said=SAID, align=axes)
+        assert bool(found.passed({name: {"relative_l2": 1e-12} for name in dims})) is wanted
+
+
+def test_an_axis_must_be_there():
+    """An axis that nothing has is named, with those that there are."""
+    theory = side(dims={"v": ("k",)}, v=rising([1.0, 2.0]))
+    with pytest.raises(ParamError, match="no axis 'q' in what is compared; choose from k"):
+        compare_sides(theory, theory, said=SAID, align=("q",))
+
+
+def test_times_do_not_matter_to_the_order():
+    """A single time is enough to tell heights apart."""
+    assert list(best_order([np.array([[3.0], [1.0], [2.0]])], [np.array([[1.0], [2.0], [3.0]])])) == [1, 2, 0]

@@ -1,0 +1,97 @@
+"""The metrics on curves whose distances are known in closed form."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.comparison.metrics import NAMES, correlation, half_times, measure, measure_each, relative_l2, scale, spread, sup
+from tests.comparison.curves import T, rising
+
+B = rising([0.5, 1.0, 2.0])
+IDEAL: dict[str, float] = {"correlation": 1, "relative_l2": 0, "sup": 0, "scale": 1, "shift": 0, "shift_worst": 0}
+TOP = float(np.max(np.abs(B)))
+
+# what becomes of B, and what the metrics then are
+KNOWN: dict[str, tuple[Any, dict[str, float]]] = {
+    "itself": (B, IDEAL),
+    "half as large": (0.5 * B, {**IDEAL, "relative_l2": 0.5, "sup": 0.5 * TOP, "scale": 0.5}),
+    "turned over": (-B, {**IDEAL, "correlation": -1, "relative_l2": 2, "sup": 2 * TOP, "scale": -1}),
+    # B has mean 0 and half times do not feel an offset
+    "set off": (B + 0.1, {**IDEAL, "relative_l2": 0.1 * np.sqrt(B.size) / np.linalg.norm(B), "sup": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_distances(name):
+    """A scaled, turned or offset copy has the errors, scale and correlation of the formula; rounding 1e-12."""
+    a, wanted = KNOWN[name]
+    found = measure(T, a, B)
+    assert set(wanted) | {"spread"} == set(NAMES)
+    for metric, value in wanted.items():
+        assert found[metric] == pytest.approx(value, abs=1e-12), metric
+
+
+@pytest.mark.parametrize("delay", [-0.33, 0.2, 0.75])
+def test_shift_is_the_delay(delay):
+    """Curves that are late by d are half way d later: tanh with its ends at 4 + d -+ 16, off by interpolation of second order."""
+    t = np.linspace(-12 + delay, 20 + delay, 641)
+    late, early = rising([0.5, 1.0, 2.0], t, delay), rising([0.5, 1.0, 2.0], t, 0.0)
+    found = measure(t, late, early)
+    assert found["shift"] == pytest.approx(delay, abs=2e-3)  # (h rate)^2 / 8 = 1e-3 a side
+    assert found["shift_worst"] == pytest.approx(delay, abs=2e-3)
+
+
+def test_the_worst_shift_is_of_one_component():
+    """One component of three late by 0.6: the mean is a third of it, the worst all of it."""
+    t = np.linspace(-12, 20, 641)
+    a = np.concatenate([rising([1.0, 1.0], t), rising([1.0], t, 0.6)], axis=2)
+    found = measure(t, a, rising([1.0, 1.0, 1.0], t))
+    assert (found["shift"], found["shift_worst"]) == pytest.approx((0.2, 0.6), abs=2e-3)
+
+
+def test_half_times_of_relaxation():
+    """1 - exp(-r t) up to t = 8 has gone half of its way at ln(2 / (1 + exp(-8 r))) / r; what goes nowhere has no such time."""
+    t = np.linspace(0, 8, 4001)
+    rates = np.array([0.3, 1.0, 3.0])
+    found = half_times(t, np.column_stack([1 - np.exp(-np.outer(t, rates)), np.full(len(t), 0.1), np.full(len(t), np.nan)]))
+    assert found[:3] == pytest.approx(np.log(2 / (1 + np.exp(-8 * rates))) / rates, abs=5e-6)  # (r h)^2 / 8
+    assert np.all(np.isnan(found[3:]))
+
+
+def test_against_numpy():
+    """Correlation is that of np.corrcoef, the scale that of a least squares fit, the errors norms of numpy."""
+    a, b = np.random.default_rng(1).normal(size=(2, 40, 3))
+    assert correlation(a, b) == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], rel=1e-12)
+    assert scale(a, b) == pytest.approx(np.linalg.lstsq(b.reshape(-1, 1), a.ravel(), rcond=None)[0][0], rel=1e-12)
+    assert relative_l2(a, b) == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(b), rel=1e-12)
+    assert sup(a, b) == abs(a - b).max()
+
+
+def test_spread_of_two_seeds():
+    """Seeds at m - s and m + s beside 0 have the mean m and its standard error s: the spread is m / s."""
+    a = np.array([0.3 - 0.1, 0.3 + 0.1])[:, None, None] * np.ones((2, 5, 1))
+    assert spread(a, np.zeros((1, 5, 1))) == pytest.approx(3.0, rel=1e-12)
+    assert np.isnan(spread(a[:1], np.zeros((1, 5, 1))))
+    assert spread(np.ones((2, 5, 1)), np.zeros((1, 5, 1))) == np.inf
+    assert np.isnan(spread(np.ones((2, 5, 1)), np.ones((1, 5, 1))))
+
+
+def test_chance_has_a_spread_of_one():
+    """Normal numbers around theory differ from it by one standard error; 4000 components leave 1/sqrt(8000) = 1 %, and thrice that."""
+    b = np.random.default_rng(0).normal(size=(1, 1000, 4))
+    assert spread(b + np.random.default_rng(2).normal(size=(30, 1000, 4)), b) == pytest.approx(1, abs=0.04)
+
+
+def test_nothing_to_measure_is_not_a_number():
+    """A constant has no correlation, zero no relative error and no scale, what does not move no shift."""
+    found = measure(T, np.ones((1, 81, 2)), np.zeros((1, 81, 2)))
+    assert {name for name, value in found.items() if np.isnan(value)} == set(NAMES) - {"sup"} and found["sup"] == 1
+
+
+def test_each_seed_is_measured_against_its_own():
+    """With a theory for each seed a seed that follows its own has no error; with one theory for all, its error is that to it."""
+    b = np.concatenate([B, 2 * B])
+    assert measure_each(T, b, b)["relative_l2"] == pytest.approx([0, 0], abs=1e-12)
+    assert measure_each(T, b, B)["scale"] == pytest.approx([1, 2], rel=1e-12)
+    assert "spread" not in measure_each(T, b, B)
