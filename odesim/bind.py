@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.errors import ModelError, ParamError, no_such
 from odesim.grammar import EXACT
+from odesim.memory import SMALL, free_bytes
 from odesim.rules import check_cover, check_number, check_numbers, check_rules
 from odesim.sizes import Sizes
 from odesim.slots import Formula, Plan, Slot, make_plan
@@ -53,7 +55,8 @@ def bind(
     try:
         return _bind(plan, params or {}, initial or {}, sizes or {}, (t0, t1), _check_seed(seed))
     except MemoryError:
-        raise ParamError(f"{plan.name}: the arrays do not fit in memory") from None
+        asked = ", ".join(f"{name} = {n}" for name, n in {**plan.size_defaults, **(sizes or {})}.items())
+        raise ParamError(f"{plan.name}: the arrays do not fit in memory{f' ({asked})' if asked else ''}") from None
 
 
 def _bind(
@@ -83,6 +86,7 @@ def _bind(
     _sizes_by_default(plan, known, set())
     bound = {p.name: bound[p.name] for p in plan.params}
     check_rules(plan.rules, known.values, bound)
+    known.shape(plan.axes, plan.name)
     start = {s.name: _initial(plan, s, given.get(s.name), known, bound, seed) for s in plan.states}
     return Numbers({n: known.values[n] for n in plan.sizes}, bound, start, *span)
 
@@ -173,6 +177,7 @@ def _sizes_by_default(plan: Plan, known: Sizes, later: set[str]) -> None:
 def _param(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
     """A checked array of the slot's shape, or a Python number."""
     shape = known.shape(slot.extents, slot.name)
+    _check_room(plan, slot, shape, known)
     value = given
     if value is None:
         value = _default(plan, slot, shape, known, bound) if callable(slot.start) else slot.start
@@ -191,7 +196,9 @@ def _default(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes, bound
     try:
         value = slot.start(dict(known.values), dict(bound))
         array = np.asarray(value, dtype=float)
-    except Exception as e:  # a model file is somebody's code
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as e:  # a model file is somebody's code
         sizes = known.words(known.values)
         raise ModelError(f"{plan.name}: the default of {slot.name} fails with {sizes or 'no sizes'}: {type(e).__name__}: {e}") from e
     if array.shape not in (shape, ()):
@@ -201,10 +208,20 @@ def _default(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes, bound
 
 def _initial(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
     shape = known.shape(slot.extents, slot.name)
+    _check_room(plan, slot, shape, known)
     value = slot.start if given is None else given
     if isinstance(value, Formula):
         value = check_numbers(slot, value(known.values, bound))
     return _filled(slot, value, shape, seed)
+
+
+def _check_room(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes) -> None:
+    """Raises ParamError where a float64 array of this shape does not fit in memory."""
+    need = 8 * prod(shape)
+    free = free_bytes() if need > SMALL else None
+    if free is not None and need > free:
+        asked = known.words(dict.fromkeys(size for e in slot.extents for size, _ in e.terms))
+        raise ParamError(f"{plan.name}: {slot.name} {slot.words} takes {need / 1e9:.3g} GB ({asked}), and {free / 1e9:.3g} GB are free")
 
 
 def _filled(slot: Slot, value: Any, shape: tuple[int, ...], seed: int) -> Array:

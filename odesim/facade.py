@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from odesim import __version__
-from odesim.arrays import Array
+from odesim.arrays import Array, check_dtype
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError
+from odesim.memory import check_room
 from odesim.registry import load_model
 from odesim.solve import EventSpec, Problem, callback_system, integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, free_in_order, key_indices
-from odesim.times import save_times
+from odesim.times import as_save, save_times
 
 _MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
 _MEMO_SIZE = 64
@@ -55,10 +56,12 @@ def integrate(
             raise SolveError(f"{name} must be a number, not {value!r}")
     system = load_model(model)
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
-    check_range(numbers, dtype)
+    check_range(numbers, check_dtype(dtype))
+    grid = as_save(save)
+    check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
+    times = save_times(grid, numbers.t0, numbers.t1)
     compiled, observer, dims = _compiled(system, backend, dtype, strict)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    times = np.array([numbers.t0, numbers.t1]) if save is None else save_times(save, numbers.t0, numbers.t1)
     before = compiled.seconds
     problem = make_problem(compiled, numbers)
     raw = integrate_problem(problem, save=times, progress=progress, **options)  # type: ignore[arg-type]
@@ -105,7 +108,7 @@ def integrate(
             "kernel": compiled.key,
             "versions": versions(),
         },
-        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
+        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes, numbers.initial),
         _again=again,
     )
 

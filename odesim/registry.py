@@ -70,7 +70,9 @@ def _from_name(name: str) -> "System":
     if name in shipped:
         try:
             module = importlib.import_module(f"{GROUP}.{name}")
-        except Exception as e:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as e:
             raise ModelError(f"model {name} cannot be used: {_one_line(e)}") from e
         return _constant(module, CONSTANT, f"model {name}")
     entries = _entries()
@@ -80,7 +82,9 @@ def _from_name(name: str) -> "System":
         raise ModelError(no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py"))
     try:
         found = entries[name].load()
-    except Exception as e:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
         raise ModelError(f"model {name}, from {entries[name].value}, cannot be used: {_one_line(e)}") from e
     where = f"model {name}, from {entries[name].value},"
     return _constant(found, CONSTANT, where) if isinstance(found, ModuleType) else _check(found, where, "entry point")
@@ -131,8 +135,10 @@ def _from_file(path: str, mtime_ns: int, size: int) -> ModuleType:
         if e.filename == path:
             raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
         raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
-    except (Exception, SystemExit) as e:
+    except BaseException as e:
         del sys.modules[name]
+        if isinstance(e, KeyboardInterrupt):
+            raise
         raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
     return module
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Indexed, IndexedBase, Symbol
+from sympy import Expr, Indexed, Symbol
 
 from odesim.arrays import Array
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.arrays_ import ArrayFunction, value_at
 from odesim.domains import Domain, compile_domain
 from odesim.errors import SpecError
 from odesim.sizes import Extent, make_extent
@@ -32,7 +32,7 @@ class Formula:
 
     def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Array:
         """Its value for every value of its indices: one axis for each."""
-        value = np.asarray(self.function(sizes, values)["value"], float)
+        value = np.asarray(self.function(sizes, values)["_value"], float)
         return np.broadcast_to(value, tuple(e.value(sizes) for e in self.extents)) if self.extents else value
 
 
@@ -80,6 +80,7 @@ class Plan:
     states: tuple[Slot, ...]
     sizes: tuple[str, ...]
     size_defaults: dict[str, int]
+    axes: tuple[Extent, ...]
     span: tuple[float, float]
     rules: tuple[Rule, ...]
 
@@ -114,6 +115,7 @@ def _plan(key: _Same) -> Plan:
             states=tuple(_state_slot(s, k) for k in s.equations),
             sizes=s.size_names,
             size_defaults={str(k): int(n) for k, n in s.sizes.items()},
+            axes=tuple(map(make_extent, s.axes.values())),
             span=(float(s.span[0]), float(s.span[1])),
             rules=tuple(_rule(s, c) for c in s.constraints),
         )
@@ -161,6 +163,5 @@ def _rule(s: System, c: Constraint) -> Rule:
 
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
-    shape = tuple(s.axes[i] for i in indices)
-    target = IndexedBase("value", shape=shape)[indices] if indices else Symbol("value")
-    return Formula(indices, ArrayFunction(lower_expressions({target: expr}, s.axes)), tuple(map(make_extent, shape)))
+    function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes))
+    return Formula(indices, function, tuple(make_extent(s.axes[i]) for i in indices))

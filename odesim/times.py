@@ -24,6 +24,10 @@ class Save:
     log: bool = False
     times: tuple[float, ...] = ()
 
+    def __len__(self) -> int:
+        """How many times are kept."""
+        return len(self.times) or self.count
+
 
 def parse_span(text: str) -> tuple[float, float]:
     """(t0, t1) of T0:T1. Raises ParamError unless both are finite and t1 is later."""
@@ -47,7 +51,7 @@ def check_span(span: Any, where: str = "span") -> tuple[float, float]:
 
 
 def parse_save(text: str) -> Save:
-    """The grid of N (even, both ends), log:N (geometric) or T1,T2,... (increasing). Raises ParamError."""
+    """The grid of N (even, both ends), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
     s = text.strip()
     head, colon, tail = s.partition(":")
     if colon and head.strip() != "log":
@@ -56,10 +60,12 @@ def parse_save(text: str) -> Save:
         n = parse_number(tail if colon else s, "--save")
         if isinstance(n, int):
             return Save(_check_count(n, f"--save {s[:60]}"), log=bool(colon))
-        if colon or n.is_integer():
-            raise ParamError(f"--save {s[:60]}: a number of times is written as a whole number, without a point or exponent")
-        return Save(times=(n,))
-    return Save(times=_check_times(parse_numbers(s.split(","), "--save"), "--save"))
+        alone = "" if colon else f"; the one time {s[:60]} is written with a comma, --save {s[:60]},"
+        raise ParamError(f"--save {s[:60]}: a number of times is a whole number, without a point or exponent{alone}")
+    parts = s.split(",")
+    if len(parts) == 2 and not parts[1].strip():
+        parts = parts[:1]
+    return Save(times=_check_times(parse_numbers(parts, "--save"), "--save"))
 
 
 def save_times(save: Any, t0: float, t1: float) -> "Array":
@@ -70,15 +76,13 @@ def save_times(save: Any, t0: float, t1: float) -> "Array":
     """
     import numpy as np
 
-    if save is None:
-        save = Save(2)
-    elif not isinstance(save, Save):
-        save = _as_save(save)
-    if save.times:
-        for t in save.times:
-            if not t0 <= t <= t1:
-                raise ParamError(f"save: {t:g} lies outside the span {t0:g}:{t1:g}")
-        return np.array(save.times)
+    save = as_save(save)
+    if not isinstance(save, Save) or save.times:
+        times = np.array(save.times if isinstance(save, Save) else save)
+        outside = times[(times < t0) | (times > t1)]
+        if outside.size:
+            raise ParamError(f"save: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+        return times
     if save.log:
         later = t0 + np.geomspace(FIRST * (t1 - t0), t1 - t0, save.count - 1)
         grid = np.concatenate([[t0], later])
@@ -90,9 +94,14 @@ def save_times(save: Any, t0: float, t1: float) -> "Array":
     return grid
 
 
-def _as_save(save: Any) -> Save:
+def as_save(save: Any) -> "Save | Array":
+    """The grid that save asks for, or its times (T,); its len() is their number. Raises ParamError."""
     import numpy as np
 
+    if save is None:
+        return Save(2)
+    if isinstance(save, Save):
+        return save
     try:
         array = np.asarray(save, float)
     except (TypeError, ValueError, OverflowError):
@@ -103,7 +112,10 @@ def _as_save(save: Any) -> Save:
         return Save(_check_count(int(save), f"save {save}"))
     if array.ndim > 1 or not array.size:
         raise ParamError(f"save takes one row of times, not an array of shape {array.shape}")
-    return Save(times=_check_times(array.tolist(), "save"))
+    late = np.flatnonzero(~(np.isfinite(array) & np.append(True, array[1:] > array[:-1])))
+    if late.size:
+        _check_times(array[max(late[0] - 1, 0) : late[0] + 1].tolist(), "save")
+    return array
 
 
 def _check_count(n: int, where: str) -> int:

@@ -14,7 +14,8 @@ from odesim.symbolic.system import System, key_indices
 
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,
-    "sign": lambda x: (x > 0) - (x < 0), "Max": max, "Min": min, "KroneckerDelta": lambda a, b: float(a == b),
+    "sign": lambda x: float(x > 0) - float(x < 0), "floor": math.floor, "ceiling": math.ceil,
+    "Max": max, "Min": min, "KroneckerDelta": lambda a, b: float(a == b),
 }  # fmt: skip
 
 

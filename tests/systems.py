@@ -25,7 +25,7 @@ def param(base: Any, domain: Any = REAL, **more: Any) -> Param:
 v, u, mu, a, P = vector("v"), vector("u"), vector("mu"), vector("a"), vector("P")
 V, D, X = (IndexedBase(n, shape=s) for n, s in (("V", (M, K)), ("D", (M, K)), ("X", (K, M))))
 Z, w = IndexedBase("Z", shape=(Q, M)), vector("w", K)
-psi = vector("psi", K)
+psi, phi = vector("psi", K), vector("phi")
 b, c, T = symbols("b c T", real=True)
 
 
@@ -54,6 +54,15 @@ SYSTEMS = {
             name="mean_field", source=SOURCE, axes={m: M},
             equations={v[m]: a[m] - M * w_(m) * over(Sum, a[m] * w_(m), (m, M)) / over(Sum, w_(k), (k, M)) ** 2},
             params=(param(a), param(P)), initial={v[m]: 0.0},
+        ),
+        System(
+            name="scaled", source=SOURCE, axes={m: M},
+            equations={v[m]: b * a[m] - K * T * w_(m) * v[m] * over(Sum, w_(k) * v[k], (k, M)) / M},
+            params=(param(b), param(a), param(w), param(T), param(P)), initial={v[m]: 0.1},
+        ),
+        System(
+            name="shuffled", source=SOURCE, axes={m: M}, equations={v[m]: a[phi[m]] - w_(m) * v[m] * over(Sum, w_(k) * v[k], (k, M))},
+            params=(param(a), param(P), Param(phi, 0, S.Naturals0, "place in a", indexes=M)), initial={v[m]: 0.1},
         ),
         System(
             name="rows", source=SOURCE, axes={m: M, k: K},

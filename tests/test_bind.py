@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -219,6 +220,7 @@ BAD = [
     ({"sizes": {"K": True}}, ["size K must be a whole number"]),
     ({"sizes": {"K": 10**30}}, ["size K = 1" + "0" * 30, "no memory"]),
     ({"sizes": {"K": 10**9, "T": 10**9}}, ["P would have 1e+18 entries"]),
+    ({"sizes": {"K": 10**7, "T": 10**7}}, ["test.all: P (K, T) takes 8e+05 GB (K = 10000000 as given, T =", "GB are free"]),
     # constraints
     ({"params": {"P": ROWS_093}}, ["rows of P must sum to 1: row 2 sums to 0.93 (tolerance 1e-06)"]),
     ({"params": {"P": EVEN, "p": [0.5, 0.5, 0.5]}}, ["p must sum to 1: it sums to 1.5 (tolerance 1e-06)"]),
@@ -277,6 +279,8 @@ def small(**changes):
         (lambda sizes: -1.0, ParamError, ["a = -1 lies outside [0, inf)"]),
         ("x", SpecError, ["test.small: the default of a is neither"]),
         (0, ParamError, ["x[0] = inf is not a finite number"]),
+        (lambda sizes: sys.exit(3), ModelError, ["default of a fails with K = 3 as given", "SystemExit: 3"]),
+        (lambda sizes: np.empty(10**17), ParamError, ["test.small: the arrays do not fit in memory (K = 3)"]),
     ],
 )
 def test_a_bad_model_is_one_sentence(default, error, words):
@@ -286,6 +290,24 @@ def test_a_bad_model_is_one_sentence(default, error, words):
     with pytest.raises(error) as caught:
         bind(system, sizes={"K": 3})
     assert all(w in str(caught.value) for w in words), str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["value", "f", "xp", "out", "sizes", "t0", "r0", "erf_1"])
+def test_an_initial_value_may_use_any_name(name):
+    """A formula's own names are not a model's: 2 p + n is what it says, whatever p is called."""
+    p = Symbol(name)
+    x = IndexedBase("x", shape=(K,))
+    system, _ = small(params=(Param(p, 3.0, Reals, "p"),), equations={x[n]: -p * x[n]}, initial={x[n]: 2 * p + n})
+    np.testing.assert_array_equal(bind(system, sizes={"K": 3}).initial["x"], [6, 7, 8])
+
+
+def test_an_axis_of_an_observable_has_a_length():
+    """An axis that only an observable runs over is as long as it says, and at least 1."""
+    x = IndexedBase("x", shape=(K,))
+    system, _ = small(axes={n: K, l: K - 4}, observables={"table": x[n] * l})
+    assert bind(system, sizes={"K": 5}).sizes == {"K": 5}
+    with pytest.raises(ParamError, match=r"test\.small: its axis K - 4 is -1 long \(K = 3 as given\); it must be at least 1"):
+        bind(system, sizes={"K": 3})
 
 
 def test_a_size_without_default_is_asked_for():

@@ -135,6 +135,8 @@ def test_only_near_files_are_meant(file):
         ("import no_such_module_here\n", ["line 1", "ModuleNotFoundError"]),
         ("open('none.txt')\n", ["line 1", "FileNotFoundError", "none.txt"]),
         ("raise SystemExit(3)\n", ["line 1", "SystemExit: 3"]),
+        ("raise GeneratorExit('no')\n", ["line 1", "GeneratorExit: no"]),
+        ("\nclass Stop(BaseException): pass\nraise Stop('here')\n", ["line 3", "Stop: here"]),
         ("def f(): f()\nf()\n", ["RecursionError"]),
         (GOOD.replace("initial={x: 1}", "initial={}"), ["SpecError", "no initial value for x"]),
         ("x = '\0'\n", ["null"]),
@@ -150,6 +152,15 @@ def test_a_bad_file_is_one_sentence_with_its_line(file, code, words):
         assert not {m for m in set(sys.modules) - before if m.startswith("odesim_file")}
 
 
+def test_an_interrupt_is_no_fault_of_the_file(file):
+    """Ctrl-C while a model file runs reaches the caller, and nothing of the file stays loaded."""
+    file.write_text("raise KeyboardInterrupt\n")
+    before = set(sys.modules)
+    with pytest.raises(KeyboardInterrupt):
+        load_model("my.py")
+    assert not {m for m in set(sys.modules) - before if m.startswith("odesim_file")}
+
+
 def test_files_that_cannot_be_read(file):
     file.write_bytes(b"\xff\xfe\x00")
     assert "my.py" in message("my.py")
@@ -161,12 +172,14 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
     """A module with SYSTEM, or the System itself; a broken one is a sentence, and the list does not import any."""
     (tmp_path / "their_models.py").write_text(GOOD)
     (tmp_path / "their_broken.py").write_text("1 / 0\n")
+    (tmp_path / "their_exit.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     wanted = {
         "theirs.module": "their_models",
         "theirs.object": "their_models:OTHER",
         "theirs.number": "their_models:NUMBER",
         "theirs.broken": "their_broken",
+        "theirs.exit": "their_exit",
         "scan_snap.full": "their_broken",
     }
     monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(k, v, group) for k, v in wanted.items()])
@@ -177,5 +190,6 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
     assert load_model("scan_snap.full").name == "scan_snap.full"
     assert "must be a System, not int" in message("theirs.number")
     assert "ZeroDivisionError" in message("theirs.broken")
+    assert "SystemExit: 0" in message("theirs.exit")
     assert "did you mean 'theirs.object'?" in message("theirs.objet")
     registry._from_name.cache_clear()

@@ -225,6 +225,8 @@ def test_assignments_and_sizes():
         (parse_save, "log:0", "--save log:0: there must be at least 2"),
         (parse_save, "log:1", "at least 2"),
         (parse_save, "log:2.5", "whole number"),
+        (parse_save, "2.5", "the one time 2.5 is written with a comma"),
+        (parse_save, "1,2,", "number is missing"),
         (parse_save, "lin:5", "N, log:N or T1,T2"),
         (parse_save, "1e3", "whole number"),
         (parse_save, "999999999999", "at most"),

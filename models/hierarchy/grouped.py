@@ -46,7 +46,7 @@ entropy = over(Sum, mass * (logsumexp(z.xreplace({h: k}), (k, L - 1), weight=n.x
 
 SYSTEM = System(
     name="hierarchy.grouped",
-    source=Source("tian2023joma", "Theorems 4 and 5", "grouped by height of the common ancestor, with the exact P_H"),
+    source=Source("tian2023joma", "Theorems 4 and 5", "grouped by height H = h + 1 of the common ancestor, with the exact P_H"),
     axes={h: L - 1},
     equations={v[h]: (mu - v[h]) * mass / n},
     params=(

@@ -12,7 +12,7 @@ The exponent is the row sum 1/2 sum_j V[l, j]^2: the product of matrices in the 
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, erf, exp, oo, pi, sqrt
+from sympy import Eq, IndexedBase, Interval, Sum, erf, exp, oo, pi, sqrt
 
 from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
@@ -69,9 +69,9 @@ SYSTEM = System(
     time="time of gradient flow",
     observables={"stable_rank_V": stable_rank_V, "stable_rank_dV": stable_rank_dV, "entropy": entropy},
     invariants=(
-        Invariant("clock", erf(sqrt(z)) - sqrt(2 / pi) * length * time, "constant"),
+        Invariant("clock", erf(sqrt(z)) - sqrt(2 / pi) * length * time, "constant", when=Eq(V[l, k], 0)),
         Invariant("rows stay parallel to Delta", V[l, k] * Delta[l, 0] - V[l, 0] * Delta[l, k], "constant"),
-        Invariant("entropy falls", entropy, "nonincreasing"),
+        Invariant("entropy falls", entropy, "nonincreasing", when=Eq(V[l, k], 0)),
     ),
     # past a length of 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
     events=(Event("blow-up", z - 18, direction=1),),

@@ -14,7 +14,7 @@ S_d stays below 1 / max(p)^2. It comes so near that rounding tells once z of the
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
+from sympy import And, Eq, IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
 
 from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
 
@@ -65,6 +65,7 @@ push = eta_Z / K * gamma * (K - 1) * beta
 
 winner = over(MaxOver, z.xreplace({j: i}), (i, D))
 share = over(MaxOver, p[i] ** 2, (i, D)) / (over(Sum, p[j] ** 2, (j, D)) + over(Sum, mc[g] * pc[g] ** 2, (g, C)))
+from_zero = And(Eq(S_d, 0), Eq(S_c, 0), Eq(B, 0), u >= 0)  # the start that Theorem 3 assumes
 
 SYSTEM = System(
     name="scan_snap.reduced_symmetric",
@@ -98,10 +99,10 @@ SYSTEM = System(
     ),
     invariants=(
         Invariant("row sums of Z", k_m * over(Sum, z, (j, D)) + over(Sum, mc[g] * zc, (g, C)), "constant"),
-        Invariant("distinct tokens gain", S_d, "nondecreasing"),
-        Invariant("common tokens lose", S_c, "nondecreasing"),
-        Invariant("Theorem 3, upper bound", B - winner, "nonnegative"),
-        Invariant("Theorem 3, lower bound", winner - share * B, "nonnegative"),
+        Invariant("distinct tokens gain", S_d, "nondecreasing", when=u >= 0),
+        Invariant("common tokens lose", S_c, "nondecreasing", when=u >= 0),
+        Invariant("Theorem 3, upper bound", B - winner, "nonnegative", when=from_zero),
+        Invariant("Theorem 3, lower bound", winner - share * B, "nonnegative", when=from_zero),
     ),
     events=(
         Event("half way", u - log(M - 1), direction=1),

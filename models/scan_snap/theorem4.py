@@ -55,7 +55,7 @@ SYSTEM = System(
     observables={"gamma": gamma, "chi_bound": exp(2 * B)},
     invariants=(
         Invariant("z + B", z + B, "constant"),
-        Invariant("B grows", B, "nondecreasing"),
+        Invariant("B grows", B, "nondecreasing", when=u >= 0),
     ),
     events=(
         Event("half way", u - log(M - 1), direction=1),

@@ -15,8 +15,11 @@ def cache_verb(action: str | None) -> None:
     from odesim.cli.text import bytes_text
     from odesim.codegen.cache import cache_dir, clear, entries
 
-    if action == "clear":
-        click.echo(f"{bytes_text(clear())} freed in {cache_dir()}")
-        return
     found = entries()
-    click.echo(f"{cache_dir()}: {len(found)} module{'' if len(found) == 1 else 's'}, {bytes_text(sum(e.size for e in found))}")
+    folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
+    if action == "clear":
+        click.echo(f"{bytes_text(clear())} freed in {' and '.join(map(str, folders))}")
+        return
+    for folder in folders:
+        here = [entry.size for entry in found if entry.path.parent == folder]
+        click.echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")

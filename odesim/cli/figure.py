@@ -24,7 +24,7 @@ def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
     """Compute figure NAME, or all of them; without a name list them.
 
     Writes the picture, NAME.nc (its data) and NAME.json (parameters, versions, features) and prints each feature
-    as measured beside its target. Files that are there are replaced. A feature off its target: exit code 1.
+    as measured beside its target. What odesim wrote there before is replaced. A feature off its target: exit code 1.
     """
     from odesim.cli.outcome import BUG, DONE, say
     from odesim.cli.text import paragraph

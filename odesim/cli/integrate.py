@@ -29,7 +29,9 @@ FINISHED = ("ok", "event")
     help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
 )
 @click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
-@click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these.")
+@click.option(
+    "--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these; T1, for one."
+)
 @click.option("--method", metavar="NAME", help="auto (default), tsit5, vern7, dop853, euler or rk4.")
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step, for any method.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
@@ -40,9 +42,9 @@ FINISHED = ("ok", "event")
 @click.option("--strict", is_flag=True, default=None, help="No fused multiply-adds: the same bits on every machine.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For uniform() and normal(); default 0.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
-@click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
 @click.option(
-    "--plot", metavar="FILE.png", type=PATH, help="Draw the run: png, pdf or svg, by the extension. A picture that is there is replaced."
+    "--plot", metavar="FILE.png", type=PATH, help="Draw the run: png, pdf or svg, by the extension. A picture that odesim drew is replaced."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
@@ -80,10 +82,9 @@ def integrate_verb(
 
     from odesim.facade import integrate
     from odesim.registry import load_model
-    from odesim.times import save_times
 
     system = load_model(model)
-    options = {**request.options, "save": save_times(request.save, *request.options.get("span", system.span))}
+    options = {**request.options, "save": request.save}
     with Progress(model, False if quiet else None) as progress:
         solution = integrate(system, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
     if out or plot or as_json or not quiet:
@@ -115,7 +116,7 @@ def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
         from odesim.plot.files import check_picture
         from odesim.store.paths import check_file
 
-        check_file(check_picture(plot), overwrite=True)
+        check_file(check_picture(plot, overwrite=overwrite), overwrite=True)
     if out and plot and out.absolute() == plot.absolute():
         raise StoreError(f"--out and --plot name the same {out}")
 

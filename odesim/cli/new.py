@@ -69,6 +69,8 @@ def new_verb(file: Path) -> None:
     from odesim.errors import StoreError
     from odesim.store.paths import check_file, whole_file
 
+    if not file.name:
+        raise StoreError(f"{str(file)!r} names no file; a model is a Python file, such as my_model.py")
     if file.suffix != ".py":
         raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
     if file.exists():

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -23,7 +25,8 @@ def say(sentence: str) -> None:
 def exit_code(run: Callable[[], int]) -> int:
     """What run() returns, or the code of what it raised, which is said."""
     try:
-        return run()
+        with terminated_as_interrupted():
+            return run()
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.UsageError as error:
@@ -50,6 +53,19 @@ def exit_code(run: Callable[[], int]) -> int:
         return STOPPED
     except Exception as error:
         return _bug(error)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM, which a batch system sends before it kills, does what Ctrl-C does: what was computed is kept."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # which raises KeyboardInterrupt
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def disk_full(error: BaseException | None) -> bool:

@@ -134,7 +134,8 @@ def as_option(name: str, value: Any, file: Path) -> Any:
             raise ParamError(f"{where} is true or false, not {value!r}")
         return value
     if isinstance(value, list) and name in ("span", "save"):
-        return (":" if name == "span" else ",").join(as_text(part, where) for part in value)
+        one = "," if name == "save" and len(value) == 1 else ""  # without it a number of times
+        return (":" if name == "span" else ",").join(as_text(part, where) for part in value) + one
     if isinstance(value, list):
         raise ParamError(f"{where} is one value, not a list")
     text = as_text(value, where)

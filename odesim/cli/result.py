@@ -50,7 +50,7 @@ def table_text(solution: Solution, out: Path | None = None, picture: Path | None
     head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {len(solution.t)} saved times"
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, event_text(found)) for name, found in solution.events.items()]))
-    worst = [(name, number(value) if np.isfinite(value) else "not finite") for name, value in solution.invariants.items()]
+    worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
     files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
     parts.append(section("run", [*run_rows(solution), *files]))
@@ -74,6 +74,13 @@ def values_text(values: Array) -> str:
         return "  ".join(map(number, flat))
     ends = f"{'  '.join(map(number, flat[: ENTRIES - 1]))} ... {number(flat[-1])}"
     return f"{ends}  in{GLUE}[{number(flat.min())},{GLUE}{number(flat.max())}]"
+
+
+def violation_text(worst: float | None) -> str:
+    """How far a run was from a law; a law may not hold for runs from its start."""
+    if worst is None:
+        return "not applicable to this start"
+    return number(worst) if np.isfinite(worst) else "not finite"
 
 
 def event_text(found: Sequence[Mapping[str, Any]]) -> str:

@@ -17,7 +17,7 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 
 @click.command("show", short_help="Print a model's equations, parameters and laws.")
 @click.argument("model", metavar="MODEL|FILE.py", type=Model())
-@click.option("--latex", is_flag=True, help="Print a LaTeX document with the equations.")
+@click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_verb(model: str, latex: bool, as_json: bool) -> None:
     """Print what MODEL is: equations, states, parameters, observables, laws, events, closed forms, source.
@@ -25,7 +25,8 @@ def show_verb(model: str, latex: bool, as_json: bool) -> None:
     A model file is code, and it runs.
     """
     from odesim.registry import load_model
-    from odesim.symbolic.show import describe, latex_document
+    from odesim.symbolic.document import latex_document
+    from odesim.symbolic.show import describe
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two forms; choose one", click.get_current_context())
@@ -65,9 +66,15 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield from titled("defaults", [default_rows(described)])
     yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]])) for o in described["observables"]))
     yield from titled("constraints", (formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
-    yield from titled("invariants", (formula(f"{v['name']}, {v['sense']}: {v['expression']}") for v in described["invariants"]))
+    yield from titled("invariants", map(invariant_text, described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
     yield from titled("closed forms", (formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
+
+
+def invariant_text(law: dict[str, Any]) -> str:
+    """Its name, its sense, its expression, and which starts it is for."""
+    when = f", for starts with {law['when']}" if law["when"] else ""
+    return formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
 
 
 def observable_text(observable: dict[str, Any], function: bool) -> str:

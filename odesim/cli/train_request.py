@@ -44,15 +44,18 @@ def read_value(setting: "Setting", text: str) -> Any:
 
 
 def read_text(path: str, where: str) -> str:
-    """The content of a UTF-8 file. Raises ParamError."""
+    """The content of a UTF-8 file. Raises ParamError, for an empty one too: no text stands for the task's own."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        content = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ParamError(f"{where}: there is no file {path!r}") from None
     except UnicodeDecodeError as error:
         raise ParamError(f"{where}: {path!r} is no UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}") from None
     except (OSError, ValueError) as error:
         raise ParamError(f"{where}: cannot read {path!r}: {getattr(error, 'strerror', None) or error}") from None
+    if not content:
+        raise ParamError(f"{where}: {path!r} is empty")
+    return content
 
 
 def read_rates(texts: Sequence[str]) -> Mapping[str, float]:

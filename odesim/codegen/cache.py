@@ -28,7 +28,10 @@ def cache_dir() -> Path:
     """The folder of generated modules: $ODESIM_CACHE_DIR, else the user's cache folder. Not created here."""
     given = os.environ.get("ODESIM_CACHE_DIR")
     if given:
-        return Path(given).expanduser().absolute()
+        try:
+            return Path(given).expanduser().absolute()
+        except RuntimeError:
+            raise CodegenError(f"ODESIM_CACHE_DIR is {given!r}, and there is no such user's folder") from None
     try:
         from platformdirs import user_cache_dir
     except ImportError:
@@ -79,18 +82,23 @@ def sources_text(modules: Sequence[str]) -> str:
 
 
 def entries() -> tuple[Entry, ...]:
-    """What the cache holds, by name."""
-    found = {p.stem for p in cache_dir().glob("*.*") if p.suffix in (".py", ".o") and _is_ours(p.stem)}
-    return tuple(Entry(name, cache_dir() / f"{name}.py", sum(f.stat().st_size for f in _files(name))) for name in sorted(found))
+    """What the cache holds, by name: its folder, and the temporary one that stands in where that cannot be written."""
+    found = {(p.stem, folder) for folder in _all_folders() for p in folder.glob("*.*") if p.suffix in (".py", ".o") and _is_ours(p.stem)}
+    return tuple(Entry(n, folder / f"{n}.py", sum(f.stat().st_size for f in _files(n, folder))) for n, folder in sorted(found))
 
 
 def clear() -> int:
     """Bytes freed by removing every entry; other files in the folder stay."""
     freed = 0
     for entry in entries():
-        for path in _files(entry.name):
-            path.unlink(missing_ok=True)
-        freed += entry.size
+        for path in _files(entry.name, entry.path.parent):
+            try:
+                freed += path.stat().st_size
+                path.unlink()
+            except FileNotFoundError:  # somebody else was faster
+                continue
+            except OSError as error:
+                raise CodegenError(f"cannot remove {path}: {error.strerror}") from None
     return freed
 
 
@@ -153,8 +161,14 @@ def _is_ours(name: str) -> bool:
     return len(key) == 16 and all(c in "0123456789abcdef" for c in key)
 
 
-def _files(name: str) -> list[Path]:
-    folder = cache_dir()
+def _all_folders() -> list[Path]:
+    """The cache, and the temporary folder where it is there and nobody else's."""
+    first, second = _folders()
+    ours = second.is_dir() and not second.is_symlink() and _is_private(second)
+    return [first, second] if ours and second != first else [first]
+
+
+def _files(name: str, folder: Path) -> list[Path]:
     return sorted([*folder.glob(f"{name}.py"), *folder.glob(f"{name}.o"), *(folder / "__pycache__").glob(f"{name}.*")])
 
 

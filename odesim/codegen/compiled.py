@@ -17,6 +17,8 @@ from odesim.codegen.blocks import BLOCK
 from odesim.codegen.extents import extents
 from odesim.codegen.table import Table, make_table
 from odesim.errors import CodegenError, ParamError, no_such
+from odesim.symbolic.adjoint import lower_vjp
+from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
@@ -83,6 +85,16 @@ class CompiledRHS:
         made = numba_.load(self.text, self._stem)
         self._times.append(time.perf_counter() - begun)
         return made
+
+    @cached_property
+    def tangent(self) -> "CompiledRHS":
+        """The System with a direction w beside the state: the second half of its right side is J w."""
+        return CompiledRHS(jvp(self.system), self.backend, self.dtype, self.strict)
+
+    @cached_property
+    def transposed(self) -> ArrayFunction:
+        """J^T u on whole arrays."""
+        return ArrayFunction(lower_vjp(self.system))
 
     @property
     def seconds(self) -> float:
@@ -206,6 +218,24 @@ class BoundNumba:
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,)); both C-contiguous of the system's dtype."""
         self._call(t, y.ctypes.data, out.ctypes.data)
+
+    def jvp(self, t: float, y: Array, w: Array, out: Array) -> None:
+        """out (n,) = J(t, y) w, the derivative of the right side along w (n,)."""
+        both = np.concatenate([y, w])
+        rates = np.empty_like(both)
+        self._tangent(t, both, rates)
+        out[...] = rates[len(y) :]
+
+    def vjp(self, t: float, y: Array, u: Array, out: Array) -> None:
+        """out (n,) = J(t, y)^T u, for u (n,), by whole arrays in numpy."""
+        split = self.layout.split
+        made = self.compiled.transposed(self.sizes, {**self.params, **split(y), **{f"u_{n}": a for n, a in split(u).items()}, "t": t})
+        for name, view in split(out).items():
+            view[...] = made[f"d_u_{name}"]
+
+    @cached_property
+    def _tangent(self) -> "BoundNumba":
+        return BoundNumba(self.compiled.tangent, self.sizes, self.params)
 
     def check(self) -> None:
         """Nothing can have been raised."""

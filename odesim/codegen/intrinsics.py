@@ -50,6 +50,16 @@ def rint(typingctx: Any, x: Any) -> Any:
 
 
 @intrinsic
+def floor(typingctx: Any, x: Any) -> Any:
+    """The largest whole number not above x, as a float64: infinities and NaN are themselves."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(builder.module.declare_intrinsic("llvm.floor", [_F64]), args)
+
+    return types.float64(types.float64), emit
+
+
+@intrinsic
 def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; both are computed: no branch."""
 

@@ -9,7 +9,7 @@ from odesim.codegen.blocks import BLOCK, HERE, LATE
 from odesim.codegen.fused import FusedLoops
 from odesim.codegen.nests import Nests
 from odesim.codegen.wide import Shape
-from odesim.symbolic.program import Program
+from odesim.symbolic.program import Program, names
 from odesim.symbolic.system import System
 
 ROWS = 64
@@ -90,7 +90,9 @@ class RightSide(Kernel):
         if shape.basis is not None:
             self.first = (*self.first, "scales_", "weights_", "scale_")
             del self.temporaries[shape.basis.temporary]
-            self.params = [p.name for p in system.params if p.name in {*self.params, *self.constants}]
+            reads = {*self.params, *self.sizes, *self.constants}.union(*map(names, (shape.basis.scale, *shape.basis.weights)))
+            self.params = [p.name for p in system.params if p.name in reads]
+            self.sizes = [s for s in system.size_names if s in reads]
 
     def definition(self) -> str:
         own = self.fused.definition if self.fused else ""

@@ -1,6 +1,7 @@
 """Loop nests from a Program, as Python text that numba compiles."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,8 @@ from odesim.codegen.fused import FusedLoops
 from odesim.codegen.printers import ScalarPrinter
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
+
+_REAL = sp.Function("real", real=True)
 
 
 class Nests:
@@ -35,8 +38,7 @@ class Nests:
     ):
         self.state, self.prologue, self.fused = state, prologue, fused
         self._loops = 0
-        self.whole = set(whole)
-        self.program, self.double = program, double
+        self.program, self.double = _as_real(program, set(whole)), double
         self.lines: list[str] = []
         self.slots = 1  # blocks of scratch in use at once
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
@@ -97,7 +99,7 @@ class Nests:
 
     def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
         """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
-        direct = [_plain(s.op, e, i, self.whole) if self.double else None for s, e in folds]
+        direct = [_plain(s.op, e, i) if self.double else None for s, e in folds]
         work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
         self._inside(depth, i, [(s.target, e) for s, e in maps] + work)
         self.slots = max(self.slots, len(folds))
@@ -240,16 +242,32 @@ class Nests:
         return [walk(e) for e in bodies]
 
 
+def _as_real(program: Program, whole: set[str]) -> Program:
+    """Elements of whole-number arrays become float64 before anything is computed from them: int64 would overflow.
+
+    p[m]**9 + z[psi[n]]  ->  real(p[m])**9 + z[psi[n]]
+    """
+
+    def real(e: Expr) -> Expr:
+        if isinstance(e, Indexed):
+            return _REAL(e) if base_name(e) in whole else e
+        return e.func(*map(real, e.args)) if e.args and not isinstance(e, sp.KroneckerDelta) else e
+
+    def changed(s: Statement) -> Statement:
+        reads = any(base_name(a) in whole for a in s.body.atoms(Indexed))
+        return replace(s, body=real(s.body)) if reads and s.op != "dot" else s
+
+    return replace(program, passes=tuple(tuple(map(changed, group)) for group in program.passes))
+
+
 def _scratch(slot: int) -> IndexedBase:
     """One block of scratch."""
     return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
 
 
-def _plain(op: str, e: Expr, i: Symbol, whole: set[str]) -> list[str] | None:
+def _plain(op: str, e: Expr, i: Symbol) -> list[str] | None:
     """The names of the arrays where e is just element i of one, or for a sum the product of two."""
     factors = sp.Mul.make_args(e)
     if len(factors) > (2 if op == "sum" else 1) or not all(isinstance(f, Indexed) and f.indices == (i,) for f in factors):
-        return None
-    if any(base_name(f) in whole for f in factors):
         return None
     return [base_name(f) for f in factors]

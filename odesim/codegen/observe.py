@@ -10,10 +10,10 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.arrays import Array
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.arrays_ import ArrayFunction, evaluate
 from odesim.errors import ModelError
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.system import System, free_in_order
+from odesim.symbolic.system import Invariant, System, free_in_order
 
 Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 
@@ -36,8 +36,8 @@ class Observer:
         outputs = {}
         for k, e in enumerate([*shown, *(sp.sympify(v.expr) for v in self.system.invariants)]):
             free = free_in_order(e, axes)
-            base = IndexedBase(f"seen{k}", shape=tuple(axes[i] for i in free))
-            outputs[base[free] if free else Symbol(f"seen{k}", real=True)] = e
+            base = IndexedBase(f"_seen{k}", shape=tuple(axes[i] for i in free))
+            outputs[base[free] if free else Symbol(f"_seen{k}", real=True)] = e
         return ArrayFunction(lower_expressions(outputs, axes))
 
     def __call__(
@@ -47,8 +47,12 @@ class Observer:
         sizes: Mapping[str, int],
         params: Mapping[str, Any],
         derivatives: Derivatives,
-    ) -> tuple[dict[str, Array], dict[str, float]]:
-        """({observable: (T, *shape)}, {invariant: worst violation}) for states {name: (T, *shape)} at times t (T,)."""
+        start: Mapping[str, Array],
+    ) -> tuple[dict[str, Array], dict[str, float | None]]:
+        """({observable: (T, *shape)}, {invariant: worst violation}) for states {name: (T, *shape)} at times t (T,).
+
+        start: {state: shape} at the beginning of the run; None for a law that does not hold for runs from there.
+        """
         rows: dict[str, list[Array]] = {n: [] for n in self.system.observables}
         laws: list[list[Array]] = [[] for _ in self.system.invariants]
         functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
@@ -59,13 +63,37 @@ class Observer:
                 place.append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
             for name, f in functions.items():
-                try:
-                    rows[name].append(np.asarray(f(float(time), now, slopes, params), np.float64))
-                except Exception as error:  # a model's own code
-                    said = f"{type(error).__name__}: {error}"
-                    raise ModelError(f"observable {name!r} of {self.system.name} raised at t = {float(time):g}: {said}") from error
-        worst = {v.name: violation(np.stack(values), v.sense) for v, values in zip(self.system.invariants, laws, strict=True)}
+                value = self._computed(name, f, float(time), now, slopes, params)
+                if value.shape != (rows[name] or [value])[0].shape:
+                    said = f"has shape {value.shape} at t = {float(time):g}, and {rows[name][0].shape} at t = {float(t[0]):g}"
+                    raise ModelError(f"observable {name!r} of {self.system.name} {said}")
+                rows[name].append(value)
+        worst = {
+            v.name: violation(np.stack(values), v.sense) if self.applies(v, sizes, params, start) else None
+            for v, values in zip(self.system.invariants, laws, strict=True)
+        }
         return {name: np.stack(values) for name, values in rows.items()}, worst
+
+    def _computed(self, name: str, f: Callable[..., Any], t: float, *given: Any) -> Array:
+        """What the function of an observable returns, as an array. Raises ModelError."""
+        try:
+            value = f(t, *given)
+            if value is None:
+                raise TypeError("it returned None")
+            return np.asarray(value, np.float64)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:  # a model's own code
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ModelError(f"observable {name!r} of {self.system.name} raised at t = {t:g}: {said}") from error
+
+    def applies(self, law: Invariant, sizes: Mapping[str, int], params: Mapping[str, Any], start: Mapping[str, Array]) -> bool:
+        """Whether a law holds for runs from these states {name: shape}."""
+        if law.when is sp.true:
+            return True
+        holds = sp.Piecewise((1, law.when), (0, True), evaluate=False)
+        axes = self.system.axes
+        return bool(np.all(evaluate(holds, free_in_order(holds, axes), axes, sizes, {**params, **start})))
 
 
 def violation(values: Array, sense: str) -> float:

@@ -13,7 +13,7 @@ SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 FUNCTIONS = {
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
     "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
-    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor",
+    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """sympy function -> our word for it; each language says which it has."""
 
@@ -136,6 +136,12 @@ class Printer:
     def _Heaviside(self, e: Any) -> tuple[str, int]:
         return self._steps(self.text(e.args[0], PRODUCT), "1.0", "0.0", self.text(e.args[1])), ATOM
 
+    def _ceiling(self, e: Any) -> tuple[str, int]:
+        return f"-{self.call('floor', self.text(-e.args[0]))}", UNARY
+
+    def _real(self, e: Any) -> tuple[str, int]:
+        return self.whole(self.element(e.args[0])), ATOM
+
     def _NaN(self, e: Any) -> tuple[str, int]:
         return self.constant("nan"), ATOM
 
@@ -143,13 +149,13 @@ class Printer:
         return self.element(e), ATOM
 
     def subscript(self, i: Any) -> str:
-        """An index as text: a loop variable, a number, a gathered element."""
+        """An index as text: a loop variable, a number, a gathered element; a delta may hold any expression."""
         if isinstance(i, Indexed):
             return self.element(i)
-        return i.name if isinstance(i, Symbol) else str(i)
+        return i.name if isinstance(i, Symbol) else str(i) if i.is_Integer else self.text(i, UNARY)
 
     def whole(self, name: str) -> str:
-        """A whole-number symbol in an expression of real numbers."""
+        """A whole number in an expression of real numbers."""
         return f"float({name})"
 
     def constant(self, name: str) -> str:

@@ -68,9 +68,10 @@ def _basis(system: System, program: Program) -> Basis | None:
         return None
     made = {s.name: s for group in program.passes[:-1] for s in group}
     parts = _parts(last[0], program)
-    temporaries = [a for a in parts if isinstance(a, Indexed) and base_name(a) in made and made[base_name(a)].op == "map"]
+    whole = [a for a in parts if isinstance(a, Indexed) and a.indices == last[0].free]  # not a[psi[i]], X[i, 1]
+    temporaries = [a for a in whole if base_name(a) in made and made[base_name(a)].op == "map"]
     params = {p.name for p in system.params}
-    constants = [a for a in parts if isinstance(a, Indexed) and base_name(a) in params]
+    constants = [a for a in whole if base_name(a) in params]
     if len(temporaries) != 1 or len(temporaries) + len(constants) != len(parts):
         return None
     r = temporaries[0]

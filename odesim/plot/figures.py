@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.errors import StoreError, no_such
-from odesim.plot.files import FORMATS, check_writable, save, write_whole
+from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_whole
 
 PREFIX = "fig_"
 RECORDED = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
@@ -75,7 +75,7 @@ def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot make the folder {str(folder)!r}: {error.strerror or error}") from error
-    pictures = [check_writable(folder / f"{name}.{extension}") for extension in dict.fromkeys(formats)]
+    pictures = [check_picture(folder / f"{name}.{extension}") for extension in dict.fromkeys(formats)]
     table, manifest = check_writable(folder / f"{name}.nc"), check_writable(folder / f"{name}.json")
 
     dataset = module.data(fast)

@@ -17,13 +17,31 @@ METADATA: dict[str, dict[str, str | None]] = {
     "pdf": {"Creator": "odesim", "Producer": None, "CreationDate": None},
     "svg": {"Creator": "odesim", "Date": None},
 }
+# how these stand in a file
+MARKS = {"png": b"tEXtSoftware\0odesim", "pdf": b"/Creator (odesim)", "svg": b"<dc:title>odesim</dc:title>"}
 
 
-def check_picture(path: str | Path) -> Path:
-    """path as a Path, where a picture can be written to it; imports no matplotlib.
+def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
+    """path as a Path, where a picture can be written to it; imports no matplotlib. One that odesim drew may be replaced.
 
-    Raises StoreError: an extension other than FORMATS, no such folder, a folder in its place, no permission.
+    Raises StoreError: an extension other than FORMATS, no such folder, a folder in its place, no permission, or, unless overwrite
+    is given, somebody else's file.
     """
+    target = _check_format(path)
+    if target.exists() and not overwrite and not is_ours(target):
+        raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
+    return target
+
+
+def is_ours(picture: Path) -> bool:
+    """Whether odesim drew the picture: its metadata say so."""
+    try:
+        return MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
+    except OSError:
+        return False
+
+
+def _check_format(path: str | Path) -> Path:
     target = Path(path)
     extension = target.suffix[1:].lower()
     if extension not in FORMATS:
@@ -61,10 +79,10 @@ def write_whole(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
-    """Writes the figure to path (png, pdf or svg, by its extension) and gives the path back. Raises StoreError."""
+    """Writes the figure to path (png, pdf or svg, by its extension), over what is there, and gives the path back. Raises StoreError."""
     from odesim.plot.style import DPI, styled
 
-    target = check_picture(path)
+    target = _check_format(path)
     extension = target.suffix[1:].lower()
 
     def write(temporary: Path) -> None:

@@ -1,6 +1,7 @@
 """Events in a picture: on the curve of the state they belong to, as carets at the time axis, or as lines across all panels."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,21 @@ from odesim.arrays import Array
 from odesim.plot.clock import Clock
 from odesim.plot.panels import Quantity
 from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, plain
+from odesim.solve.found import Events
 
 SEVERAL, MANY = 12, 40  # at most so many lines across the panels, so many marks of one event
+NEAR = 0.03  # of the time axis, about 1 mm: lines that stand closer look like one
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is a guess
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 PALE = 0.3  # of its colour is left in a band behind curves
 SHORT = 27  # letters of a caption beside which another one fits
 
 
-def captions(events: Mapping[str, Any]) -> list[str]:
-    """What the legend says of events {name: [{"t", "index"}]}: the name, how many, when."""
+def captions(events: Mapping[str, Events]) -> list[str]:
+    """What the legend says of events {name: Events}: the name, how many, when."""
     found = []
     for name, every in events.items():
-        times = [f"{t:.3g}" for t in (min(e["t"] for e in every), max(e["t"] for e in every))]
+        times = [f"{t:.3g}" for t in (every.t.min(), every.t.max())]
         count = f" ({len(every)}×)" if len(every) > 1 else ""
         found.append(plain(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
     return found
@@ -43,32 +46,33 @@ def draw_events(
     axes: Sequence[Axes],
     shown: Sequence[Quantity],
     states: int,
-    events: Mapping[str, Any],
+    events: Mapping[str, Events],
     clock: Clock,
     dims: Mapping[str, Sequence[str]],
 ) -> None:
-    """Marks events {name: [{"t", "index"}]}, none of them empty, and says in a legend at the bottom what the marks mean.
+    """Marks events {name: Events}, none of them empty, and says in a legend at the bottom what the marks mean.
 
     axes, shown: the panels over time, the first so many of them states. An event with an index lies on that component of the
     one state with such components, as a line or in a map; with none or several such states, at the time axis of every panel.
     """
     handles = []
+    heights = shares([(name, float(x)) for name, found in events.items() if is_line(found) for x in clock.place(found.t)], clock)
     panels = list(zip(axes, shown, strict=True))
     for number, ((name, found), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         look: dict[str, Any] = {"color": COLORS[number % len(COLORS)], "label": caption}
-        whole = all(event["index"] is None for event in found)
+        whole = found.indices is None
         homes = [] if whole else [panel for panel in panels[:states] if has(panel[1], found, dims.get(name))]
-        at, home = clock.place([event["t"] for event in found]), len(homes) == 1
+        at, home = clock.place(found.t), len(homes) == 1
         if len(found) > MANY:
             look |= {"color": 1 - PALE * (1 - np.array(to_rgb(look["color"])))}
             draw_band(panels, at, look["color"])
             look |= {"lw": 4.0}
-        elif whole and len(found) <= SEVERAL:
+        elif is_line(found):
             look |= {"lw": 0.6, "ls": DASHES[number % len(DASHES)]}
             for x in at:
                 for ax, quantity in panels:
                     halo = [withStroke(linewidth=1.4, foreground="white", alpha=0.7)] if quantity.kind == "map" else None
-                    ax.axvline(x, path_effects=halo, **look)
+                    ax.axvline(x, *heights[name, float(x)], path_effects=halo, **look)
         elif home and (homes[0][1].kind == "map" or (homes[0][1].kind == "lines" and is_near(at, clock))):
             look |= {"marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.6, "ms": 2.6, "ls": ""}
             draw_marks(*homes[0], found, clock, look)
@@ -82,15 +86,34 @@ def draw_events(
         figure.legend(handles=handles, loc="outside lower center", ncols=columns(texts), columnspacing=1.2)
 
 
-def has(quantity: Quantity, found: Sequence[Any], dims: Sequence[str] | None) -> bool:
+def is_line(found: Events) -> bool:
+    """Whether events are drawn as lines across the panels."""
+    return found.indices is None and len(found) <= SEVERAL
+
+
+def shares(lines: Sequence[tuple[str, float]], clock: Clock) -> dict[tuple[str, float], tuple[float, float]]:
+    """{(event, place on the time axis): the part of a panel's height that its line takes}.
+
+    Lines too near to be told apart stand above each other, the first one lowest.
+    """
+    scaled = np.log if clock.log else np.asarray
+    axis = np.asarray(scaled(clock.x))
+    order = sorted(dict.fromkeys(lines), key=lambda line: line[1])
+    at = np.asarray(scaled([x for _, x in order]))
+    starts = [k for k in range(len(order)) if k == 0 or at[k] - at[k - 1] >= NEAR * (axis[-1] - axis[0])]
+    found = {}
+    for start, stop in pairwise([*starts, len(order)]):
+        for k in range(start, stop):
+            found[order[k]] = ((k - start) / (stop - start), (k - start + 1) / (stop - start))
+    return found
+
+
+def has(quantity: Quantity, found: Events, dims: Sequence[str] | None) -> bool:
     """Whether the quantity has a component for each of these events, on their axes where those are known."""
     if dims is not None and tuple(dims) != quantity.dims:
         return False
-    indices = [event["index"] for event in found]
-    return all(
-        index is not None and len(index) == len(quantity.shape) and all(i < n for i, n in zip(index, quantity.shape, strict=True))
-        for index in indices
-    )
+    index = found.indices
+    return index is not None and index.shape[1] == len(quantity.shape) and bool(np.all(index < quantity.shape))
 
 
 def is_near(at: Array, clock: Clock) -> bool:
@@ -124,7 +147,7 @@ def draw_band(panels: Sequence[tuple[Axes, Quantity]], at: Array, color: Any) ->
             ax.axvspan(*ends, color=color, lw=0, zorder=0)
 
 
-def draw_marks(axes: Axes, quantity: Quantity, found: Sequence[Any], clock: Clock, look: Mapping[str, Any]) -> None:
+def draw_marks(axes: Axes, quantity: Quantity, found: Events, clock: Clock, look: Mapping[str, Any]) -> None:
     """One mark an event: on the line of its component, or on its row of the map."""
     for event in found:
         x = clock.place([event["t"]])

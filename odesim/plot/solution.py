@@ -13,6 +13,7 @@ from odesim.plot.labels import EndLabels, settle
 from odesim.plot.marks import captions, columns, draw_events
 from odesim.plot.panels import Quantity, draw_last, draw_quantity
 from odesim.plot.style import new_figure, plain, styled
+from odesim.solve.found import Events
 
 PANELS = 12  # at most; what is left out is named under the title
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
@@ -37,7 +38,7 @@ def figure_of(solution: Any) -> Figure:
     )
     clock = clock_of(solution.t, str(solution.attrs.get("time_unit") or ""))
     with styled():
-        title, happened = title_of(solution, notes), {name: found for name, found in solution.events.items() if found}
+        title, happened = title_of(solution, notes), {name: Events.of(found) for name, found in solution.events.items() if len(found)}
         said = captions(happened)
         figure, axes, beside = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(said) // columns(said))))
         labels: list[EndLabels | None] = []

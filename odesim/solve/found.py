@@ -13,11 +13,11 @@ from odesim.arrays import Array
 class Events(Sequence[dict[str, Any]]):
     """Reads as a list of {"t": float, "index": tuple of ints or None}, in the order of time.
 
-    t (n,) and index (n, rank), or None for an event without axes: all of them at once.
+    t (n,) and indices (n, rank), or None for an event without axes: all of them at once.
     """
 
     t: Array
-    index: Array | None = None
+    indices: Array | None = None
 
     @staticmethod
     def of(found: Iterable[Mapping[str, Any]]) -> "Events":
@@ -38,11 +38,11 @@ class Events(Sequence[dict[str, Any]]):
     def __getitem__(self, k: slice) -> "Events": ...
     def __getitem__(self, k: int | slice) -> "dict[str, Any] | Events":
         if isinstance(k, slice):
-            return Events(self.t[k], None if self.index is None else self.index[k])
-        return {"t": float(self.t[k]), "index": None if self.index is None else tuple(self.index[k].tolist())}
+            return Events(self.t[k], None if self.indices is None else self.indices[k])
+        return {"t": float(self.t[k]), "index": None if self.indices is None else tuple(self.indices[k].tolist())}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        places = [None] * len(self) if self.index is None else map(tuple, self.index.tolist())
+        places = [None] * len(self) if self.indices is None else map(tuple, self.indices.tolist())
         return ({"t": t, "index": place} for t, place in zip(self.t.tolist(), places, strict=True))
 
     def __eq__(self, other: object) -> bool:

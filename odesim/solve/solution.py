@@ -1,9 +1,10 @@
 """A finished run, with names."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,18 +14,28 @@ from odesim.errors import SolveError
 if TYPE_CHECKING:
     import xarray
 
+Observed: TypeAlias = tuple[dict[str, Array], dict[str, float | None]]
+"""({observable: (T, *shape)}, {invariant: worst violation or None})."""
+
 
 @dataclass(frozen=True)
 class Seen:
-    """Observables that are known already: {name: (T, *shape)} at the saved times, {name: shape} at the end, the worst violations."""
+    """Observables that are known already: {name: (T, *shape)} at the saved times, {name: shape} at t_end, the worst violations."""
 
+    t_end: float
     rows: dict[str, Array]
     end: dict[str, Array]
     worst: dict[str, float | None]
 
-    def __call__(self, t: Array, y: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, float | None]]:
-        """What an Observer says at the times t (T,) of the run, the saved ones or the end alone."""
-        return self.rows, self.worst
+    def __call__(self, t: Array, y: Mapping[str, Array]) -> Observed:
+        """What was seen at the times t (T,): the saved ones, or t_end alone."""
+        last = len(t) == 1 and t[0] == self.t_end
+        return {name: value[None] for name, value in self.end.items()} if last else self.rows, self.worst
+
+
+def no_more_times(times: Array) -> dict[str, Array]:
+    """Raises SolveError: the Solution was pickled, and what could compute more of it stayed behind."""
+    raise SolveError("a copied run knows its saved times only; integrate again with the times you need")
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +45,8 @@ class Solution:
     t (T,): saved times that were reached; where the run stopped early, also the last time reached. y: {state: (T, *shape)}.
     t_end, y_end: the last time reached, and {state: shape} there, saved or not.
     observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
-    invariants: {name: worst violation in the stated sense}. stats: steps, rejected, rhs_calls, seconds, compile_seconds.
+    invariants: {name: worst violation in the stated sense, None where the law does not hold for runs from there}.
+    stats: steps, rejected, rhs_calls, seconds, compile_seconds.
     status: "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up" or "interrupted"; message says it in a sentence.
     dims: {name: names of the axes after time}. attrs: what was asked for, and by which versions it was computed.
     """
@@ -43,7 +55,7 @@ class Solution:
     y: dict[str, Array]
     t_end: float
     y_end: dict[str, Array]
-    events: dict[str, list[dict[str, Any]]]
+    events: Mapping[str, Sequence[Mapping[str, Any]]]
     status: str
     message: str
     stats: dict[str, float]
@@ -52,11 +64,20 @@ class Solution:
     backend: str
     dims: dict[str, tuple[str, ...]]
     attrs: dict[str, Any]
-    _observe: Callable[[Array, Mapping[str, Array]], tuple[dict[str, Array], dict[str, float]]] = field(repr=False, compare=False)
+    _observe: Callable[[Array, Mapping[str, Array]], Observed] = field(repr=False, compare=False)
     _again: Callable[[Array], dict[str, Array]] = field(repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
+        kept = {f.name: getattr(self, f.name) for f in fields(self)}
+        return kept | {"_observe": Seen(self.t_end, self.observables, self.final_observables, self.invariants), "_again": no_more_times}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Solution":
+        """A copy with arrays of its own, which can still compute more times."""
+        return replace(self, **{f.name: deepcopy(getattr(self, f.name), memo) for f in fields(self) if not f.name.startswith("_")})
+
     @cached_property
-    def _observed(self) -> tuple[dict[str, Array], dict[str, float]]:
+    def _observed(self) -> Observed:
         return self._observe(self.t, self.y)
 
     @property
@@ -65,8 +86,8 @@ class Solution:
         return self._observed[0]
 
     @property
-    def invariants(self) -> dict[str, float]:
-        """{name: worst violation over the saved times, in the sense of the law: 0 where it holds}."""
+    def invariants(self) -> dict[str, float | None]:
+        """{name: worst violation over the saved times, in the sense of the law: 0 where it holds, None where it is not applicable}."""
         return self._observed[1]
 
     @property

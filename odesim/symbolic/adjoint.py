@@ -1,14 +1,16 @@
 """Reverse derivatives: J^T u as a Program, by going back through the statements of the right side."""
 
 from collections import defaultdict
+from itertools import count
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
 
+from odesim.symbolic.derive import beside, slope_of
 from odesim.symbolic.expr import base_name, index, over
-from odesim.symbolic.lower import Lowering, derivative
-from odesim.symbolic.program import Program, Statement, names
+from odesim.symbolic.lower import Lowering, all_names, derivative
+from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import ordered, passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import Key, System, key_indices
@@ -30,7 +32,7 @@ def lower_vjp(system: System) -> Program:
     r[n] = sum_l a[n, l]*z[psi[n], l]  gives z[q, l] the share  sum_n delta(q, psi[n])*a[n, l]*(share of r[n])
     """
     covectors = {base_name(derivative(k)): covector(k) for k in system.equations}
-    work = Lowering(system.axes, set[str]().union(*map(names, [*system.equations.values(), *covectors.values()])))
+    work = Lowering(system.axes, system.equations.values(), {*all_names(system), *(beside(system, "u", n) for n in system.states)})
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = ordered(share(work.statements, work))
@@ -53,7 +55,6 @@ class _Back:
     def __init__(self, work: Lowering, places: dict[str, Place]):
         self.work, self.places = work, places
         self.shares: defaultdict[str, list[Expr]] = defaultdict(list)
-        self.fresh = 0
 
     def total(self, name: str) -> Expr:
         return sp.Add(*self.shares[name])
@@ -63,7 +64,9 @@ class _Back:
         if not self.shares[s.name]:
             return None
         shape = tuple(self.work.extents[i] for i in s.free)
-        target = IndexedBase(f"b_{s.name}", shape=shape)[s.free] if s.free else Symbol(f"b_{s.name}", real=True)
+        name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
+        self.work.taken.add(name)
+        target = IndexedBase(name, shape=shape)[s.free] if s.free else Symbol(name, real=True)
         self.work.assign(target, self.total(s.name))
         return target
 
@@ -78,7 +81,7 @@ class _Back:
         hollow = body.xreplace(holes)
         filled = {hole: r for r, hole in holes.items()}
         for r, hole in holes.items():
-            slope = hollow.diff(hole).xreplace(filled)
+            slope = slope_of(hollow, hole).xreplace(filled)
             if slope != 0:
                 self.shares[base_name(r)].append(self._share(r, weight * slope, list(loops.values())))
 
@@ -95,8 +98,9 @@ class _Back:
         return over(Sum, e, *((k, self.work.extents[k]) for k in left)) if left else e
 
     def _apart(self, i: Symbol) -> Symbol:
-        self.fresh += 1
-        j = index(f"{i}_b{self.fresh}")[0]
+        name = next(name for name in (f"{i}_b{n}" for n in count(1)) if name not in self.work.taken)
+        self.work.taken.add(name)
+        (j,) = index(name)
         self.work.extents[j] = self.work.extents[i]
         return j
 

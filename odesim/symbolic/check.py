@@ -1,13 +1,16 @@
 """What must hold of a System; every failure is one sentence with the expression."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from keyword import iskeyword
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import sympy as sp
-from sympy import Indexed, IndexedBase, Symbol
+from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
+from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, nearest, no_such
 from odesim.symbolic.expr import REDUCTIONS, base_name, time
@@ -19,11 +22,12 @@ SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 def check_system(s: System) -> None:
     """Raises SpecError unless every part of s fits the others."""
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", s.name) or len(s.name) > 100:
-        raise SpecError(f"{s.name[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", str(s.name)) or len(s.name) > 100:
+        raise SpecError(f"{str(s.name)[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
     if not s.equations:
         raise SpecError(f"{s.name}: there is no equation")
     _check_names(s)
+    _check_sizes(s)
     for key in s.equations:
         _check_state(s, key)
     scope = Scope(s)
@@ -31,19 +35,42 @@ def check_system(s: System) -> None:
         scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
     _check_initial(s, scope)
     for name, e in s.observables.items():
-        if not callable(e) or isinstance(e, sp.Basic):
-            scope.check(sp.sympify(e), set(s.axes), f"observable {name!r}")
+        if isinstance(e, sp.Basic):
+            scope.check(e, set(s.axes), f"observable {name!r}")
     for inv in s.invariants:
         _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
         scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
+        if not isinstance(inv.when, Boolean):
+            raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {inv.when!r}")
+        scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
     for event in s.events:
         _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
         scope.check(event.expr, set(s.axes), f"event {event.name!r}")
     for c in s.constraints:
         _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
         scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
-    if not s.span[1] > s.span[0]:
-        raise SpecError(f"{s.name}: span {s.span} does not go forward")
+    _check_span(s)
+
+
+def _check_span(s: System) -> None:
+    times = tuple(s.span) if isinstance(s.span, Iterable) else ()
+    if len(times) != 2 or not all(isinstance(t, Real) or (isinstance(t, sp.Expr) and t.is_real and t.is_number) for t in times):
+        raise SpecError(f"{s.name}: span must be two numbers (t0, t1), not {s.span!r}")
+    if not (isfinite(times[0]) and isfinite(times[1]) and times[0] < times[1]):
+        raise SpecError(f"{s.name}: span {s.span} does not go forward between finite times")
+
+
+def _check_sizes(s: System) -> None:
+    for i, extent in s.axes.items():
+        parts = sp.expand(sp.sympify(extent)).as_coefficients_dict()
+        whole = all(f.is_Integer and (x == 1 or x.is_Symbol) for x, f in parts.items())
+        if not whole or any(x in s.axes for x in parts) or (set(parts) == {1} and parts[sp.S.One] < 1):
+            raise SpecError(f"{s.name}: axis {i} runs over {extent}, which is no whole number from 1 and no sum of sizes")
+    for name, n in ((str(size), n) for size, n in s.sizes.items()):
+        if name not in s.size_names:
+            raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {n!r}")
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
@@ -56,7 +83,7 @@ def _check_names(s: System) -> None:
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"{s.name}: {name!r} names two things")
-        if not name.isidentifier() or iskeyword(name):
+        if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
@@ -132,14 +159,16 @@ class Scope:
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
+        if isinstance(e, sp.Expr) and e.is_number and e.is_real is False:
+            fail(f"{e} is not a finite real number")
+        if isinstance(e, KroneckerDelta):
+            self._delta(e, extents, fail)
         if isinstance(e, REDUCTIONS):
             inner, now = dict(extents), set(free)
             for k, low, high in e.limits:
                 unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
                 if low != 0 or unknown:
                     fail(f"the bound of {k} must run from 0 to a size - 1, not from {low} to {high}")
-                if k.name in self.shapes:
-                    fail(f"the summed index {k} has the name of a state or parameter")
                 inner[k] = high + 1
                 now.add(k)
             self._walk(e.function, inner, now, fail, states)
@@ -152,6 +181,16 @@ class Scope:
         else:
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
+
+    def _delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
+        """A delta of an index and an array element may become a store at that element, which must lie inside."""
+        for i, via in (e.args, e.args[::-1]):
+            if i in extents and isinstance(via, Indexed) and not self._names_rows(via, extents[i]):
+                fail(f"{e}: {via} must be a parameter declared with indexes={extents[i]}")
+
+    def _names_rows(self, e: Indexed, extent: Any) -> bool:
+        p = self.params.get(base_name(e))
+        return p is not None and p.indexes is not None and sp.expand(p.indexes - extent) == 0
 
     def _element(self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
         name = base_name(e)
@@ -169,8 +208,7 @@ class Scope:
                 if sp.expand(extents[i] - extent) != 0:
                     fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
             elif isinstance(i, Indexed):
-                p = self.params.get(base_name(i))
-                if p is None or p.indexes is None or sp.expand(p.indexes - extent) != 0:
+                if not self._names_rows(i, extent):
                     fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
                 self._element(i, extents, free, fail, states)
             elif not (i.is_Integer and i >= 0):

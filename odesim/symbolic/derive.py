@@ -8,9 +8,12 @@ from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
 
 from odesim.errors import SpecError, no_such
 from odesim.symbolic.expr import MaxOver, base_name, index
+from odesim.symbolic.lower import all_names
 from odesim.symbolic.system import Key, Param, System, key_indices
 
 Direction = Callable[[tuple[Any, ...]], Any]
+STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
+"""Functions that are constant but for their jumps: their derivative is 0, as that of a condition is."""
 
 
 def jvp(system: System) -> System:
@@ -18,7 +21,7 @@ def jvp(system: System) -> System:
 
     Its new right side at any (v, w) is the exact product J w, through nested sums, shifts and gathers.
     """
-    twins = {name: _twin(key, f"w_{name}") for name, key in _keys(system).items()}
+    twins = {name: _twin(key, beside(system, "w", name)) for name, key in _keys(system).items()}
     ways: dict[str, Direction] = {name: _element(twin) for name, twin in twins.items()}
     more = {twin: directional(rhs, ways) for twin, rhs in zip(twins.values(), system.equations.values(), strict=True)}
     return _extended(system, "jvp", more, {})
@@ -41,12 +44,20 @@ def sensitivities(system: System, name: str) -> System:
     ways: dict[str, Direction] = {name: _unit(along)}
     twins = {}
     for state, key in _keys(system).items():
-        twins[state] = _twin(key, f"s_{state}", along, tuple(extra.values()))
+        twins[state] = _twin(key, beside(system, "s", state), along, tuple(extra.values()))
         ways[state] = _element(twins[state])
     more = {twins[s]: directional(system.equations[key], ways) for s, key in _keys(system).items()}
     start = {base_name(k): e for k, e in system.initial.items()}
     first = {twins[s]: directional(start[s], {name: _unit(along)}) for s in twins}
     return _extended(system, f"d_{name}", more, first, axes)
+
+
+def beside(system: System, letter: str, state: str) -> str:
+    """The name u_v of what stands beside a state v. Raises SpecError where the System has that name already."""
+    name = f"{letter}_{state}"
+    for own in sorted({name, f"d_{name}"} & all_names(system)):
+        raise SpecError(f"{system.name}: {own!r} is needed for a derivative of {state}; call it something else, such as {own}_1")
+    return name
 
 
 def directional(e: Expr, ways: Mapping[str, Direction]) -> Expr:
@@ -70,7 +81,7 @@ class _Directional:
         if isinstance(e, Indexed | Symbol):
             way = self.ways.get(base_name(e))
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())
-        if isinstance(e, MaxOver) or not e.args or isinstance(e, KroneckerDelta):
+        if not e.args or isinstance(e, (MaxOver, KroneckerDelta, *STEPS)):
             return sp.S.Zero
         if isinstance(e, Sum):
             body = self(e.function)
@@ -89,6 +100,12 @@ def _partial(e: Expr, n: int) -> Expr:
         return sp.Mul(*(a for k, a in enumerate(e.args) if k != n))
     hole = sp.Dummy("hole", real=True)
     return e.func(*(hole if k == n else a for k, a in enumerate(e.args))).diff(hole).xreplace({hole: e.args[n]})
+
+
+def slope_of(e: Expr, x: Symbol) -> Expr:
+    """de/dx of a sum-free expression."""
+    steps = {s: sp.Dummy("step", real=True) for s in e.atoms(*STEPS)}
+    return e.xreplace(steps).diff(x).xreplace({dummy: s for s, dummy in steps.items()})
 
 
 def _keys(system: System) -> dict[str, Key]:
@@ -117,7 +134,7 @@ def _unit(along: tuple[Symbol, ...]) -> Direction:
 
 def _axes_of(p: Param, system: System) -> dict[Symbol, Any]:
     """New indices for the axes of a parameter."""
-    taken = {i.name for i in system.axes} | {s.name for e in system.equations.values() for s in e.atoms(Symbol)}
+    taken = all_names(system) | {s.name for e in (*system.axes, *system.equations.values()) for s in e.atoms(Symbol)}
     names = [f"{p.name}_{n}" for n in range(len(p.shape))]
     free = [name if name not in taken else f"{name}_" for name in names]
     return {index(name)[0]: extent for name, extent in zip(free, p.shape, strict=True)}

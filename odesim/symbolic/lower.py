@@ -1,14 +1,14 @@
 """Sum-free statements from indexed expressions: every reduction becomes a named temporary, once."""
 
-from collections.abc import Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
 
 from odesim.symbolic.expr import REDUCTIONS, free_indices, index
-from odesim.symbolic.program import Program, Statement, names
+from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import Key, System, key_indices
@@ -17,7 +17,7 @@ from odesim.symbolic.system import Key, System, key_indices
 def lower(system: System) -> Program:
     """The right sides of a System as a Program; the output of state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
-    return lower_expressions(outputs, system.axes)
+    return lower_expressions(outputs, system.axes, all_names(system))
 
 
 def derivative(key: Key) -> Key:
@@ -27,9 +27,14 @@ def derivative(key: Key) -> Key:
     return IndexedBase(f"d_{key.base.label}", shape=key.base.shape)[key.indices]
 
 
-def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any]) -> Program:
-    """target -> expression as a Program: outputs in the order given, temporaries r0, r1, ..."""
-    work = Lowering(axes, set[str]().union(*(names(sp.sympify(e)) for e in outputs.values())))
+def all_names(system: System) -> set[str]:
+    """Names of the states, parameters and sizes of a System: a kernel has them whether or not an expression reads them."""
+    return {*system.states, *(p.name for p in system.params), *system.size_names}
+
+
+def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = ()) -> Program:
+    """target -> expression as a Program: outputs in the order given, temporaries r0, r1, ... and indices with names not in taken."""
+    work = Lowering(axes, outputs.values(), taken)
     for target, e in outputs.items():
         work.assign(target, sp.sympify(e))
     statements = share(work.statements, work)
@@ -42,13 +47,18 @@ def _name(target: Key) -> str:
 
 
 class Lowering:
-    """The statements made so far, and the extents of all indices."""
+    """The statements made so far, and the extents of all indices.
 
-    def __init__(self, axes: Mapping[Symbol, Any], taken: set[str]):
+    near: the expressions that are to be lowered. taken: names beside theirs that no temporary and no summed index may have.
+    """
+
+    def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str]):
         self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
         self.statements: list[Statement] = []
         self._order = list(axes)
-        self._taken = taken
+        symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*near, *self.extents.values())))
+        self._symbols, self._others = symbols, set(taken)
+        self.taken = self._others | {s.name for s in symbols}
         self._hoisted: dict[Expr, Expr] = {}
         self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
@@ -68,10 +78,13 @@ class Lowering:
     def _hoist(self, e: Expr) -> Expr:
         if isinstance(e, REDUCTIONS):
             body = e.function
-            for k, low, high in e.limits:
-                extent = sp.expand(high - low + 1)
-                j = self._claim(k, extent, e)
-                body = self._reduce(type(e), self.hoist(body if j == k else body.xreplace({k: j})), j)
+            bound: list[Symbol] = []
+            for k, low, high in e.limits:  # all of them first: the inner sum may hold the index of an outer one
+                j = self._claim(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
+                body = body if j == k else body.xreplace({k: j})
+                bound.append(j)
+            for j in bound:
+                body = self._reduce(type(e), self.hoist(body), j)
             return body
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
 
@@ -86,8 +99,8 @@ class Lowering:
         shape = tuple(self.extents[f] for f in free)
         key = (op, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
         if key not in self._made:
-            name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self._taken)
-            self._taken.add(name)
+            name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self.taken)
+            self.taken.add(name)
             target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
             self._made[key] = target
             self.statements.append(Statement(target, free, op, e, bound, via))
@@ -95,10 +108,13 @@ class Lowering:
         return made.base[free] if free else made
 
     def _claim(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
-        """k, or a new index that nothing in near uses where k already runs over another extent."""
-        j, n, used = k, 1, {s.name for s in near.atoms(Symbol)} - {k.name}
-        while j.name in used or self.extents.get(j, extent) != extent:
-            j, n = index(f"{k}_{n}")[0], n + 1
+        """k, or an index that nothing in near uses, where k runs over another extent or something else has its name."""
+        used = (
+            self._others | {s.name for s in near.atoms(Symbol) if s != k} | {s.name for s in self._symbols if s != k and s.name == k.name}
+        )
+        fresh = (index(f"{k}_{n}")[0] for n in count(1))
+        fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))
+        j = next(j for j in chain([k] if self.extents.get(k, extent) == extent else [], fit) if j.name not in used)
         self.extents[j] = extent
         return j
 
@@ -124,7 +140,7 @@ class Lowering:
         a, b = d.args
         other = b if a == k else a
         if k not in d.args:
-            return any(isinstance(x, Indexed) and k in x.indices for x in d.args) and any(isinstance(x, Symbol) for x in d.args)
+            return any(isinstance(x, Indexed) and k in self.free(x) for x in d.args) and any(x in self.extents for x in d.args)
         return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
 
     def _sum(self, body: Expr, k: Symbol) -> Expr:
@@ -143,9 +159,9 @@ class Lowering:
                 other = d.args[1] if d.args[0] == k else d.args[0]
                 return outside * rest.xreplace({k: other})
             row, via = sorted(d.args, key=lambda x: isinstance(x, Indexed))
-            free = (row, *(f for f in self.free(rest) if f not in (row, k)))
-            if row not in self.free(rest):
-                return outside * self.new(rest, "scatter", free, k, via)
+            inside_free = self.free(sp.Tuple(rest, via))
+            if row not in inside_free:
+                return outside * self.new(rest, "scatter", (row, *(f for f in inside_free if f != k)), k, via)
         body = sp.Mul(*inside)
         free = tuple(f for f in self.free(body) if f != k)
         product = self._product(inside, free, k)

@@ -6,8 +6,7 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.expr import REDUCTIONS, MaxOver, Shift, unfolded
-from odesim.symbolic.lower import Lowering, derivative
-from odesim.symbolic.program import names
+from odesim.symbolic.lower import Lowering, all_names, derivative
 from odesim.symbolic.system import Key, System, free_in_order
 
 LONG = 40
@@ -27,7 +26,7 @@ def named_sums(system: System) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
     rates = {key: plain(e) for key, e in system.equations.items()}
     if all(sp.count_ops(e) <= LONG for e in rates.values()):
         return rates, {}
-    work = Lowering(system.axes, set[str]().union(*map(names, rates.values())))
+    work = Lowering(system.axes, rates.values(), all_names(system))
     for key, e in rates.items():
         work.assign(derivative(key), e)
     made = {s.name: s for s in work.statements}
@@ -40,30 +39,6 @@ def named_sums(system: System) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
             e = sp.KroneckerDelta(s.free[0], s.via) * e
         where[s.target] = unfolded(sp.Sum, e, [(s.bound, 0, work.extents[s.bound] - 1)]) if s.bound is not None else e
     return {key: made[f"d_{n}"].body for n, key in zip(system.states, rates, strict=True)}, where
-
-
-def latex_document(system: System) -> str:
-    """A LaTeX document that compiles: equations, initial values, observables and invariants."""
-    initial = [rf"{sp.latex(k)}(0) &= {latex_of(e)}" for k, e in system.initial.items()]
-    seen = [rf"\mathtt{{{_escape(n)}}} &= {latex_of(e)}" for n, e in system.observables.items() if isinstance(e, sp.Basic)]
-    laws = [rf"{latex_of(v.expr)} &\quad \text{{{_escape(v.name)}: {v.sense}}}" for v in system.invariants]
-    parts = [f"\\section*{{{_escape(system.name)}}}", _display(latex(system))]
-    for title, rows in (("Initial values", initial), ("Observables", seen), ("Invariants", laws)):
-        if rows:
-            body = " \\\\\n".join(rows)
-            parts += [f"\\subsection*{{{title}}}", _display(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}")]
-    head = "\\documentclass{article}\n\\usepackage{amsmath,amssymb}\n\\begin{document}"
-    return "\n".join([head, *parts, "\\end{document}"]) + "\n"
-
-
-def _display(text: str) -> str:
-    return f"\\[\n{text}\n\\]"
-
-
-def _escape(text: str) -> str:
-    for old, new in (("\\", r"\textbackslash "), ("_", r"\_"), ("&", r"\&"), ("%", r"\%"), ("#", r"\#"), ("^", r"\^{}")):
-        text = text.replace(old, new)
-    return text
 
 
 def latex_of(e: Any) -> str:
@@ -160,12 +135,21 @@ def describe(system: System) -> dict[str, Any]:
         ],
         "observables": [_observable(system, n) for n in system.observables],
         "constraints": [{"name": c.name, "expression": f"{text_of(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
-        "invariants": [{"name": v.name, "expression": text_of(v.expr), "sense": v.sense} for v in system.invariants],
+        "invariants": [
+            {"name": v.name, "expression": text_of(v.expr), "sense": v.sense, "when": condition_text(v.when)} for v in system.invariants
+        ],
         "events": [
             {"name": v.name, "expression": text_of(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events
         ],
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
     }
+
+
+def condition_text(when: Any) -> str:
+    """A condition on one line, `a = b and c >= 0`; empty where it always holds."""
+    if when == sp.true:
+        return ""
+    return " and ".join(sorted(map(text_of, when.args), key=lambda s: (" = " not in s, s))) if isinstance(when, sp.And) else text_of(when)
 
 
 def _number(e: Expr) -> float | str:

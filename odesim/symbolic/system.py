@@ -1,12 +1,14 @@
 """A System: the ordinary differential equations of arrays, as data."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
+from sympy.logic.boolalg import Boolean
 
+from odesim.errors import SpecError
 from odesim.symbolic.expr import base_name
 
 Key: TypeAlias = Any
@@ -62,11 +64,16 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative"."""
+    """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
+
+    when: a condition on the initial state, parameters and sizes, for every value of its free indices; where it does not hold, the
+    law says nothing of the run.
+    """
 
     name: str
     expr: sp.Expr
     sense: str
+    when: Boolean = sp.true
 
 
 @dataclass(frozen=True)
@@ -121,8 +128,19 @@ class System:
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system
 
-        object.__setattr__(self, "equations", {k: sp.sympify(e) for k, e in self.equations.items()})
-        object.__setattr__(self, "initial", {k: sp.sympify(e) for k, e in self.initial.items()})
+        def as_written(what: str, parts: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {k: expression(e, f"{self.name}: {what} {k}") for k, e in parts.items()}
+
+        def exact(what: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(replace(p, expr=expression(p.expr, f"{self.name}: {what} {p.name!r}")) for p in parts)
+
+        object.__setattr__(self, "equations", as_written("the equation of", self.equations))
+        object.__setattr__(self, "initial", as_written("the initial value of", self.initial))
+        functions = {k: e for k, e in self.observables.items() if callable(e) and not isinstance(e, sp.Basic)}
+        shown = as_written("observable", {k: e for k, e in self.observables.items() if k not in functions})
+        object.__setattr__(self, "observables", {k: functions.get(k, shown.get(k)) for k in self.observables})
+        for what in ("constraint", "invariant", "event"):
+            object.__setattr__(self, f"{what}s", exact(what, getattr(self, f"{what}s")))
         check_system(self)
 
     @property
@@ -156,6 +174,17 @@ class System:
         from odesim.symbolic.show import latex
 
         return f"$${latex(self)}$$"
+
+
+def expression(e: Any, where: str) -> sp.Expr:
+    """e as a sympy expression. Raises SpecError for text, lists, arrays and conditions."""
+    try:
+        made = sp.sympify(e, strict=True)
+    except sp.SympifyError:
+        made = None
+    if not isinstance(made, sp.Expr) or made.is_Matrix:
+        raise SpecError(f"{where} must be an expression, not {' '.join(repr(e).split())[:60]}")
+    return made
 
 
 def key_indices(key: Key) -> tuple[Symbol, ...]:

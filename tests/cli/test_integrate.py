@@ -104,10 +104,12 @@ def test_table_fits_80_columns(odesim):
         ((*RUN, "--max-steps", "5"), "max_steps"),
         (("integrate", "joma.linear", "--span", "0:100"), "blow_up"),
         ((*RUN, "--init", "v=60"), "non_finite"),
+        ((*RUN, "--max-steps", "5", "--save", "4,5"), "max_steps"),
+        (("integrate", "joma.linear", "--span", "0:100", "--save", "50,60"), "blow_up"),
     ],
 )
 def test_an_early_end_is_3_and_kept(arguments, status, odesim):
-    """A run that stops early says why on stderr, and is printed, stored and drawn as far as it went."""
+    """A run that stops early, before the first saved time too, says why on stderr; it is printed, stored and drawn as far as it went."""
     done = odesim(*arguments, "--json", "--out", "run.zarr", "--plot", "run.png")
     found = strict(done.stdout)
     assert done.exit_code == 3 and done.stderr == f"odesim: {found['message']}\n"
@@ -115,6 +117,7 @@ def test_an_early_end_is_3_and_kept(arguments, status, odesim):
     run = open_run("run.zarr")
     assert run.attrs["status"] == found["status"] and float(run.time[-1]) == found["t"]
     assert Path("run.png").exists()
+    assert odesim("plot", "run.zarr", "--out", "again.png").exit_code == 0 and odesim("export", "run.zarr", "--to", "csv").exit_code == 0
 
 
 def test_overwrite_replaces_the_run(odesim):
@@ -142,11 +145,11 @@ def test_toml_holds_what_the_command_line_says(odesim, folder):
     assert won["method"] == "tsit5" and won["final"]["v"][1] < 1 < by_file["final"]["v"][1]
 
 
-@pytest.mark.parametrize("option", [("--save", "5"), ("--save", "log:5"), ("--save", "0,1,2")])
+@pytest.mark.parametrize("option", [("--save", "5"), ("--save", "log:5"), ("--save", "0,1,2"), ("--save", "1.5,")])
 def test_saved_times(option, odesim):
     """N even times, N geometric ones after the start, or those given; a run always keeps the ones it was asked for."""
     assert odesim(*RUN, "--quiet", "--span", "0:2", *option, "--out", "run.zarr").exit_code == 0
-    expected = {"5": [0, 0.5, 1, 1.5, 2], "log:5": [0, *np.geomspace(2e-4, 2, 4)], "0,1,2": [0, 1, 2]}[option[1]]
+    expected = {"5": [0, 0.5, 1, 1.5, 2], "log:5": [0, *np.geomspace(2e-4, 2, 4)], "0,1,2": [0, 1, 2], "1.5,": [1.5]}[option[1]]
     np.testing.assert_allclose(open_run("run.zarr").time, expected, rtol=1e-15)
 
 
@@ -171,8 +174,9 @@ main()
 """
 
 
-def test_ctrl_c_from_outside(folder):
-    """The same for a process of its own: it ends soon after the signal, in order."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+def test_a_signal_from_outside(number, folder):
+    """The same for a process of its own, and for SIGTERM: it ends soon after the signal, in order."""
     process = subprocess.Popen(
         [sys.executable, "-c", WATCHED, *ENDLESS, "--out", "run.zarr", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -180,7 +184,7 @@ def test_ctrl_c_from_outside(folder):
     end = time.monotonic() + 120
     while not (folder / "running").exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
     assert strict(out)["status"] == "interrupted" == open_run("run.zarr").attrs["status"]

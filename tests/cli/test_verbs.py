@@ -130,6 +130,14 @@ def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):
     assert [p.name for p in (folder / "cache").iterdir()] == ["mine.txt"]
 
 
+def test_cache_of_nobody(odesim, monkeypatch):
+    """ODESIM_CACHE_DIR in the folder of a user who is not there: exit code 2 and one sentence."""
+    monkeypatch.setenv("ODESIM_CACHE_DIR", "~no-such-user/cache")
+    for command in ("cache", "doctor"):
+        done = odesim(command)
+        assert (done.exit_code, done.stdout) == (2, "") and "ODESIM_CACHE_DIR is '~no-such-user/cache'" in done.stderr
+
+
 def test_doctor_says_what_is_here(odesim):
     """Versions, processor, cores, cache and GPU; what is missing comes with what to install."""
     done = odesim("doctor")
@@ -152,7 +160,7 @@ def test_completion_prints_a_script(shell, odesim):
         ("odesim integrate joma.nonlinear_", {"joma.nonlinear_softmax"}),
         ("odesim integrate x --met", {"--method"}),
         ("odesim completion z", {"zsh"}),
-        ("odesim figure joma", {"joma_fig4"}),
+        ("odesim figure joma_fig4", {"joma_fig4"}),
     ],
 )
 def test_completion_offers(words, offered, folder):

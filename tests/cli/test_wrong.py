@@ -6,7 +6,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -36,6 +38,7 @@ TABLE = {
     "state": (f"{JOMA} --init w=1", "no state 'w' in joma.nonlinear", "v"),
     "size": (f"{JOMA} --size N=3", "no size 'N' in joma.nonlinear", "M"),
     "method": (f"{JOMA} --method tsit6", "no method 'tsit6'", "did you mean 'tsit5'?"),
+    "unknown dtype": (f"{JOMA} --dtype float", "no dtype 'float'", "float32, float64"),
     "dtype": (f"{JOMA} --dtype float16", "no dtype 'float16'", "float32, float64"),
     "backend": (f"{JOMA} --backend nunba", "no backend 'nunba'", "did you mean 'numba'?"),
     "cuda": (f"{JOMA} --backend cuda", "cuda"),
@@ -109,6 +112,8 @@ TABLE = {
     "save below 0": (f"{JOMA} --save -4", "--save -4"),
     "save log:0": (f"{JOMA} --save log:0", "--save log:0"),
     "save log:1": (f"{JOMA} --save log:1", "--save log:1"),
+    "save one": (f"{JOMA} --save 2.5", "whole number", "--save 2.5,"),
+    "save beyond memory": (f"{JOMA} --size M=1000000 --save 100000000", "100000000 saved times of 1000000 numbers take 8e+05 GB"),
     "save words": (f"{JOMA} --save lin:5", "--save"),
     "save backwards": (f"{JOMA} --save 1,0.5", "increase"),
     "save outside": (f"{JOMA} --span 0:1 --save 0,2", "outside the span"),
@@ -127,13 +132,18 @@ TABLE = {
     "run named csv": (f"{JOMA} --out run.csv", "run.zarr"),
     "no folder for out": (f"{JOMA} --out no/run.zarr", "no folder 'no' to write 'run.zarr' into"),
     "no folder for plot": (f"{JOMA} --plot no/run.png", "no folder 'no' to write 'run.png' into"),
-    "no permission for out": (f"{JOMA} --out {{closed}}/run.zarr", "{closed}"),
-    "no permission for plot": (f"{JOMA} --plot {{closed}}/run.png", "{closed}"),
-    "no permission for new": ("new {closed}/my.py", "{closed}"),
+    "no permission for out": (f"{JOMA} --out {{closed}}/run.zarr", "no permission to write 'run.zarr' into '{closed}'"),
+    "no permission for plot": (f"{JOMA} --plot {{closed}}/run.png", "no permission to write 'run.png' into '{closed}'"),
+    "no permission for new": ("new {closed}/my.py", "no permission to write 'my.py' into '{closed}'"),
+    "no permission for a figure": ("figure joma_fig4 --out {closed}", "no permission to write 'joma_fig4.png' into '{closed}'"),
     "picture format": (f"{JOMA} --plot run.bmp", "no picture format 'bmp'", "pdf, png, svg"),
     "picture without format": (f"{JOMA} --plot run", "no picture format ''"),
     "picture is a folder": (f"{JOMA} --plot folder.png", "folder"),
+    "picture of somebody else": (f"{JOMA} --plot mine.png", "mine.png is there and odesim did not draw it"),
+    "plot over somebody else's": ("plot run.zarr --out mine.png", "mine.png is there"),
+    "figure over somebody else's": ("figure joma_fig4 --out figures", "joma_fig4.png is there"),
     "present model": ("new good.py", "good.py is there"),
+    "model without a name": ("new ''", "names no file", "my_model.py"),
     "model with other suffix": ("new my.txt", "my.py"),
     "present csv": ("export run.zarr --to csv --out empty.csv", "run.zarr"),
     "absent run": ("plot absent.zarr", "no run absent.zarr"),
@@ -163,16 +173,29 @@ TABLE = {
 }  # fmt: skip
 
 
+NOBODY = 65534
+
+
 @pytest.fixture
-def closed(tmp_path_factory) -> Iterator[str]:
-    """A folder where nothing can be written, for root neither."""
-    if os.geteuid() == 0:
-        yield "/proc"
+def closed() -> Iterator[str]:
+    """A folder that can be read and not written, by root neither once it is somebody()."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        yield folder
+        Path(folder).chmod(0o700)
+
+
+@contextmanager
+def somebody() -> Iterator[None]:
+    """Within it this process is no longer root's, who may write everywhere."""
+    if os.geteuid() != 0:
+        yield
         return
-    folder = tmp_path_factory.mktemp("closed")
-    folder.chmod(0o500)
-    yield str(folder)
-    folder.chmod(0o700)
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
 
 
 @pytest.fixture
@@ -186,6 +209,8 @@ def workshop(folder, monkeypatch) -> Path:
         "none.py": "x = 1\n",
         "wrong.py": "SYSTEM = 3\n",
         "note": "mine",
+        "mine.png": "mine",
+        "figures/joma_fig4.png": "mine",
         "P.csv": "0.5,0.5\n0.25,0.75\n",
         "ragged.csv": "1,2\n3\n",
         "empty.csv": "",
@@ -199,6 +224,7 @@ def workshop(folder, monkeypatch) -> Path:
         "table.toml": "[span]\nstart = 0\n",
         "size.toml": "[sizes]\nM = 0\n",
     }
+    (folder / "figures").mkdir()
     for name, text in texts.items():
         (folder / name).write_text(text)
     for name in ("folder.csv", "folder.png", "folder.py"):
@@ -228,7 +254,8 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     monkeypatch.setattr("odesim.solve.explicit.integrate.RunState", fail)
     command, *pieces = TABLE[name]
     before = snapshot(workshop)
-    done = odesim(*(word.replace("{closed}", closed) for word in shlex.split(command)))
+    with somebody() if "{closed}" in command else nullcontext():
+        done = odesim(*(word.replace("{closed}", closed) for word in shlex.split(command)))
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith("odesim: ") and len(sentence) < 400

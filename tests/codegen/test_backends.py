@@ -47,7 +47,7 @@ def test_numba_is_the_array_truth(compiled, case, big):
 
 @pytest.mark.parametrize("kept", [True, False], ids=["state kept", "state not kept"])
 @pytest.mark.parametrize("terms", [0, 1, 5, 6, 7, 11])
-@pytest.mark.parametrize("case", [c for c in CASES if c[0] in ("elementwise", "softmax", "mean_field", "rows")], ids=str)
+@pytest.mark.parametrize("case", [c for c in CASES if c[0] in ("elementwise", "softmax", "mean_field", "scaled", "rows")], ids=str)
 def test_a_stage_is_the_right_side_at_the_sum_of_stages(compiled, case, terms, kept):
     """stage and combine, with some weights 0, against numpy; the rows of a stage mean what combine says they mean."""
     rhs, dtype = compiled[case], case[1]
@@ -151,7 +151,7 @@ def test_names_that_generated_code_likes_are_free_for_users():
     np.testing.assert_allclose(got, [*(params["r0"] * e + e * params["x0"] * 0.5 / 0.7), 0.35 - state[5]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["x", "y", "k", "lo", "rows", "coef", "ns", "k0", "value", "here"])
+@pytest.mark.parametrize("name", ["x", "y", "k", "lo", "rows", "coef", "ns", "k0", "value", "here", "f", "xp", "seen0"])
 def test_a_state_may_have_any_plain_name(name):
     """Blocks of a state are not named after it: x_ and k_ are arguments of the kernel."""
     (i,), (M,) = index("i"), sizes("M")

@@ -56,13 +56,14 @@ def test_module_that_fails_is_forgotten(folder: Path) -> None:
 
 
 def test_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Where the cache cannot be written, a private temporary folder serves."""
+    """Where the cache cannot be written, a private temporary folder serves; it is listed and cleared too."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     module = cache.load_module("x = 3\n", "sample")
     assert Path(str(module.__file__)).parent.parent == tmp_path
-    assert cache.entries() == ()
+    (entry,) = cache.entries()
+    assert entry.path == Path(str(module.__file__)) and cache.clear() == entry.size and cache.entries() == ()
 
 
 def test_folder_of_others_is_not_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

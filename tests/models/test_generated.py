@@ -1,5 +1,6 @@
 """Laws of generated code and of derivatives, over all models."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,14 @@ from odesim.facade import make_problem
 from odesim.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.derive import jvp
-from odesim.symbolic.show import latex_document
+from odesim.symbolic.derive import jvp, sensitivities
+from odesim.symbolic.document import latex_document
 
 EACH = pytest.mark.parametrize("name", list_models())
 
 
-def near_start(name: str, seed: int = 0) -> tuple[System, Numbers, np.ndarray]:
-    """A model with its default numbers, and a state a little off its initial one: every term counts, no domain is left."""
-    system = load_model(name)
+def near_start(system: System, seed: int = 0) -> tuple[System, Numbers, np.ndarray]:
+    """A System with its default numbers, and a state a little off its initial one: every term counts, no domain is left."""
     numbers = bind(system)
     problem = make_problem(compile_system(system, backend="numpy"), numbers)
     return system, numbers, problem.y0 + np.random.default_rng(seed).uniform(0.05, 0.3, problem.y0.size)
@@ -38,20 +38,38 @@ def right_side(system: System, numbers: Numbers) -> Any:
     return f
 
 
-@EACH
-def test_numba_is_the_array_truth(name):
-    """The compiled right side at a state where nothing vanishes; only rounding differs."""
-    system, numbers, y = near_start(name)
+FORMS: dict[str, Callable[[System], System]] = {"rhs": lambda s: s, "jvp": jvp, "sensitivities": lambda s: sensitivities(s, simplest(s))}
+HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take 5 to 15 s to compile
+CASES = [
+    pytest.param(name, form, marks=pytest.mark.slow if form == "sensitivities" or (form == "jvp" and name in HEAVY) else ())
+    for name in list_models()
+    for form in FORMS
+]
+
+
+def simplest(system: System) -> str:
+    """The parameter with the fewest axes that one can differentiate by."""
+    return min((p for p in system.params if not p.integer), key=lambda p: len(p.shape)).name
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_numba_is_the_array_truth(name, form):
+    """The compiled right side at a state where nothing vanishes: only rounding differs, and a second call, or one on
+    memory of its own, gives the same bits."""
+    system, numbers, y = near_start(FORMS[form](load_model(name)))
     want = right_side(system, numbers)(y)
-    got = np.full_like(want, np.nan)
-    make_problem(compile_system(system), numbers).rhs(0.5, y, got)
-    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13 * np.abs(want).max())
+    compiled, got = compile_system(system), np.full((3, y.size), np.nan)
+    bounds = [make_problem(compiled, numbers).rhs for _ in range(2)]
+    for bound, out in zip([bounds[0], bounds[0], bounds[1]], got, strict=True):
+        bound(0.5, y, out)
+    np.testing.assert_allclose(got[0], want, rtol=1e-11, atol=1e-13 * np.abs(want).max())
+    assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
 
 
 @EACH
 def test_jvp_and_vjp(name):
     """J w against central differences (step 1e-6: 1e-10 from rounding), and <u, J w> = <J^T u, w> to rounding."""
-    system, numbers, y = near_start(name)
+    system, numbers, y = near_start(load_model(name))
     f, rng = right_side(system, numbers), np.random.default_rng(1)
     u, w = rng.normal(size=(2, y.size))
     where = compile_system(system, backend="numpy").layout(numbers.sizes)

@@ -2,12 +2,14 @@
 
 import pickle
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sympy import true
 
 import odesim
 from odesim.bind import bind
@@ -123,6 +125,42 @@ def test_default_run(name):
         assert np.isfinite(rows).all()
     assert all(np.ptp(rows, axis=0).max() > 1e-3 for rows in run.y.values())
     assert {k: v for k, v in run.invariants.items() if not v < 1e-7} == {}  # 100 times rtol, on quantities of order 1 to 100
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_laws_hold_from_any_start_they_are_for(name):
+    """From random starts every invariant holds or is not applicable. 1e-6: 1000 times rtol, from states of order 1 that may grow."""
+    system, rng = load_model(name), np.random.default_rng(1)
+    start = bind(system).initial
+    for scale in (0.1, 0.5):
+        run = odesim.integrate(
+            name, initial={s: scale * rng.normal(size=v.shape) for s, v in start.items()}, span=(0, 2), save=21, **TOLERANCE
+        )
+        assert {k: v for k, v in run.invariants.items() if v is not None and not v < 1e-6} == {}
+
+
+NOT_FROM: list[tuple[str, dict[str, Any], str]] = [
+    ("joma.linear", {"v": -1.0}, "entropy falls"),
+    ("joma.linear", {"v": np.linspace(0.9, 0, 10)}, "entropy falls"),
+    ("joma.linear_softmax", {"v": -1.0}, "entropy falls"),
+    ("joma.linear_multinode", {"V": 0.1}, "clock"),
+    ("joma.linear_multinode", {"V": np.eye(40, 20)}, "entropy falls"),
+    ("scan_snap.theorem4", {"u": -1.0}, "B grows"),
+    ("scan_snap.reduced_symmetric", {"u": -1.0}, "distinct tokens gain"),
+    ("scan_snap.reduced_symmetric", {"u": -1.0}, "common tokens lose"),
+    ("scan_snap.reduced_symmetric", {"S_d": 100.0}, "Theorem 3, upper bound"),
+    ("scan_snap.reduced_symmetric", {"B": 3.0}, "Theorem 3, lower bound"),
+]
+
+
+@pytest.mark.parametrize(("name", "initial", "law"), NOT_FROM, ids=lambda x: x if isinstance(x, str) else ",".join(x))
+def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
+    """Its condition says so, and is needed: without it the run breaks the law, by ten times what test_default_run allows."""
+    system = load_model(name)
+    always = replace(system, invariants=tuple(replace(v, when=true) for v in system.invariants))
+    run, bare = (odesim.integrate(s, initial=initial, save=41, **TOLERANCE) for s in (system, always))
+    broken = bare.invariants[law]
+    assert run.invariants[law] is None and broken is not None and broken > 1e-6
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -71,6 +71,18 @@ def test_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("extension", FORMATS)
+def test_only_our_pictures_are_replaced(tmp_path: Path, extension: str) -> None:
+    """A picture that odesim drew may be drawn again; any other file needs to be asked for."""
+    path = tmp_path / f"a.{extension}"
+    assert check_picture(save(picture(), path)) == path
+    with styled():
+        picture().savefig(path)
+    with pytest.raises(StoreError, match="odesim did not draw it"):
+        check_picture(path)
+    assert check_picture(path, overwrite=True) == path
+
+
 def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     """A disk that fills half way: a sentence, the old file untouched, no rest of the new one."""
     path = tmp_path / "a.png"

@@ -316,3 +316,14 @@ def test_colours_stay_apart(defect: str) -> None:
         seen = lab(linear @ np.array(DEFECTS[defect]).T)
         distances = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(palette), 1)]
         assert distances.min() > 10  # one is just noticeable; ten is a clear difference
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
+def test_event_lines_do_not_hide_each_other(gap: float) -> None:
+    """Lines of two events closer than a millimetre share the height of a panel; those farther apart have all of it."""
+    events = {name: [{"t": 9.0 + k * gap, "index": None}] for k, name in enumerate(("first", "second"))}
+    axes = figure_of(solution({"x": grow()}, events=events)).axes[0]
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines if str(line.get_label()).startswith(("first", "second"))]
+    (low, high), (low_2, high_2) = sorted(drawn)
+    together = {0.0: (0, 0.5, 0.5, 1), 0.01: (0, 0.5, 0.5, 1), 0.1: (0, 0.5, 0.5, 1), 2.0: (0, 1, 0, 1)}[gap]
+    assert (low, high, low_2, high_2) == together

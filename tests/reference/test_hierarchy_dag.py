@@ -11,10 +11,9 @@ from odesim.errors import ParamError
 from odesim.reference.dag import draw
 from odesim.reference.latents import correlations, normalised
 from odesim.reference.randomness import INITIAL, generators
-from odesim.reference.tasks import load_task
+from odesim.reference.tasks.hierarchy_dag import TASK
 from odesim.reference.train import train
 
-TASK = load_task("hierarchy_dag")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 TINY = {"width": 8, "mlp": 7, "layers": 2, "num_classes": 5, "n0": 7, "n1": 6, "vocabulary": 12, "length": 11, "batch": 16}
 SMALL_SETS = [(2, 11), (2, 9), (3, 11), (1, 4), (2, 8)]  # children, length: many pads, none for some classes, one token a class

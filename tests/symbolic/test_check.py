@@ -43,9 +43,35 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "index without axis": ({"axes": {k: M}}, r"index m of v\[m\] has no axis"),
     "axis of another length": ({"axes": {m: K}}, "index m runs over K, but that axis of v has extent M"),
     "no shape": ({"equations": {IndexedBase("u")[m]: 0}, "initial": {IndexedBase("u")[m]: 0}}, "u needs a shape"),
+    "condition": ({"invariants": (Invariant("x", a[m], "constant", a[m]),)}, "when must be a condition"),
     "sense": ({"invariants": (Invariant("x", a[m], "rising"),)}, "must be one of constant, nonincreasing"),
     "direction": ({"events": (Event("x", a[m], 2),)}, "must be one of -1, 0, 1, not 2"),
     "span": ({"span": (1.0, 1.0)}, "does not go forward"),
+    "span backwards": ({"span": (1, 0)}, "does not go forward"),
+    "span without end": ({"span": (0, sp.oo)}, r"span must be two numbers \(t0, t1\), not \(0, oo\)"),
+    "span to inf": ({"span": (0, float("inf"))}, "does not go forward between finite times"),
+    "span of three": ({"span": (0, 1, 2)}, r"two numbers \(t0, t1\), not \(0, 1, 2\)"),
+    "span of text": ({"span": "01"}, "two numbers"),
+    "span of one": ({"span": 3}, "two numbers"),
+    "half a size": ({"sizes": {M: 2.7}}, "size M must be a whole number of at least 1, not 2.7"),
+    "size in words": ({"sizes": {M: "x"}}, "size M must be a whole number of at least 1, not 'x'"),
+    "size of nothing": ({"sizes": {M: 0}}, "at least 1, not 0"),
+    "size of a truth": ({"sizes": {M: True}}, "at least 1, not True"),
+    "unknown size": ({"sizes": {sizes("N")[0]: 3}}, "no size 'N' in sizes; choose from K, M"),
+    "axis of half a size": ({"axes": {m: M, k: M / 2}}, "axis k runs over M/2, which is no whole number"),
+    "empty axis": ({"axes": {m: M, k: 0}}, "axis k runs over 0"),
+    "axis of an index": ({"axes": {m: M, k: m + 1}}, r"axis k runs over m \+ 1"),
+    "imaginary start": ({"initial": {v[m]: sp.I}}, r"in the initial value of v\[m\]: I is not a finite real number"),
+    "infinite start": ({"initial": {v[m]: sp.zoo}}, "zoo is not a finite real number"),
+    "root of a negative number": ({"initial": {v[m]: b * (-8) ** sp.Rational(1, 3)}}, "is not a finite real number"),
+    "infinite rate": ({"equations": {v[m]: sp.oo * v[m]}}, "oo is not a finite real number"),
+    "start of text": ({"initial": {v[m]: "1 + m"}}, r"the initial value of v\[m\] must be an expression, not '1 \+ m'"),
+    "start of a list": ({"initial": {v[m]: [1, 2]}}, r"must be an expression, not \[1, 2\]"),
+    "rate of a condition": ({"equations": {v[m]: v[m] > 1}}, "must be an expression, not"),
+    "observable of a matrix": ({"observables": {"x": sp.Matrix([1, 2])}}, "observable x must be an expression"),
+    "event of text": ({"events": (Event("x", "v"),)}, "event 'x' must be an expression, not 'v'"),
+    "name of generated code": ({"params": (*GOOD["params"], Param(symbols("_m"), 1.0, REAL, "x"))}, "'_m' is not a plain name"),
+    "delta of numbers": ({"equations": {v[m]: sp.KroneckerDelta(m, a[m])}}, r"a\[m\] must be a parameter declared with indexes=M"),
     "observable": ({"observables": {"x": lost}}, "in observable 'x': no symbol 'lost'"),
     "observable's name": ({"observables": {"v": a[m]}}, "'v' is a state and also an observable"),
 }  # fmt: skip
@@ -61,6 +87,13 @@ def test_wrong_parts_are_named(case):
     with pytest.raises(SpecError, match=sentence) as error:
         System(**{**GOOD, **changed})
     assert str(error.value).startswith("test: ") and "\n" not in str(error.value)
+
+
+def test_numbers_are_expressions_too():
+    """A plain number may stand wherever an expression may."""
+    system = System(**{**GOOD, "observables": {"x": 3}, "invariants": (Invariant("y", 2, "constant"),), "events": (Event("z", 1),)})
+    assert (system.observables["x"], system.invariants[0].expr, system.events[0].expr) == (3, 2, 1)
+    assert all(isinstance(e, sp.Expr) for e in (system.observables["x"], system.invariants[0].expr, system.events[0].expr))
 
 
 def test_a_gather_needs_an_index_parameter():

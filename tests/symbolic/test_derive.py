@@ -4,16 +4,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
+from sympy import IndexedBase, Symbol
 
 from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system, extents
 from odesim.errors import SpecError
 from odesim.facade import integrate
-from odesim.symbolic import System
+from odesim.symbolic import System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp, sensitivities
-from tests.systems import SYSTEMS, Numbers, numbers
+from tests.systems import SOURCE, SYSTEMS, Numbers, numbers, param
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
@@ -58,6 +60,47 @@ def test_vjp_is_the_transpose(system):
     transposed = where.join({n: got[f"d_u_{n}"] for n in where.names})
     forward = product(system, x, y, w)
     assert u @ forward == pytest.approx(transposed @ w, rel=1e-12, abs=1e-12 * np.abs(forward).sum())
+
+
+@pytest.mark.parametrize("name", ["softmax", "gathered"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_bound_system_has_both_products(name, dtype):
+    """rhs.jvp is J w on whole arrays, and <u, J w> = <J^T u, w> through rhs.jvp and rhs.vjp; only rounding differs."""
+    system, rounding = SYSTEMS[name], 1e-12 if dtype == "float64" else 1e-5
+    x, rng = numbers(system), np.random.default_rng(4)
+    bound = compile_system(system, dtype=dtype).bind(x.sizes, x.params)
+    y, (u, w) = bound.layout.join(x.states, dtype), rng.normal(size=(2, bound.layout.size)).astype(dtype)
+    forward, back = np.full((2, y.size), np.nan, dtype)
+    bound.jvp(0.3, y, w, forward)
+    bound.vjp(0.3, y, u, back)
+    want = product(system, x, y.astype(float), w.astype(float))
+    np.testing.assert_allclose(forward, want, rtol=10 * rounding, atol=rounding * np.abs(want).max())
+    assert float(u @ forward) == pytest.approx(float(back @ w), rel=rounding, abs=rounding * float(np.abs(u) @ np.abs(forward)))
+
+
+@pytest.mark.parametrize("name", ["b_r0", "b_r1", "m_b1", "k_b1", "r0", "r1", "hole0"])
+def test_names_of_a_model_are_none_of_the_transpose(name):
+    """A parameter and a state of any name: the transposed product has the same numbers as with another name."""
+    (m, k), (M,) = index("m k"), sizes("M")
+    v = IndexedBase("v", shape=(M,))
+
+    def back(name: str) -> np.ndarray:
+        c = Symbol(name)
+        rate = c * sp.exp(v[m]) * over(sp.Sum, v[k] * sp.exp(v[k]), (k, M)) + over(sp.Sum, v[k] ** 2, (k, M))
+        system = System(name="named", source=SOURCE, axes={m: M}, equations={v[m]: rate}, params=(param(c),), initial={v[m]: 0})
+        given = {"v": np.array([0.3, -0.2, 0.9]), "u_v": np.array([1.0, 2.0, -1.0]), name: 0.7}
+        return ArrayFunction(lower_vjp(system))({"M": 3}, given)["d_u_v"]
+
+    np.testing.assert_allclose(back(name), back("c"), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("make", "name"), [(jvp, "w_v"), (jvp, "d_w_v"), (lower_vjp, "u_v"), (lower_vjp, "d_u_v"), (sensitivities, "s_v")])
+def test_a_name_that_a_derivative_needs_is_refused(make, name):
+    """A parameter in the place of a direction or covector would be read as one."""
+    v, c = Symbol("v"), Symbol(name)
+    system = System(name="taken", source=SOURCE, axes={}, equations={v: -c * v}, params=(param(c),), initial={v: 1})
+    with pytest.raises(SpecError, match=f"taken: '{name}' is needed for a derivative of v"):
+        make(system, name) if make is sensitivities else make(system)
 
 
 def test_vjp_is_no_dearer_than_a_few_right_sides():

@@ -8,6 +8,10 @@ Model yz (tian2023scan): a class is a pair of a query and its next word, the num
 and at most num_query queries; its contexts are the length - 1 tokens before the query, and the training draws from its real ones.
 P, psi and p are counted over all of them: with M they are parameters of scan_snap.full, whose contexts are infinite. Model
 transformer: the next token after each of `length` places.
+
+Real contexts of some tens of tokens are far from infinite: attention leaves all but the few tokens that nearly every context has, and
+the System is right about which way the attention of a class to a token moves no more often than a coin. contexts=drawn, with more and
+more tokens, and contexts=infinite lead from the one to the other.
 """
 
 from collections.abc import Mapping, Sequence

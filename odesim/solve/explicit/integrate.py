@@ -80,23 +80,29 @@ def next_slice(steps: int, seconds: float) -> int:
 
 @contextmanager
 def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls stop here; the second one raises KeyboardInterrupt.
+    """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
 
     An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    watched = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) is signal.default_int_handler]
+
+    def restore() -> None:
+        for number in watched:
+            signal.signal(number, signal.default_int_handler)
 
     def handle(number: int, frame: Any) -> None:
         stop()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        restore()
 
-    signal.signal(signal.SIGINT, handle)
+    for number in watched:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        restore()
 
 
 @cache

@@ -1,0 +1,105 @@
+"""A System as a LaTeX document: everything that `show` prints, in the paper's letters."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import sympy as sp
+from sympy import IndexedBase, Symbol
+
+from odesim.symbolic.show import domain_text, latex_of, named_sums
+from odesim.symbolic.system import Param, System, free_in_order, key_indices
+
+HEAD = r"""\documentclass{article}
+\usepackage[a4paper,margin=20mm]{geometry}
+\usepackage{amsmath,amssymb,graphicx}
+\setlength{\parindent}{0pt}
+\newsavebox{\formula}
+% a formula wider than the page is made smaller, never cut
+\newcommand{\fit}[1]{\sbox{\formula}{$\displaystyle #1$}%
+  \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
+\begin{document}"""
+SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": r"is at least $0$"}
+RELATIONS = {"==0": "=", ">=0": r"\geq"}
+TIMES = r" \times "
+WAYS = {-1: "falls through", 0: "passes", 1: "rises through"}
+
+
+def latex_document(system: System) -> str:
+    """A LaTeX document that compiles: equations, parameters, initial values, observables, laws, events, closed forms, source."""
+    rates, where = named_sums(system)
+    parts = {
+        "Equations": [
+            *(_row(rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\,{sp.latex(k)}", e, _range(system, key_indices(k))) for k, e in rates.items()),
+            *(_row(sp.latex(k), e) for k, e in where.items()),
+        ],
+        "Initial values": [_row(f"{sp.latex(k)}(0)", e) for k, e in system.initial.items()],
+        "Parameters": [_parameter(p) for p in system.params],
+        "Observables": [_observable(system, name, e) for name, e in system.observables.items()],
+        "Constraints": [_named(c.name, f"{latex_of(c.expr)} {RELATIONS[c.sense]} 0") for c in system.constraints],
+        "Invariants": [_named(v.name, latex_of(v.expr), f"{SENSES[v.sense]}{_when(v.when)}") for v in system.invariants],
+        "Events": [
+            _named(v.name, latex_of(v.expr), f"{WAYS[v.direction]} $0${' and ends the run' if v.terminal else ''}") for v in system.events
+        ],
+        "Closed forms": [f"{escape(f'{c.name}: {c.kind}, {c.where}')}\\par" for c in system.closed_forms],
+        "Defaults": [escape(_defaults(system)) + r"\par"],
+    }
+    source = escape("; ".join(filter(None, (f"{system.source.key}, {system.source.where}", system.source.note))))
+    body = [f"\\section*{{{escape(system.name)}}}", source]
+    for title, rows in parts.items():
+        if rows:
+            body += [f"\\subsection*{{{title}}}", *rows]
+    return "\n".join([HEAD, *body, "\\end{document}"]) + "\n"
+
+
+def escape(text: str) -> str:
+    """text as it stands, for LaTeX."""
+    signs = {"\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+    text = "".join(signs.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
+    return text if text.isascii() else "".join(c if c.isascii() else "?" for c in text)
+
+
+def _row(left: str, right: Any, beside: str = "") -> str:
+    """left = right, as wide as the page at most."""
+    return rf"\fit{{{left} = {latex_of(right)}{beside}}}"
+
+
+def _named(name: str, formula: str, said: str = "") -> str:
+    """A law: its name, its formula, what is said of it."""
+    return f"\\textit{{{escape(name)}}}{f': {said}' if said else ''}\\par\n\\fit{{{formula}}}"
+
+
+def _range(system: System, indices: Iterable[Symbol]) -> str:
+    """The values that these indices take, beside an equation."""
+    ranges = [rf"{sp.latex(i)} = 0, \dots, {latex_of(sp.sympify(system.axes[i]) - 1)}" for i in indices]
+    return r" \qquad " + r",\; ".join(ranges) if ranges else ""
+
+
+def _parameter(p: Param) -> str:
+    """Symbol and extents, domain, default and meaning of a parameter."""
+    name = sp.latex(p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol)
+    shape = [f"({latex_of(n)})" if sp.sympify(n).args else latex_of(n) for n in p.shape]
+    extents = rf" \in \mathbb{{R}}^{{{TIMES.join(shape)}}}" if shape else ""
+    default = "from the sizes" if callable(p.default) else f"{float(p.default):g}"
+    return f"${name}{extents}$, {escape(f'in {domain_text(p.domain)}, default {default}')}: {escape(p.doc)}\\par"
+
+
+def _observable(system: System, name: str, e: Any) -> str:
+    """An observable with its indices and its expression, or what a function says of itself."""
+    title = rf"\mathtt{{{escape(name)}}}"
+    if not isinstance(e, sp.Basic):
+        return f"${title}$: {escape((e.__doc__ or 'a function').strip().splitlines()[0])}\\par"
+    free = free_in_order(e, system.axes)
+    index = f"_{{{','.join(map(sp.latex, free))}}}" if free else ""
+    return _row(title + index, e, _range(system, free))
+
+
+def _when(condition: Any) -> str:
+    """Which starts a law is for."""
+    return "" if condition == sp.true else rf", for starts with ${latex_of(condition)}$"
+
+
+def _defaults(system: System) -> str:
+    """Sizes and span that a run has where nothing else is said."""
+    start, end = system.span
+    sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
+    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])

@@ -1,0 +1,36 @@
+"""A run that cannot fit in memory is refused before it begins."""
+
+import pytest
+
+from odesim import memory
+from odesim.errors import ParamError
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "limit", "free"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable:    1000 kB\n", "max\n", 1_024_000),
+        ("MemAvailable: 1000 kB\n", "500000\n", 500_000),
+        ("MemAvailable: 1000 kB\n", None, 1_024_000),
+        ("", "700\n", 700),
+    ],
+)
+def test_free_bytes(meminfo, limit, free, tmp_path, monkeypatch):
+    """The lesser of what the machine has available and what the container may take."""
+    monkeypatch.setattr(memory, "STATUS", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "LIMIT", tmp_path / "limit")
+    (tmp_path / "meminfo").write_text(meminfo)
+    if limit is not None:
+        (tmp_path / "limit").write_text(limit)
+    assert memory.free_bytes() == free
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(10_000, True), (124_000_000, True), (126_000_000, False)])
+def test_room(rows, fits, monkeypatch):
+    """Rows of ten float64 and their time take 88 bytes each: with 11 GB free there is room for 125 million."""
+    monkeypatch.setattr(memory, "free_bytes", lambda: 11_000_000_000)
+    if fits:
+        memory.check_room(rows, 10, 8)
+    else:
+        with pytest.raises(ParamError, match=r"126000000 saved times of 10 numbers take 11\.1 GB, more than the 11 GB that are free"):
+            memory.check_room(rows, 10, 8)
