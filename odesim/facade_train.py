@@ -55,10 +55,17 @@ def train(
 ) -> Trajectory:
     """A small transformer trained on a task, one run a seed, all at once; each has the bits it would have alone.
 
-    settings: {name: value} over the task's defaults. rates: {group of parameters: learning rate} over the task's. save: how many
-    iterations are recorded. observe: costly or large observables to record at all of them, not at the end only.
-    threads: of the matrix products; with another number a seed's bits may be others. out: a folder for the run; resume goes on with the one that is there, where it stopped. Ctrl-C and SIGTERM end the training as
-    "interrupted", with what was computed. Raises an OdesimError with one sentence where the request is wrong.
+    task: its name, or a Task of your own. settings: {name: value} over its defaults, as `odesim train TASK --settings` lists them.
+    model: one of the task's. steps: updates; without it the task's own number. seeds: one, or several such as range(5).
+    optimizer: "sgd", "momentum", "adam" or "adamw". rates: {group of parameters: learning rate} over the task's.
+    save: how many iterations are recorded, evenly spread; without it all, or 1001 of more.
+    observe: costly or large observables to record at all of these, not at the end only.
+    dtype: "float64" or "float32". threads: of the matrix products; with another number a seed's bits may be others.
+    out: a folder for the run; overwrite replaces the one that is there, resume goes on with it where it stopped.
+    checkpoint_every: seconds. progress: called with (updates done, steps, losses (R,)) after each.
+
+    Ctrl-C and SIGTERM end the training as "interrupted", with what was computed. Raises an OdesimError with one sentence where
+    the request is wrong.
     """
     found = load_task(task) if isinstance(task, str) else task
     experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 PATH = click.Path(path_type=Path)
 
 
-@click.command("compare", short_help="Hold a model against a training, or two runs against each other.")
+class Verb(click.Command):
+    """The command, whose help names the models with the tasks that they describe."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from odesim.cli.train_settings import describing
+        from odesim.comparison.pairs import PAIRS
+
+        with formatter.section("Models and tasks"):
+            formatter.write_dl([(system, f"--task {task} {describing(pair.example)}") for (system, task), pair in PAIRS.items()])
+
+
+@click.command("compare", cls=Verb, short_help="Hold a model against a training, or two runs against each other.")
 @click.argument("first", metavar="MODEL|RUN", type=Model())
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
 @click.option("--task", metavar="TASK", type=TaskName(), help="The task to train; its settings fix the model's parameters.")

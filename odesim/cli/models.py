@@ -3,13 +3,14 @@
 import click
 
 
-@click.command("list", short_help="List the models.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects: name, summary.")
+@click.command("list", short_help="List the models and the tasks.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects, one a model: name, summary.")
 def list_verb(as_json: bool) -> None:
-    """List the models that come with odesim and with other installed packages."""
+    """List the models that come with odesim and with other installed packages, and the tasks of `odesim train`."""
     import json
 
     from odesim.cli.text import paragraph
+    from odesim.reference.tasks import TASKS, load_task
     from odesim.registry import list_models
 
     found = [(name, summary(name)) for name in list_models()]
@@ -17,6 +18,8 @@ def list_verb(as_json: bool) -> None:
         click.echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
     else:
         click.echo("\n".join(f"{name}\n{paragraph(text, '  ')}" if text else name for name, text in found))
+        tasks = "\n".join(f"  {name}\n{paragraph(load_task(name).doc, '    ')}" for name in TASKS)
+        click.echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
 
 
 def summary(name: str) -> str:

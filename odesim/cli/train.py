@@ -1,6 +1,7 @@
 """`odesim train`: a small transformer trained on a task, many seeds at once."""
 
 from pathlib import Path
+from shutil import get_terminal_size
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from odesim.cli.progress import AGAIN, Progress
 
 if TYPE_CHECKING:
     from odesim.arrays import Array
-    from odesim.reference.kinds import Setting, Task
+    from odesim.reference.kinds import Task
     from odesim.reference.trajectory import Trajectory
 
 PATH = click.Path(path_type=Path)
@@ -36,17 +37,17 @@ class Verb(click.Command):
     """The command, whose help names the tasks."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from odesim.reference.tasks import TASKS
+        from odesim.reference.tasks import TASKS, load_task
 
         with formatter.section("Tasks"):
-            formatter.write_text(", ".join(TASKS))
+            formatter.write_dl([(name, load_task(name).doc) for name in TASKS])
 
 
 @click.command("train", cls=Verb, short_help="Train a small transformer on a task.")
 @click.argument("task", metavar="TASK", type=TaskName())
 @click.option("--model", metavar="M", help="One of the task's models.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
-@click.option("--settings", "show", is_flag=True, help="List the task's settings with their defaults, and end.")
+@click.option("--settings", "show", is_flag=True, help="List the task's settings, models, observables and theory, and end.")
 @click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
 @click.option("--seeds", metavar="A:B", default="0:1", help="Seeds A to B - 1, trained at once; default 0:1.")
 @click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default the task's own.")
@@ -90,6 +91,8 @@ def train_verb(
 
     found = load_task(task)
     if show:
+        from odesim.cli.train_settings import settings_text
+
         click.echo(settings_text(found))
         return DONE
     return run(found, settings, seeds, rates, out, plot, as_json, quiet, options)
@@ -166,7 +169,7 @@ def draw(trajectory: "Trajectory", plot: Path | None) -> tuple[Path | None, str]
 class TrainingProgress(Progress):
     """Iterations done, the loss, and about how long the rest takes."""
 
-    first = -1  # iterations at the first sign: a resumed training did not do them now
+    first, began = -1, 0.0  # iterations and time at the first call: a resumed training did not do them now
 
     def __enter__(self) -> "TrainingProgress":
         return self
@@ -174,38 +177,19 @@ class TrainingProgress(Progress):
     def show(self, done: int, steps: int, loss: "Array") -> None:
         """Shows the line, ten times a second at most; loss (R,) by its mean."""
         now = monotonic()
+        if self.first < 0:
+            self.first, self.began = done, now
         if not self.watched or now < self.next:
             return
-        if self.first < 0:
-            self.first = done
-        self.next, spent = now + AGAIN, now - self.start
-        left = f", about {(steps - done) * spent / (done - self.first):.0f} s left" if done > self.first else ""
-        bar = "#" * (BAR * done // steps)
-        self._show(f"{self.label} [{bar.ljust(BAR, '.')}] {done}/{steps}, loss {float(loss.mean()):.4g}, {spent:.0f} s{left}")
+        self.next = now + AGAIN
+        left = f", about {duration((steps - done) * (now - self.began) / (done - self.first))} left" if done > self.first else ""
+        said = f"{done}/{steps}, loss {float(loss.mean()):.4g}, {duration(now - self.start)}{left}"
+        # a line that is wider than the terminal could not be written over
+        size = min(BAR, get_terminal_size().columns - len(self.label) - len(said) - 5)
+        bar = f"[{('#' * (size * done // steps)).ljust(size, '.')}] " if size > 0 else ""
+        self._show(f"{self.label} {bar}{said}")
 
 
-def settings_text(task: "Task") -> str:
-    """The task's settings with defaults, ranges and words, its models, and what it is; in 80 columns."""
-    from odesim.cli.text import paragraph, table
-
-    rows = [(s.name, default_text(s), f"{s.doc}{range_text(s)}") for s in task.settings]
-    head = f"{task.name}\n{paragraph(task.doc, '  ')}\nmodels\n{paragraph(', '.join(task.models), '  ')}"
-    return f"{head}\nsettings\n{table(rows, ('', 'default', ''))}"
-
-
-def default_text(setting: "Setting") -> str:
-    """The default as it would be written; `-` where there is none."""
-    value = setting.default
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, int | float) else value or "-"
-
-
-def range_text(setting: "Setting") -> str:
-    """The words or numbers allowed, in brackets after the meaning."""
-    if setting.choices:
-        return f" ({', '.join(setting.choices)})"
-    low = "" if setting.low is None else f"above {setting.low:g}" if setting.open_low else f"at least {setting.low:g}"
-    high = "" if setting.high is None else f"at most {setting.high:g}"
-    said = ", ".join(filter(None, (low, high)))
-    return f" ({said})" if said else ""
+def duration(seconds: float) -> str:
+    """45 s, 12 min or 3.5 h."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

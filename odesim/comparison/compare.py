@@ -12,7 +12,7 @@ from odesim.comparison.align import aligned
 from odesim.comparison.metrics import METRICS, NAMES, measure, measure_each
 from odesim.comparison.pairs import Facts, Pair
 from odesim.comparison.side import Side, common_times
-from odesim.comparison.text import text_of
+from odesim.comparison.text import html_of, text_of
 from odesim.errors import ParamError, no_such
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ class Passed:
         return not self.failed
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
     """Training beside theory at times t (T,); where both are of one kind, the first run stands as theory.
+
+    print() shows the table in 80 columns.
 
     theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
@@ -79,7 +81,7 @@ class Comparison:
                 value, asked = rows[observable][metric], asked + 1
                 miss = metrics[metric].miss(value)
                 if not miss <= bound:
-                    failed.append(f"{observable}: {metric} is {value:.4g}, {miss:.4g} from ideal, more than {bound:g}")
+                    failed.append(f"{observable}: {metric} is {value:.4g}, farther than {bound:g} from {metrics[metric].ideal}")
         if not asked:
             raise ParamError("tolerances are {observable: {metric: bound}} with one bound at least")
         return Passed(tuple(failed))
@@ -102,6 +104,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self.said, self._rows, self.notes)
 
 
 def compare_sides(

@@ -82,6 +82,11 @@ class Metric:
     miss: Callable[[float], float]
     doc: str
 
+    @property
+    def ideal(self) -> int:
+        """What it is where nothing is apart: 0 or 1."""
+        return int(self.miss(1.0) == 0)
+
 
 def mean_delay(t: Array, a: Array, b: Array) -> float:
     """The mean delay of a (T, n) behind b over the components that move."""

@@ -54,7 +54,8 @@ class Pair:
 
     linear: the states are linear in the trained parameters, so that descent on them is descent on those. start: {state: initial
     values (R, *shape)} from what was recorded at iteration 0; without it the System's own. each: every seed has parameters of its own.
-    check: raises ParamError where the training starts or goes otherwise than the System.
+    check: raises ParamError where the training starts or goes otherwise than the System. example: {setting: value} over the
+    task's defaults under which the System describes it.
     """
 
     links: tuple[Link, ...]
@@ -63,6 +64,7 @@ class Pair:
     start: Mapping[str, Link] = field(default_factory=dict)
     each: bool = False
     check: Callable[[Facts], None] = lambda facts: None
+    example: Mapping[str, Any] = field(default_factory=dict)
 
 
 def same(name: str, source: str = "") -> Link:
@@ -135,15 +137,21 @@ FULL = (
     Link("Y", ("Y",), collapsed),
     Link("Z", ("Z",), lambda seen, facts: seen["Z"][..., : facts.exact["P"].shape[1]]),
 )
+EXACT_JOMA: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
 ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
     ("scan_snap.full", "scan_snap"): Pair(FULL, check=from_zero),
     ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, check=from_zero),
     ("scan_snap.reduced_symmetric", "scan_snap"): Pair(SYMMETRIC, linear=False, check=from_zero),
+    ("scan_snap.full", "corpus"): Pair(FULL, example={"contexts": "infinite"}),
     # attention is integrated out by an invariant of the flow, which descent does not keep
-    ("joma.linear", "joma_gaussian"): Pair((ONE_NODE,), lambda rates: rates["w"], False, {"v": ONE_NODE}, each=True),
-    ("joma.linear_multinode", "joma_gaussian"): Pair((same("V"),), lambda rates: rates["w"], False, {"V": same("V")}, each=True),
+    ("joma.linear", "joma_gaussian"): Pair(
+        (ONE_NODE,), lambda rates: rates["w"], False, {"v": ONE_NODE}, each=True, example={**EXACT_JOMA, "num_classes": 1}
+    ),
+    ("joma.linear_multinode", "joma_gaussian"): Pair(
+        (same("V"),), lambda rates: rates["w"], False, {"V": same("V")}, each=True, example=EXACT_JOMA
+    ),
 }
 
 
@@ -155,6 +163,10 @@ def find_pair(system: str, task: str) -> Pair | None:
 def check_described(system: str, task: str, theory: Mapping[str, Any]) -> None:
     """Raises ParamError unless this training's task says which parameters of the System describe it."""
     if system not in theory:
+        pair = find_pair(system, task)
+        if pair:
+            where = ", ".join(f"{name}={value}" for name, value in pair.example.items()) or "the default ones"
+            raise ParamError(f"{system} does not describe {task} with these settings; it does with {where}")
         if not theory:
             raise ParamError(f"no System describes {task} with these settings, so that {system!r} cannot be held against it")
         raise ParamError(no_such("System", system, theory, f"the theory of {task} with these settings"))

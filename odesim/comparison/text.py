@@ -17,7 +17,10 @@ NAME = 18  # letters of an observable; a longer one has a line of its own
 
 def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
     """What is compared, a line an observable, and under it, where there are several seeds, the standard deviation over them."""
-    lines = [entry("theory", f"{said['theory']}, {said['map']}" if said["map"] else said["theory"]), entry("training", said["training"])]
+    if said["map"]:
+        lines = [entry("theory", f"{said['theory']}, {said['map']}"), entry("training", said["training"])]
+    else:
+        lines = [entry("first", said["theory"]), entry("second", said["training"])]
     unit = f" {said['unit']}" if said["unit"] else ""
     lines += [entry("clock", said["clock"])] if said["clock"] else []
     lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {len(t)} times")]
@@ -33,6 +36,21 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
             spreads = {name: deviation(values) for name, values in row["each"].items()}
             lines.append("  +- over seeds".ljust(NAME) + "".join(cell(name, spreads.get(name, np.nan), blank=True) for name in names))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def html_of(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+    """The same table for a notebook, without the deviations over seeds."""
+    from html import escape
+
+    names = [m.name for m in METRICS if any(not np.isnan(row[m.name]) for row in rows)]
+    heads = "".join(f"<th>{HEADS.get(name, name)}</th>" for name in ("observable", *names))
+    lines = "".join(
+        f"<tr><td><b>{escape(title(row))}</b></td>" + "".join(f"<td>{cell(name, row[name]).strip()}</td>" for name in names) + "</tr>"
+        for row in rows
+    )
+    theory = f"{said['theory']}, {said['map']}" if said["map"] else said["theory"]
+    under = "".join(f"<br>{escape(note)}" for note in notes)
+    return f"<div><b>{escape(said['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
 
 
 def deviation(values: Array) -> float:

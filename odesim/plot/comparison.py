@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import EndLabels, end_labels, settle
-from odesim.plot.panels import set_value_scale
+from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import CATEGORIES, INK, SMALL, broken, few_ticks, ordered_colors, plain, styled
-from odesim.plot.trajectory import panels
+from odesim.plot.trajectory import panels, space_ticks
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison
@@ -34,6 +34,7 @@ def figure_of_comparison(comparison: "Comparison") -> Figure:
         lowest = label_time(axes, clock)
         figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels(axes)
+        space_ticks(axes, clock)
         fit_time(figure, lowest, axes, clock)
         settle(figure, [label for label in labels if label])
     return figure
@@ -53,10 +54,7 @@ def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: Clock) -> 
     for i in shown:
         axes.plot(clock.x, mean[:, i], color=INK, lw=0.7, ls="-" if len(shown) == 1 else (0, (3, 1.5)))
     every = np.ma.concatenate([mean[:, shown], training[:, :, shown].reshape(-1, len(shown))])
-    if name == "loss" and every.count() and every.min() > 0:
-        axes.set_yscale("log")
-    else:
-        set_value_scale(axes, every)
+    (set_loss_scale if name == "loss" else set_value_scale)(axes, every)
     dims = comparison.dims[name]
     axes.set_ylabel(broken(name + (f"[{', '.join(dims)}]" if dims else "")))
     if len(shown) < mean.shape[1]:

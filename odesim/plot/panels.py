@@ -194,6 +194,12 @@ def set_value_scale(axes: Axes, values: Any) -> None:
         axes.set_yscale("log")
 
 
+def set_loss_scale(axes: Axes, values: Any) -> None:
+    """A logarithmic value axis where all values are positive and span a decade: less would leave it with odd numbers at its ticks."""
+    if values.count() and values.min() > 0 and values.max() >= 10 * values.min():
+        axes.set_yscale("log")
+
+
 def is_bunched(axes: Axes, ends: list[float]) -> bool:
     """Whether the ends (n,) of several lines lie so close that their names could not stand beside them."""
     finite = [end for end in ends if np.isfinite(end)]

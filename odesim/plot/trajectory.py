@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import settle
-from odesim.plot.panels import Quantity, draw_quantity, set_value_scale
+from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
 from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
 
@@ -33,7 +34,7 @@ def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in shown.items()}
     clock = clock_of(run[TIME].values, "iterations")
     with styled():
-        title = title_of(run, names[PANELS:])
+        title = title_of(run, any(q.shape for q in means.values()), names[PANELS:])
         figure, axes = panels([q.kind == "map" for q in means.values()], MARGIN + LINE * title.count("\n"))
         labels = []
         for ax, (name, quantity) in zip(axes, means.items(), strict=True):
@@ -42,7 +43,9 @@ def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
             else:
                 draw_seeds(ax, name, shown[name].values, clock)
         label_time(axes, clock)
+        space_ticks(axes, clock)
         figure.suptitle(title, linespacing=1.3)
+        figure.align_ylabels(axes)
         settle(figure, [label for label in labels if label])
     return figure
 
@@ -67,20 +70,27 @@ def draw_seeds(axes: Axes, name: str, values: Any, clock: Clock) -> None:
         axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=0.2, lw=0)
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)
     axes.plot(x, marks[2], color=CATEGORIES[0])
-    if name == LOSS and marks.size and marks.min() > 0:
-        axes.set_yscale("log")
-    else:
-        set_value_scale(axes, np.ma.masked_invalid(marks))
+    (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
     axes.set_ylabel(broken(name))
     if len(clock.x) > 1:
         axes.set_xlim(clock.x[0], clock.x[-1])
     few_ticks(axes)
 
 
-def title_of(run: "xarray.Dataset", left_out: Sequence[str]) -> str:
-    """Task, model and seeds; under it what ended the run early and what is not shown."""
+def space_ticks(axes: Sequence[Axes], clock: Clock) -> None:
+    """Fewer numbers at the time axes of two columns where they are long: four digits five times would touch."""
+    if len(axes) > 1 and not clock.log and len(f"{clock.x[-1]:.0f}") > 3:
+        for ax in axes:
+            ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
+
+
+def title_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> str:
+    """Task, model and seeds, and what is drawn of them; under it what ended the run early and what is not shown."""
     said, count = run.attrs, run.sizes[SEED]
-    lines = [f"{said['task']} ({said['model']})" + (f", {count} seeds: median, middle half, range" if count > 1 else "")]
+    seeds = f"{count} seeds" if count > 1 else f"seed {run[SEED].values[0]}"
+    lines = [f"{said['task']} ({said['model']}), {seeds}"]
+    if count > 1:
+        lines += ["median, middle half and range of seeds"] + ["arrays: mean over seeds"] * arrays
     if said["status"] != "ok":
         lines.append(str(said["message"]))
     lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)

@@ -15,7 +15,7 @@ OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
 SEED, TIME = "seed", "time"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Trajectory:
     """Observables along a training of R seeds, recorded before the update of an iteration.
 
@@ -60,7 +60,25 @@ class Trajectory:
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in self.final.items())
-        return f"<Trajectory of {self.task}: {self.status} at iteration {self.iteration}; {len(self.t)} recorded; {shapes}>"
+        return f"<Trajectory of {self.task} ({self.model}): {self.status} at iteration {self.iteration}; {len(self.t)} recorded; {shapes}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        cells = "".join(
+            f"<tr><td><b>{escape(name)}</b></td><td>{value.shape[1:] or ''}</td><td>{_span(value)}</td>"
+            f"<td>{'at every recorded iteration' if name in self.observables else 'at the end only'}</td></tr>"
+            for name, value in self.final.items()
+        )
+        titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
+        count = len(self.seeds)
+        head = f"<b>{escape(self.task)}</b> ({escape(self.model)}), {count} seed{'s' * (count > 1)}, {len(self.t)} recorded iterations"
+        return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
+
+
+def _span(values: Array) -> str:
+    """One number, or the range of all."""
+    return f"{float(values.min()):.6g}" if values.size == 1 else f"{float(values.min()):.6g} to {float(values.max()):.6g}"
 
 
 def axes(dims: Mapping[str, tuple[str, ...]], name: str, rank: int, *, timed: bool = True) -> tuple[str, ...]:

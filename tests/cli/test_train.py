@@ -123,6 +123,7 @@ WRONG = {
     "fill without shape": ("toy --set 'scale=linspace(0,1)'", "--set scale", "fills a shape"),
     "no file": ("toy --set text=@absent.txt", "there is no file 'absent.txt'"),
     "binary": ("toy --set text=@binary", "'binary' is no UTF-8 text"),
+    "empty text": ("toy --set text=@empty", "'empty' is empty"),
     "optimizer": ("toy --optimizer adma", "no optimizer 'adma'", "did you mean 'adam'?"),
     "group": ("toy --lr v=1", "no group of parameters 'v' in toy", "w"),
     "rate": ("toy --lr w=-1", "learning rate of w must be finite and at least 0"),
@@ -162,6 +163,7 @@ def trained(tmp_path_factory) -> Path:
 def test_wrong_request(name, odesim, folder, trained):
     """Exit code 2, nothing on stdout, one sentence with all its pieces, no file touched."""
     (folder / "binary").write_bytes(b"\xff\xfe\x00")
+    (folder / "empty").touch()
     words, *pieces = WRONG[name]
     words = words.replace("run.zarr", str(trained)) if "--out run.zarr" in words else words
     before = {p: p.stat().st_mtime_ns for place in (folder, trained) for p in [place, *place.rglob("*")]}

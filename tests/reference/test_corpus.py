@@ -283,7 +283,7 @@ def test_options():
     assert params["Y"].shape[1] == 10 and not experiment.theory
     _, gradients = experiment.model.loss_and_gradients(params, experiment.stream(0))
     assert np.abs(gradients["Y"][0, experiment.exact["queries"]]).min(axis=0).max() > 0
-    for option in ({"normalize": False}, {"decoder": "decorrelated"}):
+    for option in ({"normalize": False}, {"decoder": "decorrelated"}, {"optimizer": "adam"}):
         assert not made(**BY_HAND | option)[0].theory
     assert made(**BY_HAND)[0].optimizer.name == "sgd"
     assert made(model="transformer", **BY_HAND)[0].optimizer.name == "adam"

@@ -113,14 +113,15 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
     )
     rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
     classes: dict[str, Any] = {"P": found.P, "psi": found.psi, "p": found.p, "M": model.M}
-    as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla"
+    descent = optimizer(values, "sgd", rates)
+    as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
         task=TASK.name,
         config=config,
         seeds=tuple(seeds),
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
         stream=contexts(found, stream, values, dtype),
-        optimizer=optimizer(values, "sgd", rates),
+        optimizer=descent,
         steps=1000,
         vocabulary=len(corpus.words),
         exact=classes | {"queries": found.queries, "next": found.next},
