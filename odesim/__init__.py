@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from odesim.comparison import Comparison
     from odesim.facade import integrate
     from odesim.facade_compare import compare
+    from odesim.facade_ensemble import ensemble
     from odesim.facade_train import train
     from odesim.reference.trajectory import Trajectory
     from odesim.registry import list_models, load_model
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compare": "odesim.facade_compare",
+    "ensemble": "odesim.facade_ensemble",
     "integrate": "odesim.facade",
     "train": "odesim.facade_train",
     "list_models": "odesim.registry",
@@ -36,6 +38,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "compare",
+    "ensemble",
     "integrate",
     "list_models",
     "load_model",

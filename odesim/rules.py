@@ -47,6 +47,18 @@ def check_number(slot: Slot, x: float) -> float:
     return int(x) if slot.integer else float(x)
 
 
+def check_domain(slot: Slot, array: Array, first: int) -> None:
+    """Raises ParamError where a finite entry of array (N, ...) lies outside the slot's domain; row 0 is member `first`."""
+    if slot.domain.outside is None:
+        return
+    with np.errstate(invalid="ignore"):
+        bad = slot.domain.outside(array) & np.isfinite(array)
+    if bad.any():
+        at = tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
+        place = f"[{', '.join(map(str, at[1:]))}]" if len(at) > 1 else ""
+        raise ParamError(f"{slot.name}{place} = {_show(float(array[at]))} of member {first + at[0]} lies outside {slot.domain.words}")
+
+
 def check_cover(slot: Slot, array: Array, known: Sizes) -> None:
     """Raises ParamError unless the values of an index parameter are 0 .. n-1, each at least once; n becomes known here if it was not."""
     name, size = slot.name, slot.indexes

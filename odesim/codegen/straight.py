@@ -15,7 +15,7 @@ from typing import Any
 
 from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.extents import extents
-from odesim.codegen.kernels import ROWS, Kernel, RightSide
+from odesim.codegen.kernels import ROWS, RightSide
 from odesim.codegen.reduce import LANES, SEQUENCE
 from odesim.codegen.wide import shape_of
 from odesim.errors import CodegenError
@@ -294,7 +294,7 @@ def _real(value: Any) -> Real:
 
 def _text(value: Real, alone: bool = False) -> str:
     """Its text, in brackets unless it is an atom or stands alone."""
-    return value.text if value.atom and not value.text.startswith("-") or alone else f"({value.text})"
+    return value.text if (value.atom and not value.text.startswith("-")) or alone else f"({value.text})"
 
 
 def _places(view: View) -> list[int]:

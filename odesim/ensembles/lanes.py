@@ -5,8 +5,12 @@ done lane by lane: what is finished is written, the next member takes its place.
 integrator of one system gives it: the arithmetic here is that of odesim.solve.explicit, in the same order.
 """
 
+import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, runtime_key
 from odesim.codegen.straight import Formulas
@@ -15,11 +19,10 @@ from odesim.solve.tableau import Method
 RUNTIME = ("maximum", "minimum", "powi")
 # what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
 SLOTS = (
-    "STATE", "START", "Y0", "Y0_STEP", "OUT", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST", "STOP",
-    "REALS", "PARAMS",
+    "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
+    "STOP", "REALS", "PARAMS",
 )  # fmt: skip
 AT = {name: k for k, name in enumerate(SLOTS)}
-REALS = {name: k for k, name in enumerate(("T0", "T1", "RTOL", "ATOL"))}
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,23 @@ def kernel_text(plan: Plan) -> str:
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
-def head_text(plan: Plan, body: str) -> str:
-    import re
+@cache
+def own_key() -> str:
+    """8 hex digits of the source that the module inlines beside the runtime."""
+    from odesim.solve.explicit import control, memory
 
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory))
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def head_text(plan: Plan, body: str) -> str:
+    """The imports that the body needs, and how it is compiled."""
     used = set(re.findall(r"\w+", body))
     math = [w for w in (*PLAIN, "inf", "nan") if w in used]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
-    lines = [f'"""{plan.name}, {plan.width} lanes of {plan.method.name}{", strict" if plan.strict else ""}: generated, {runtime_key()}."""', ""]
+    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{', strict' if plan.strict else ''}"
+    lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
     lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
@@ -92,7 +104,8 @@ def right_text(plan: Plan) -> str:
     """The right side of one member."""
     f = plan.formulas
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
-    return "\n".join(["@inlined", f"def right({arguments}):", *(f"    {line}" for line in f.lines), f"    return ({', '.join(f.outputs)},)"])
+    end = f"    return ({', '.join(f.outputs)},)"
+    return "\n".join(["@inlined", f"def right({arguments}):", *(f"    {line}" for line in f.lines), end])
 
 
 def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:
@@ -345,10 +358,12 @@ def run_text(plan: Plan, rows: Rows) -> str:
         if plan.saves
         else []
     )
+    put_last = [f"state[i * {n} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.y)]
     write_end = [] if plan.saves else ["if code == 1:", *(f"    {line}" for line in out_end)]
     lines = [
         "at = ints(table)",
         f"S, start, y_out = doubles(at[{AT['STATE']}]), doubles(at[{AT['START']}]), doubles(at[{AT['OUT']}])",
+        f"state = doubles(at[{AT['LAST']}])",
         f"out, save, saves = y_out, doubles(at[{AT['SAVE']}]), at[{AT['SAVES']}]",
         f"status, t_end = ints(at[{AT['STATUS']}]), doubles(at[{AT['T_END']}])",
         f"steps, rejected, stop = ints(at[{AT['STEPS']}]), ints(at[{AT['REJECTED']}]), ints(at[{AT['STOP']}])",
@@ -377,6 +392,8 @@ def run_text(plan: Plan, rows: Rows) -> str:
         f"                t_end[i] = S[{rows.t * w} + l]",
         f"                steps[i], rejected[i] = int(S[{rows.steps * w} + l]), int(S[{rows.rejected * w} + l])",
         *(f"                {line}" for line in write_end),
+        "                if code != 1:",
+        *(f"                    {line}" for line in put_last),
         "                live -= 1",
         "                members[l] = -1",
         "            if following < end and stop[0] == 0:",

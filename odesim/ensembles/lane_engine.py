@@ -1,0 +1,126 @@
+"""Members integrated by a lane kernel: the memory it works on, blocks of members for threads, and what came out."""
+
+import ctypes
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array, aligned_empty
+from odesim.bind import Numbers
+from odesim.codegen.native import load_native
+from odesim.codegen.straight import write_out
+from odesim.ensembles.lanes import AT, SLOTS, Plan, Rows, kernel_text
+from odesim.ensembles.result import Chunk, Request
+from odesim.errors import CodegenError
+from odesim.solve.explicit.report import runs_away
+from odesim.solve.problem import Status
+from odesim.solve.tableau import METHODS
+
+WIDTH = 8
+BLOCK = 512  # members that a thread takes at a time
+MOST_STATES = 64
+MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+_CODES = {1: Status.OK, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
+
+
+@dataclass(frozen=True)
+class LaneEngine:
+    """A kernel for members of one System and request, with the numbers that all of them share."""
+
+    request: Request
+    numbers: Numbers
+    plan: Plan
+
+    @cached_property
+    def _run(self) -> Callable[[int], None]:
+        address = load_native(kernel_text(self.plan), f"{self.plan.name.replace('.', '_')}_lanes", ["run"])["run"]
+        found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
+        return found
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        _ = self._run
+
+    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+        request, n = self.request, self.plan.formulas.states
+        layout = request.layout
+        states = np.empty((count, n)) if initial else np.empty((1, n))
+        for name, view in layout.split(states).items():
+            view[...] = initial.get(name, self.numbers.initial[name])
+        chunk = Chunk.empty(count, len(request.times), n)
+        last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
+        codes = np.zeros(count, np.int64)
+        kept = [states, request.times, np.array([request.t0, request.t1, request.rtol, request.atol]), stop]
+        table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
+        arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
+        arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
+        for name, array in arrays.items():
+            table[AT[name]] = array.ctypes.data
+        table[AT["Y0_STEP"]] = n if initial else 0
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        for k, name in enumerate(self.plan.formulas.values):
+            own = name in params
+            values = np.ascontiguousarray(params[name] if own else self.numbers.params[name], np.float64)
+            kept.append(values)
+            table[AT["PARAMS"] + 2 * k] = values.ctypes.data
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+        blocks = [(a, min(a + BLOCK, count)) for a in range(0, count, BLOCK)]
+        run = pool.map if pool is not None and len(blocks) > 1 else map
+        for _ in run(lambda block: self._block(table, *block), blocks):
+            pass
+        chunk.steps[:], chunk.rejected[:] = steps
+        self._judge(chunk, codes, last, params)
+        return chunk
+
+    def _block(self, table: Array, first: int, end: int) -> None:
+        """Members first to end - 1, with memory of their own."""
+        rows, n = Rows(self.plan), self.plan.formulas.states
+        memory = aligned_empty((rows.count + 2) * WIDTH)
+        memory[:] = 0.0
+        start = np.empty((end - first, n + 2))
+        own = table.copy()
+        own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
+        own[AT["FIRST"]], own[AT["END"]] = first, end
+        self._run(own.ctypes.data)
+
+    def _judge(self, chunk: Chunk, codes: Array, last: Array, params: Mapping[str, Array]) -> None:
+        """Statuses of codes; a step that became too small may be a blow-up. What has no end has no value there."""
+        for code, status in _CODES.items():
+            chunk.status[codes == code] = Request.number(status)
+        for i in np.flatnonzero(codes == 4):
+            bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
+            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].copy(), self.request.rtol, self.request.atol):
+                chunk.status[i] = Request.number(Status.BLOW_UP)
+
+
+def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
+    """What is member i's own: a number, or an array."""
+    return {name: values[i] if values.ndim > 1 else values[i].item() for name, values in arrays.items()}
+
+
+def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
+    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, events that end a run, whole numbers of a
+    member's own."""
+    system, compiled = request.system, request.compiled
+    whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
+    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
+        return None
+    if any(event.terminal for event in system.events) or own & set(whole):
+        return None
+    try:
+        formulas = write_out(system, compiled.program, numbers.sizes, whole)
+    except CodegenError:
+        return None
+    if len(formulas.lines) > MOST_LINES:
+        return None
+    return LaneEngine(request, numbers, Plan(system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves))
+
+
+def make_pool(threads: int) -> Any:
+    """A pool of threads, or None for one."""
+    return ThreadPoolExecutor(threads) if threads > 1 else None

@@ -1,0 +1,124 @@
+"""Numbers of many members: what all share, and for what is a member's own, the rows of a chunk.
+
+The rank decides: an array of a parameter's own rank is shared, one rank more (a leading axis) is one value a member.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.bind import Numbers, bind
+from odesim.errors import ParamError
+from odesim.rules import check_domain, check_rules
+from odesim.slots import Slot, make_plan
+from odesim.symbolic.system import System
+
+
+class Source(Protocol):
+    """Where the rows of members come from."""
+
+    @property
+    def count(self) -> int:
+        """How many members there are."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Parameters and states that are a member's own."""
+
+    def rows(self, first: int, end: int) -> dict[str, Array]:
+        """{name: (end - first, *shape)} of the members first to end - 1: the same whatever was asked for before."""
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Rows held in memory: {name: (N, *shape)}."""
+
+    held: Mapping[str, Array]
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.held.values())))
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.held)
+
+    def rows(self, first: int, end: int) -> dict[str, Array]:
+        return {name: values[first:end] for name, values in self.held.items()}
+
+
+@dataclass(frozen=True)
+class Members:
+    """The members of an ensemble of one System. shared: numbers of a typical member, whose own values mean nothing."""
+
+    system: System
+    shared: Numbers
+    source: Source
+
+    def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
+        """(params, initial) {name: (end - first, *shape)} of members, float64; values outside a domain raise ParamError, but a value
+        that is not finite is that member's own affair."""
+        plan, rows = make_plan(self.system), self.source.rows(first, end)
+        found: list[dict[str, Array]] = []
+        for slots, typical in ((plan.params, self.shared.params), (plan.states, self.shared.initial)):
+            found.append({s.name: checked(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
+        params, initial = found
+        if plan.rules and params:
+            for i in range(end - first):
+                own = {name: values[i] for name, values in params.items()}
+                if all(np.isfinite(v).all() for v in own.values()):
+                    check_rules(plan.rules, self.shared.sizes, {**self.shared.params, **own})
+        return params, initial
+
+
+def checked(slot: Slot, values: Array, shape: tuple[int, ...], first: int) -> Array:
+    """values (N, *shape) as float64 in C order. Raises ParamError for a wrong shape and for finite values outside the domain."""
+    array = np.ascontiguousarray(values, np.float64)
+    if array.shape[1:] != shape:
+        raise ParamError(f"{slot.name} must have shape (member, {', '.join(map(str, shape))}), not {array.shape}")
+    check_domain(slot, array, first)
+    return array
+
+
+def make_members(
+    system: System, params: Mapping[str, Any], initial: Mapping[str, Any], *, sizes: Any, span: Any, seed: int, source: Source | None = None
+) -> Members:
+    """Members of arrays in memory, or of a source, whose first row stands for all in finding sizes. Raises ParamError."""
+    plan = make_plan(system)
+    ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
+    held = {}
+    for name, value in {**params, **initial}.items():
+        if name in ranks and isinstance(value, np.ndarray | list | tuple) and np.ndim(np.asarray(value)) == ranks[name] + 1:
+            held[name] = np.asarray(value)
+    if source is None:
+        counts = {name: len(values) for name, values in held.items()}
+        if len(set(counts.values())) > 1:
+            raise ParamError(f"members disagree: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
+        if not counts or not next(iter(counts.values())):
+            raise ParamError("an ensemble needs members: give a parameter or an initial value with a leading axis, one row a member")
+        source = Arrays(held)
+    typical = {name: typical_row(name, source, ranks[name]) for name in source.names}
+    numbers = bind(
+        system,
+        params={**params, **{n: v for n, v in typical.items() if any(s.name == n for s in plan.params)}},
+        initial={**initial, **{n: v for n, v in typical.items() if any(s.name == n for s in plan.states)}},
+        sizes=sizes,
+        span=span,
+        seed=seed,
+    )
+    return Members(system, numbers, source)
+
+
+def typical_row(name: str, source: Source, rank: int) -> Any:
+    """The value of the first member that has finite ones."""
+    for first in range(0, source.count, 4096):
+        rows = np.asarray(source.rows(first, min(first + 4096, source.count))[name])
+        if rows.dtype.kind not in "iufb":
+            raise ParamError(f"{name} must hold numbers, not {rows.dtype}")
+        fine = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+        if len(fine):
+            return rows[fine[0]] if rank else rows[fine[0]].item()
+    raise ParamError(f"{name} is not finite in any member")
