@@ -64,12 +64,12 @@ def _bind(
 ) -> Numbers:
     known = Sizes()
     for name, n in sizes.items():
-        _check_name(plan, "size", name)
+        check_name(plan, "size", name)
         known.set(name, _whole(n, f"size {name}"), "as given")
     for name in params:
-        _check_name(plan, "parameter", name)
+        check_name(plan, "parameter", name)
     for name in initial:
-        _check_name(plan, "state", name)
+        check_name(plan, "state", name)
     given = {slot.name: _read(slot, params[slot.name]) for slot in plan.params if slot.name in params}
     given |= {slot.name: _read(slot, initial[slot.name]) for slot in plan.states if slot.name in initial}
     _sizes_of_arrays(plan, given, known)
@@ -91,7 +91,7 @@ def _bind(
     return Numbers({n: known.values[n] for n in plan.sizes}, bound, start, *span)
 
 
-def _check_name(plan: Plan, kind: str, name: str) -> None:
+def check_name(plan: Plan, kind: str, name: str) -> None:
     """Raises ParamError unless plan has a size, parameter or state of that name; says where it does belong."""
     kinds = {"size": plan.sizes, "parameter": [p.name for p in plan.params], "state": [s.name for s in plan.states]}
     if name in kinds[kind]:

@@ -54,13 +54,14 @@ def ensemble(
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
     Raises an OdesimError with one sentence where the request is wrong.
     """
+    check_threads(threads)
     system = load_model(model)
     members = make_members(system, params or {}, initial or {}, sizes=sizes, span=span, seed=seed)
     request = make_request(system, members, save, method, step, rtol, atol, backend, dtype, strict, max_steps)
     check_room(members.source.count * len(request.times), request.layout.size, 8)
     engine = make_engine(request, members)
     engine.prepare()
-    pool, stop = make_pool(check_threads(threads)), np.zeros(1, np.int64)
+    pool, stop = make_pool(threads), np.zeros(1, np.int64)
     total, chunks = members.source.count, []
     try:
         for first in range(0, total, CHUNK * max(threads, 1)):
@@ -109,6 +110,16 @@ def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine
     return lane_engine(request, members.shared, members.source.names) or SingleEngine(request, members.shared)
 
 
+def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
+    """Names of the axes of a parameter's or a start's own values: the System's index of that extent, where there is just one."""
+    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
+    names = []
+    for k in range(rank):
+        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
+    return tuple(names)
+
+
 def check_threads(threads: Any) -> int:
     """threads as an int of at least 1. Raises ParamError."""
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
@@ -134,7 +145,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
         data[name] = ("member", getattr(chunk, name))
     for name, values in rows.items():
         label = name if name not in data else f"{name}_start"
-        data[label] = (("member", *(f"{label}_{k}" for k in range(values.ndim - 1))), values)
+        data[label] = (("member", *axis_names(request.system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": request.system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
     attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}

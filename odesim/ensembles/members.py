@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.bind import Numbers, bind
+from odesim.bind import Numbers, bind, check_name
 from odesim.errors import ParamError
 from odesim.rules import check_domain, check_rules
 from odesim.slots import Slot, make_plan
@@ -89,6 +89,9 @@ def make_members(
     """Members of arrays in memory, or of a source, whose first row stands for all in finding sizes. Raises ParamError."""
     plan = make_plan(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
+    for kind, given in (("parameter", params), ("state", initial)):
+        for name in given:
+            check_name(plan, kind, name)
     held = {}
     for name, value in {**params, **initial}.items():
         if name in ranks and isinstance(value, np.ndarray | list | tuple) and np.ndim(np.asarray(value)) == ranks[name] + 1:

@@ -1,0 +1,63 @@
+"""Kernels written out without loops."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from odesim.codegen import runtime, vmath
+from odesim.codegen.compiled import compile_system
+from odesim.codegen.straight import Formulas, write_out
+from odesim.errors import CodegenError
+from tests.systems import SYSTEMS, numbers
+
+WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
+WORDS |= {name: getattr(runtime, name) for name in ("maximum", "minimum", "powi")} | {"sqrt": math.sqrt, "nan": math.nan, "inf": math.inf}
+
+
+def function(f: Formulas, compiled: bool):
+    """(t, y, p) -> the outputs, by Python or by numba without contraction."""
+    lines = [*(f"y{k} = y[{k}]" for k in range(f.states)), *(f"p{k} = p[{k}]" for k in range(f.count)), *f.lines]
+    text = "\n".join(["def right(t, y, p):", *(f"    {line}" for line in lines), f"    return ({', '.join(f.outputs)},)"])
+    plain = {name: getattr(np, name, None) for name in ("exp", "log", "tanh", "expm1", "log1p", "sqrt")}
+    plain |= {"maximum": max, "minimum": min, "powi": pow, "pow": pow, "nan": math.nan, "inf": math.inf, "erf": math.erf}
+    words = dict(WORDS if compiled else plain)
+    exec(text, words)
+    return numba.njit(error_model="numpy")(words["right"]) if compiled else words["right"]
+
+
+def written(name: str, big: int):
+    """A test system written out for its numbers, with them and its parameters in one vector."""
+    system = SYSTEMS[name]
+    rhs, x = compile_system(system, strict=True), numbers(system, big=big)
+    f = write_out(system, rhs.program, x.sizes, {p.name: x.params[p.name] for p in system.params if p.integer})
+    return f, rhs, x, np.concatenate([[], *(np.ravel(np.asarray(x.params[n], float)) for n in f.values)])
+
+
+@pytest.mark.parametrize(("name", "big"), [(s, 7) for s in SYSTEMS] + [(s, 70) for s in ("softmax", "mean_field", "two_of_one")])
+def test_written_out_is_the_right_side(name, big):
+    """The straight lines compute what arrays do; rounding of some hundred operations."""
+    f, rhs, x, p = written(name, big)
+    layout = rhs.layout(x.sizes)
+    y = layout.join(x.states)
+    truth = rhs.arrays(x.sizes, {**x.env, **layout.split(y)})
+    want = layout.join({n: truth[f"d_{n}"] for n in layout.names})
+    np.testing.assert_allclose(function(f, False)(x.env.get("t", 0.3), y, p), want, rtol=1e-12, atol=1e-12 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(("name", "big"), [("elementwise", 7), ("mean_field", 7), ("mean_field", 70)])
+def test_the_bits_of_strict_mode(name, big):
+    """Operation by operation the kernel of strict mode, sums of more than 64 terms too."""
+    f, rhs, x, p = written(name, big)
+    bound = rhs.bind(x.sizes, x.params)
+    y = bound.layout.join(x.states)
+    out = np.empty_like(y)
+    bound(0.3, y, out)
+    np.testing.assert_array_equal(function(f, True)(0.3, y, p), out)
+
+
+def test_a_system_too_large():
+    """Beyond a bound nothing is written out."""
+    with pytest.raises(CodegenError, match="operations"):
+        written("softmax", 100_000)

@@ -1,0 +1,190 @@
+"""Ensembles: every member is what it would be alone, whatever its neighbours do."""
+
+import numpy as np
+import pytest
+from sympy import IndexedBase, Interval, cos, oo
+
+import odesim
+from odesim.ensembles.lane_engine import LaneEngine
+from odesim.ensembles.members import make_members
+from odesim.ensembles.single_engine import SingleEngine
+from odesim.errors import ParamError, SolveError
+from odesim.facade_ensemble import make_engine, make_request
+from odesim.registry import load_model
+from odesim.symbolic import Param, Source, System, index, sizes, time
+
+MODEL = "joma.nonlinear"
+N = 37  # more than four times the lanes, and no multiple of them
+RNG = np.random.default_rng(0)
+MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
+GRID = np.linspace(0.0, 4.0, 9)
+RUN = {"span": (0.0, 4.0), "rtol": 1e-6, "atol": 1e-6, "save": GRID}
+
+
+def forced() -> System:
+    """x' = -a x + cos(t), one state: the smallest System, with a schedule."""
+    (m,), (M,) = index("m"), sizes("M")
+    x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
+    return System(
+        name="test.forced",
+        source=Source("none", "test"),
+        axes={m: M},
+        equations={x[m]: cos(time) - a[m] * x[m]},
+        params=(Param(a, 1.0, Interval(0, oo), "rate"),),
+        initial={x[m]: 0.0},
+        sizes={M: 1},
+        span=(0.0, 2.0),
+    )
+
+
+def members(count=N, **options):
+    return odesim.ensemble(MODEL, params={"mu": MU[:count]}, initial={"v": V0[:count]}, **{**RUN, **options})
+
+
+def alone(i, **options):
+    return odesim.integrate(MODEL, params={"mu": MU[i]}, initial={"v": V0[i]}, **{**RUN, **options})
+
+
+@pytest.mark.parametrize(
+    ("method", "save"),
+    [
+        ("tsit5", GRID),
+        *(pytest.param(m, s, marks=pytest.mark.slow) for m, s in (("tsit5", None), ("vern7", GRID), ("dop853", GRID), ("dop853", None))),
+    ],
+    ids=str,
+)
+def test_strict_members_are_single_runs(method, save):
+    """In strict mode a member has the bits of `integrate`, at saved times and in counts of steps."""
+    found = members(method=method, save=save, strict=True)
+    for i in (0, 7, 8, N - 1):
+        one = alone(i, method=method, save=GRID[[0, -1]] if save is None else save, strict=True)
+        np.testing.assert_array_equal(found.v[i], one.y["v"][-len(found.time) :])
+        assert (found.steps[i], found.rejected[i]) == (one.stats["steps"], one.stats["rejected"])
+    assert not found.status.any()
+
+
+def test_members_do_not_see_each_other():
+    """An ensemble equals ensembles of one and any order of its members, bit for bit, on any number of threads."""
+    found = members()
+    for i in (0, 9, N - 1):
+        one = odesim.ensemble(MODEL, params={"mu": MU[i : i + 1]}, initial={"v": V0[i : i + 1]}, **RUN)
+        np.testing.assert_array_equal(one.v[0], found.v[i])
+    order = np.random.default_rng(1).permutation(N)
+    np.testing.assert_array_equal(
+        odesim.ensemble(MODEL, params={"mu": MU[order]}, initial={"v": V0[order]}, threads=2, **RUN).v, found.v[order]
+    )
+    # twice the tolerance: rounding decides nothing, the error control of two modes does
+    np.testing.assert_allclose(found.v, members(strict=True).v, atol=2e-6)
+
+
+def test_threads_share_blocks():
+    """Blocks of members on several threads have the bits of one thread."""
+    many = {"mu": np.tile(MU, (40, 1))}
+    one, two = (odesim.ensemble(MODEL, params=many, threads=k, **RUN) for k in (1, 3))
+    assert one.identical(two)
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [(np.nan, "non_finite"), (np.inf, "non_finite"), (37.0, "blow_up"), (1e308, "step_too_small")],
+)
+def test_a_bad_member_harms_no_other(value, status):
+    """A member that cannot be integrated has its own status and NaN; the others keep their bits."""
+    mu = MU.copy()
+    mu[5, 1] = value
+    found, healthy = odesim.ensemble(MODEL, params={"mu": mu}, initial={"v": V0}, **RUN), members()
+    others = np.arange(N) != 5
+    np.testing.assert_array_equal(found.v[others], healthy.v[others])
+    assert not found.status[others].any()
+    assert found.attrs["status_names"][int(found.status[5])] == status
+    assert np.isnan(found.v[5, -1]).all()
+
+
+def test_a_start_that_is_not_finite():
+    """A start of NaN or infinity is that member's own affair."""
+    v0 = V0.copy()
+    v0[0, 0], v0[-1, 2] = np.nan, np.inf
+    found = odesim.ensemble(MODEL, params={"mu": MU}, initial={"v": v0}, **RUN)
+    assert [found.attrs["status_names"][int(s)] for s in found.status[[0, -1]]] == ["non_finite"] * 2
+    np.testing.assert_array_equal(found.v[1:-1], members().v[1:-1])
+
+
+def test_too_many_steps():
+    """A member that takes more than max_steps says so; what it saved before stays."""
+    found = members(max_steps=6)
+    slow = members().steps.values + members().rejected.values > 6
+    assert ((found.status.values == found.attrs["status_names"].index("max_steps")) == slow).all() and slow.any()
+    np.testing.assert_array_equal(found.v[:, 0], V0)
+    assert (found.t_end.values[slow] < 4.0).all() and np.isnan(found.v.values[slow, -1]).all()
+
+
+def test_shared_numbers():
+    """An array of the parameter's own rank is every member's; the same as a copy for each."""
+    shared = odesim.ensemble(MODEL, params={"mu": MU[0]}, initial={"v": V0}, **RUN)
+    copies = odesim.ensemble(MODEL, params={"mu": np.tile(MU[0], (N, 1))}, initial={"v": V0}, **RUN)
+    np.testing.assert_array_equal(shared.v, copies.v)
+
+
+def test_one_state_and_a_schedule():
+    """x' = cos t - a x from 0 in closed form; the tolerance is 20 times that of the run."""
+    system, a = forced(), np.linspace(0.1, 3.0, 11)[:, None]
+    found = odesim.ensemble(system, params={"a": a}, save=5, method="dop853", rtol=1e-9, atol=1e-9)
+    s = found.time.values
+    exact = (a * np.cos(s) + np.sin(s) - a * np.exp(-a * s)) / (a**2 + 1)
+    np.testing.assert_allclose(found.x[..., 0], exact, atol=2e-8)
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 3), ("float64", 65)])
+def test_what_lanes_cannot_do(dtype, count):
+    """float32 and more than 64 states are integrated one by one, with the bits of `integrate`."""
+    mu = np.random.default_rng(2).uniform(0.5, 2.0, (3, count))
+    found = odesim.ensemble(MODEL, params={"mu": mu}, span=(0.0, 1.0), dtype=dtype, threads=2)
+    for i in range(3):
+        one = odesim.integrate(MODEL, params={"mu": mu[i]}, span=(0.0, 1.0), dtype=dtype)
+        np.testing.assert_array_equal(found.v[i, 0], one.y["v"][-1])
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "engine"),
+    [
+        (MODEL, {}, LaneEngine),
+        ("scan_snap.symmetric", {}, LaneEngine),
+        (MODEL, {"dtype": "float32"}, SingleEngine),
+        (MODEL, {"method": "rk4", "step": 0.1}, SingleEngine),
+    ],
+)
+def test_the_engine_does_not_depend_on_the_count(model, options, engine):
+    """Which engine integrates a System follows from the System and the request alone."""
+    system = load_model(model)
+    state = system.states[0]
+    shape = {MODEL: (10,), "scan_snap.symmetric": (10,)}[model]
+    made = make_members(system, {}, {state: np.zeros((2, *shape))}, sizes=None, span=None, seed=0)
+    given = {"method": "tsit5", "step": None, "dtype": "float64", **options}
+    request = make_request(system, made, None, given["method"], given["step"], 1e-6, 1e-9, "numba", given["dtype"], False, 1000)
+    assert isinstance(make_engine(request, made), engine)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"params": {"mu": MU[0]}}, ParamError, "needs members"),
+        ({"params": {"mu": MU}, "initial": {"v": V0[:5]}}, ParamError, "mu has 37, v has 5"),
+        ({"params": {"nu": MU}}, ParamError, "did you mean 'mu'"),
+        ({"params": {"mu": MU}, "initial": {"v": V0[:, :2]}}, ParamError, "M"),
+        ({"params": {"mu": np.full((2, 3), np.nan)}}, ParamError, "not finite in any member"),
+        ({"params": {"mu": MU}, "threads": 0}, ParamError, "threads must be"),
+        ({"params": {"mu": MU}, "method": "tsit6"}, SolveError, "did you mean 'tsit5'"),
+        ({"params": {"mu": MU}, "method": "rk4"}, SolveError, "no error estimate"),
+        ({"params": {"mu": MU}, "backend": "numpy"}, ParamError, "numba"),
+    ],
+)
+def test_wrong_requests(options, error, words):
+    """A request that cannot be met says in one sentence why."""
+    with pytest.raises(error, match=words):
+        odesim.ensemble(MODEL, span=(0.0, 1.0), **options)
+
+
+def test_a_value_outside_the_domain_names_its_member():
+    """A finite value outside a parameter's domain is a wrong request."""
+    with pytest.raises(ParamError, match="of member 3 lies outside"):
+        odesim.ensemble(forced(), params={"a": np.array([[1.0], [2.0], [0.5], [-1.0]])})
