@@ -16,7 +16,7 @@ from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError
 from odesim.memory import check_room
 from odesim.registry import load_model
-from odesim.solve import EventSpec, Problem, callback_system, integrate_problem
+from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, free_in_order, key_indices
 from odesim.times import as_save, save_times
@@ -54,13 +54,14 @@ def integrate(
     for name, value in (("rtol", rtol), ("atol", atol), ("step", step), ("max_steps", max_steps)):
         if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
             raise SolveError(f"{name} must be a number, not {value!r}")
+    check_strict(method, strict)
     system = load_model(model)
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
     grid = as_save(save)
     check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
-    compiled, observer, dims = _compiled(system, backend, dtype, strict)
+    compiled, observer, dims = compiled_parts(system, backend, dtype, strict)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
     before = compiled.seconds
     problem = make_problem(compiled, numbers)
@@ -113,6 +114,12 @@ def integrate(
     )
 
 
+def check_strict(method: str, strict: bool) -> None:
+    """Raises SolveError for a method that cannot give the same bits on every machine."""
+    if strict and method in ROSENBROCK:
+        raise SolveError(f"{method} solves its linear systems with LAPACK, whose bits differ between machines: no strict mode")
+
+
 def check_range(numbers: Numbers, dtype: str) -> None:
     """Raises ParamError where a number overflows this dtype."""
     if dtype == "float64":
@@ -131,7 +138,11 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
     rhs = _numpy_system(compiled, numbers) if compiled.backend == "numpy" else compiled.bind(numbers.sizes, numbers.params)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
+
+    def linear() -> Linear:
+        return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
+
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear)
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
@@ -165,7 +176,7 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
     return out
 
 
-def _compiled(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]:
+def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]:
     """The compiled right side of a System, made once a process."""
     key = (id(system), backend, dtype, strict)
     if key not in _MEMO:

@@ -44,10 +44,15 @@ def compare(
 ) -> Comparison:
     """A System beside a training of the task that it describes; or two runs (Solutions, Trajectories, or their folders).
 
-    map: "flow", the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the System's own right
-    side, iteration for iteration. clock: "effective" or "limit", where there is momentum (odesim.comparison.clock).
-    settings, steps, seeds, save: of the training. observables: those to compare, default all in common that are recorded anyway.
-    align: axes whose order is that of the best fit. Raises an OdesimError with one sentence where the request is wrong.
+    model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
+    settings, steps, seeds, save, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
+    map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
+    System's own right side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
+    observables: those to compare, without it all in common that are recorded anyway.
+    align: axes of the training to be put in the order that fits best, seed by seed.
+
+    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it. Raises an OdesimError with one sentence
+    where the request is wrong.
     """
     names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}
     names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.codegen.compiled import compile_system
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine, make_pool
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import STATUSES, Chunk, Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.facade import dimensions, versions
+from odesim.facade import compiled_parts, dimensions, versions
 from odesim.memory import check_room
 from odesim.registry import load_model
 from odesim.solve.explicit.integrate import check_options
@@ -100,7 +99,7 @@ def make_request(
         raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
     shared = members.shared
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
-    compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
+    compiled, _, _ = compiled_parts(system, backend, dtype, strict)
     compiled.check_sizes(shared.sizes)
     return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
 

@@ -10,7 +10,7 @@ from odesim.bind import bind
 from odesim.comparison.clock import Clock
 from odesim.comparison.pairs import Facts, Pair
 from odesim.comparison.side import Side, joined, side_of_solution
-from odesim.facade import _compiled, integrate, make_problem
+from odesim.facade import compiled_parts, integrate, make_problem
 from odesim.reference.kinds import Experiment
 from odesim.solve.discrete import descend
 from odesim.symbolic.system import System
@@ -45,7 +45,7 @@ def descent(
 ) -> Side:
     """States and observables of a System along descent on its own right side, at these iterations (T,)."""
     numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
-    compiled, observer, dims = _compiled(system, "numba", "float64", False)
+    compiled, observer, dims = compiled_parts(system, "numba", "float64", False)
     problem = make_problem(compiled, numbers)
     layout = problem.rhs.layout
     reached, y = descend(problem, iterations, step=step, momentum=momentum)

@@ -26,6 +26,7 @@ from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import INTERRUPTED, Trajectory
 
 if TYPE_CHECKING:
+    from odesim.store.lock import RunLock
     from odesim.store.trajectory import RunSink
 
 MOST_SEEDS = 100_000
@@ -80,12 +81,14 @@ def train(
         raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
     save = check_save(save)
     about = {**identity(experiment, dtype, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
-    sink, steps, done, state = place(Path(out), experiment, about, steps, overwrite, resume)
-    if done:
-        return done
+    from odesim.store.lock import RunLock
     from odesim.store.trajectory import checkpoint_file
 
+    lock = RunLock()
     try:
+        sink, steps, done, state = place(Path(out), experiment, about, steps, overwrite, resume, lock)
+        if done:
+            return done
         with stopping() as stop:
             trajectory = train_experiment(
                 experiment,
@@ -100,6 +103,8 @@ def train(
             sink.finish(trajectory)
     except OSError as error:
         raise StoreError(f"cannot write {out}: {error.strerror or error}; --resume goes on from the last checkpoint") from error
+    finally:
+        lock.release()
     return trajectory
 
 
@@ -157,15 +162,18 @@ def identity(experiment: Experiment, dtype: str, save: int | None, observe: Sequ
 
 
 def place(
-    path: Path, experiment: Experiment, about: Mapping[str, Any], steps: int | None, overwrite: bool, resume: bool
+    path: Path, experiment: Experiment, about: Mapping[str, Any], steps: int | None, overwrite: bool, resume: bool, lock: "RunLock"
 ) -> tuple["RunSink", int, Trajectory | None, Any]:
     """Where rows go, how many steps, the Trajectory of a run that is finished already, and the checkpoint to go on from.
 
-    Raises StoreError where nothing can be written there, ParamError where another training is there.
+    The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
+    ParamError where another training is there.
     """
-    from odesim.store.paths import check_run
-    from odesim.store.trajectory import RunSink, checkpoint_file, read_trajectory, training_attributes
+    from odesim.store.paths import check_run, is_run
+    from odesim.store.trajectory import RunSink, check_rows, checkpoint_file, read_trajectory, training_attributes
 
+    if (resume or overwrite) and is_run(path):
+        lock.take(path)
     old = training_attributes(path) if resume and path.exists() else None
     if old is None or not checkpoint_file(path).exists():
         check_run(path, overwrite=overwrite or old is not None)
@@ -176,7 +184,10 @@ def place(
         raise ParamError(f"{path} has {old['iteration']} iterations already, more than the {steps} asked for")
     dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and checkpoint_file(path).exists() else None
-    sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None)
+    if old and state:
+        check_rows(path, old, state.written)
+    replaces = overwrite or old is not None
+    sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None, replaces=replaces, lock=lock)
     finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
     return sink, steps, read_trajectory(path) if finished else None, state
 

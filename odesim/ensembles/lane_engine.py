@@ -4,13 +4,14 @@ import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from odesim.arrays import Array, aligned_empty
 from odesim.bind import Numbers
+from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
 from odesim.codegen.straight import write_out
 from odesim.ensembles.lanes import AT, SLOTS, Plan, Rows, kernel_text
@@ -24,7 +25,17 @@ WIDTH = 8
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+MOST_PLANS = 64
+_PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
 _CODES = {1: Status.OK, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
+
+
+@lru_cache(maxsize=64)
+def compiled_kernel(plan: Plan) -> Callable[[int], None]:
+    """The function of a kernel, made once a process."""
+    address = load_native(kernel_text(plan), f"{plan.name.replace('.', '_')}_lanes", ["run"])["run"]
+    found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
+    return found
 
 
 @dataclass(frozen=True)
@@ -35,11 +46,9 @@ class LaneEngine:
     numbers: Numbers
     plan: Plan
 
-    @cached_property
+    @property
     def _run(self) -> Callable[[int], None]:
-        address = load_native(kernel_text(self.plan), f"{self.plan.name.replace('.', '_')}_lanes", ["run"])["run"]
-        found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
-        return found
+        return compiled_kernel(self.plan)
 
     def prepare(self) -> None:
         """Compiles, or loads what was compiled before."""
@@ -106,19 +115,32 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
     """The engine, or None where lanes cannot do it: many states, float32, a fixed step, events that end a run, whole numbers of a
     member's own."""
-    system, compiled = request.system, request.compiled
+    system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
         return None
     if any(event.terminal for event in system.events) or own & set(whole):
         return None
-    try:
-        formulas = write_out(system, compiled.program, numbers.sizes, whole)
-    except CodegenError:
-        return None
-    if len(formulas.lines) > MOST_LINES:
-        return None
-    return LaneEngine(request, numbers, Plan(system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves))
+    plan = _plan(request, numbers, whole)
+    return LaneEngine(request, numbers, plan) if plan is not None else None
+
+
+def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
+    """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
+    compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
+    key = (id(compiled), sizes, request.method, request.saves, *(np.asarray(v).tobytes() for v in whole.values()))
+    if key not in _PLANS:
+        while len(_PLANS) >= MOST_PLANS:
+            del _PLANS[next(iter(_PLANS))]
+        try:
+            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
+        except CodegenError:
+            formulas = None
+        plan = None
+        if formulas is not None and len(formulas.lines) <= MOST_LINES:
+            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves)
+        _PLANS[key] = (compiled, plan)
+    return _PLANS[key][1]
 
 
 def make_pool(threads: int) -> Any:

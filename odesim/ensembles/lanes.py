@@ -25,7 +25,7 @@ SLOTS = (
 AT = {name: k for k, name in enumerate(SLOTS)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only."""
 
