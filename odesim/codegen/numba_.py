@@ -73,11 +73,8 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
-    foreign = [w for w in plain if w != "sqrt"]
-    if strict and foreign:
-        raise CodegenError(
-            f"{system.name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them"
-        )
+    if strict:
+        check_strict(system.name, plain)
     end = "_strict" if strict else ""
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]
@@ -90,6 +87,13 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel = nb.njit(**options)"]
     return "\n".join(lines)
+
+
+def check_strict(name: str, functions: list[str]) -> None:
+    """Raises CodegenError where a function's bits vary by machine."""
+    foreign = [w for w in functions if w != "sqrt"]
+    if foreign:
+        raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")
 
 
 def load(text: Text, stem: str) -> dict[str, int]:

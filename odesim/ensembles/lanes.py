@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from odesim.codegen.numba_ import OWN, PLAIN, runtime_key
+from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
 from odesim.codegen.straight import Formulas
 from odesim.solve.tableau import Method
 
@@ -82,7 +82,10 @@ def own_key() -> str:
 def head_text(plan: Plan, body: str) -> str:
     """The imports that the body needs, and how it is compiled."""
     used = set(re.findall(r"\w+", body))
-    math = [w for w in (*PLAIN, "inf", "nan") if w in used]
+    plain = [w for w in PLAIN if w in used]
+    if plan.strict:
+        check_strict(plan.name, plain)
+    math = [*plain, *(w for w in ("inf", "nan") if w in used)]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
     what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{', strict' if plan.strict else ''}"

@@ -8,7 +8,7 @@ import odesim
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.ensembles.single_engine import SingleEngine
-from odesim.errors import ParamError, SolveError
+from odesim.errors import CodegenError, ParamError, SolveError
 from odesim.facade_ensemble import make_engine, make_request
 from odesim.registry import load_model
 from odesim.symbolic import Param, Source, System, index, sizes, time
@@ -182,6 +182,12 @@ def test_wrong_requests(options, error, words):
     """A request that cannot be met says in one sentence why."""
     with pytest.raises(error, match=words):
         odesim.ensemble(MODEL, span=(0.0, 1.0), **options)
+
+
+def test_strict_mode_has_no_function_of_the_c_library():
+    """cos differs from machine to machine."""
+    with pytest.raises(CodegenError, match="cos of the C library"):
+        odesim.ensemble(forced(), params={"a": np.ones((2, 1))}, strict=True)
 
 
 def test_a_value_outside_the_domain_names_its_member():
