@@ -14,7 +14,8 @@ from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
 from odesim.codegen.straight import write_out
-from odesim.ensembles.lanes import AT, SLOTS, Plan, Rows, kernel_text
+from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
+from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away

@@ -1,0 +1,67 @@
+"""Where the numbers of members stand, and how the text of a lane kernel names them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odesim.codegen.straight import Formulas
+from odesim.solve.tableau import Method
+
+# what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
+SLOTS = (
+    "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
+    "STOP", "REALS", "PARAMS",
+)  # fmt: skip
+AT = {name: k for k, name in enumerate(SLOTS)}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only."""
+
+    name: str
+    formulas: Formulas
+    method: Method
+    width: int
+    strict: bool
+    saves: bool
+
+
+class Rows:
+    """Names of the rows of S, and how many there are."""
+
+    def __init__(self, plan: Plan) -> None:
+        n, m = plan.formulas.states, plan.method
+        self.count = 0
+        self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
+        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
+        self.old, self.stages = range(0), list[range]()
+        self.next_save = self.before = self.step = self.done = -1
+        if plan.saves:
+            self.old = self._take(n)
+            self.stages = [self._take(n) for _ in range(m.stages)]
+            self.next_save, self.before, self.step, self.done = self._take(4)
+            self.saved = self._take(n)
+
+    def _take(self, count: int) -> range:
+        first, self.count = self.count, self.count + count
+        return range(first, self.count)
+
+
+def at(row: int, width: int) -> str:
+    """An element of S in the text."""
+    return f"S[{row * width} + l]" if row else "S[l]"
+
+
+def names(letter: str, count: int) -> list[str]:
+    return [f"{letter}{k}" for k in range(count)]
+
+
+def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
+    return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
+
+
+def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:
+    """k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
+    f = plan.formulas
+    target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
+    return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"

@@ -1,0 +1,188 @@
+"""The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
+
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+
+
+def squares(what: str, old: str, new: str, n: int) -> list[str]:
+    """total: the sum over d of (what_d / (atol + rtol max(|old_d|, |new_d|)))^2, not finite where new is not; up to 64 in sequence.
+
+    More than 64 take 32 partial sums, as every norm does.
+    """
+    lanes = 32 if n > 64 else 1
+    out = [f"total{j} = 0.0" for j in range(lanes)]
+    for d in range(n):
+        out += [f"a, b = abs({old}{d}), abs({new}{d})", f"q = {what}{d} / (atol + rtol * (a if a > b else b))"]
+        out.append(f"total{d % lanes} += q * q + (b - b)")
+    while lanes > 1:
+        lanes //= 2
+        out += [f"total{j} += total{j + lanes}" for j in range(lanes)]
+    return [*out, "total = total0"]
+
+
+def combination(start: str, terms: list[tuple[str, str]]) -> str:
+    """start + c0*k0 + c1*k1 + ..., one after another."""
+    text = start
+    for c, k in terms:
+        text = f"({text} + {c} * {k})"
+    return text[1:-1] if terms else text
+
+
+def begin_text(plan: Plan, rows: Rows) -> str:
+    """The derivative at the start and the first step of all lanes, Hairer, Norsett, Wanner I, II.4."""
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
+    lines = [
+        *load_rows("y", rows.y, w),
+        *load_rows("p", rows.p, w),
+        call_right(plan, "t0", "y", "f"),
+        *put,
+        *(f"v{d} = f{d} - f{d}" for d in range(n)),
+        f"finite = {' + '.join([f'(y{d} - y{d})' for d in range(n)] + [f'v{d}' for d in range(n)])} == 0.0",
+        *squares("y", "y", "y", n),
+        f"size = sqrt(total / {n})",
+        *squares("f", "y", "y", n),
+        f"slope = sqrt(total / {n})",
+        "h = 0.01 * size / slope",
+        "most = 100.0 * h",
+        "fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span",
+        "h, most = (h if fair else 1e-6 * span), (most if fair else span)",
+        "h = span if h > span else h",
+        *(f"z{d} = y{d} + h * f{d}" for d in range(n)),
+        call_right(plan, "t0 + h", "z", "g"),
+        *(f"e{d} = -f{d} + g{d}" for d in range(n)),
+        *squares("e", "y", "y", n),
+        f"change = sqrt(total / {n}) / h",
+        "steepest = change if change > slope and change < 1e300 else slope",
+        f"guess = power(0.01 / steepest, {1 / max(m.error_order, 1)!r})",
+        "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
+        f"{at(rows.h, w)} = guess if guess < most else most",
+        f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+    ]
+    return "\n".join(
+        [
+            *("@kernel", "def begin(S, t0, t1, rtol, atol):", "    span = t1 - t0", f"    for l in range({w}):"),
+            *(f"        {line}" for line in lines),
+        ]
+    )
+
+
+def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
+    """Stages first to last; z: the state of a stage, k<s>_<d>: its derivative."""
+    n, m = plan.formulas.states, plan.method
+    out = []
+    for s in range(first, last + 1):
+        weights = [(j, float(m.A[s, j])) for j in range(s) if m.A[s, j] != 0.0]
+        if plan.strict:
+            out += [f"c{j} = h * {a!r}" for j, a in weights]
+            sums = [combination(f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights]) for d in range(n)]
+        else:
+            inner = [" + ".join(f"{a!r} * k{j}_{d}" for j, a in weights) for d in range(n)]
+            sums = [f"y{d} + h * ({inner[d]})" for d in range(n)]
+        out += [f"z{d} = {text}" for d, text in enumerate(sums)]
+        c = float(m.c[s])
+        out.append(call_right(plan, f"t + {c!r} * h" if c < 1.0 else "new", "z", f"k{s}_"))
+        if s == m.last:
+            out += [f"n{d} = z{d}" for d in range(n)]
+    return out
+
+
+def error_lines(plan: Plan) -> list[str]:
+    """error: the norm of the estimate, NaN where the new state or its derivative is not finite."""
+    n, m = plan.formulas.states, plan.method
+    out: list[str] = []
+    for row in range(2):
+        weights = [(j, float(m.E[row, j])) for j in range(m.last + 1) if m.E[row, j] != 0.0]
+        if not weights:
+            continue
+        if plan.strict:
+            out += [f"c{j} = h * {a!r}" for j, a in weights]
+            out += [f"e{d} = {combination('0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
+        else:
+            out += [f"e{d} = h * ({' + '.join(f'{a!r} * k{j}_{d}' for j, a in weights)})" for d in range(n)]
+        out += squares("e", "y", "n", n)
+        if row == 0:
+            out += [f"first = total / {n}", "error = sqrt(first)"]
+        else:
+            out += [f"total = total / {n}", "error = first / sqrt(first + 0.01 * total) if total != 0.0 else error"]
+    if m.E[0, m.last] == 0.0:
+        sums = " + ".join(f"(k{m.last}_{d} - k{m.last}_{d})" for d in range(n))
+        out.append(f"error = error if {sums} == 0.0 else nan")
+    return out
+
+
+def step_text(plan: Plan, rows: Rows) -> str:
+    """One step of all lanes; how many have come to an end."""
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    lines = [
+        *load_rows("y", rows.y, w),
+        *load_rows("p", rows.p, w),
+        *load_rows("k0_", rows.f, w),
+        f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
+        "last = t + 1.01 * size >= t1",
+        "new = t1 if last else t + size",
+        "small = (not last) and (new == t or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
+        "h = new - t",
+        *stage_lines(plan, 1, m.last),
+        *error_lines(plan),
+    ]
+    if plan.saves:
+        lines += stage_lines(plan, m.last + 1, m.stages - 1)
+        if m.stages > m.last + 1:
+            extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
+            lines.append(f"error = nan if {at(rows.next_save, w)} < new and {extra} != 0.0 else error")
+    lines += [
+        f"running = {at(rows.code, w)} == 0.0",
+        "fits = error <= 1.0",
+        "accept = running and fits and not small",
+        "less = error if error > 1e-10 else 1e-10",
+        f"factor = 0.9 * power(less, {-m.gains[0]!r})",
+        f"before, again = {at(rows.error, w)}, {at(rows.retry, w)}",
+        f"factor = factor * power(before, {m.gains[1]!r}) if fits else factor",
+        f"grow = ({m.factors[1]!r} if again == 0.0 else 1.0) if fits else 0.9",
+        f"factor = {m.factors[0]!r} if factor < {m.factors[0]!r} else factor",
+        "factor = factor if factor < grow else grow",
+        "following = h * factor if error < inf else 0.25 * h",
+        f"{at(rows.error, w)} = (less if less > 1e-4 else 1e-4) if accept else before",
+        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
+        f"{at(rows.h, w)} = size if small else following",
+        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
+        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
+        f"{at(rows.t, w)} = new if accept else t",
+        *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
+        *(f"{at(row, w)} = k{m.last}_{d} if accept else k0_{d}" for d, row in enumerate(rows.f)),
+        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
+        f"code = code if running else {at(rows.code, w)}",
+        f"{at(rows.code, w)} = code",
+        "ended += 0 if code == 0.0 else 1",
+    ]
+    if plan.saves:
+        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+        lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+        lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
+    head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
+    return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])
+
+
+def save_text(plan: Plan, rows: Rows) -> list[str]:
+    """The state of all lanes at their next saved times, by the interpolant of the last step."""
+    if not plan.saves:
+        return []
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    lines = [
+        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
+        f"theta = (time - {at(rows.before, w)}) / h",
+    ]
+    for j in range(m.stages):
+        polynomial = [float(x) for x in m.P[j]]
+        if any(polynomial):
+            text = "0.0"
+            for x in reversed(polynomial):
+                text = f"(({text} + {x!r}) * theta)"
+            lines.append(f"c{j} = h * {text}")
+    used = [j for j in range(m.stages) if any(m.P[j])]
+    for d in range(n):
+        inside = combination(at(rows.old[d], w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used])
+        lines.append(f"{at(rows.saved[d], w)} = {inside} if time < new else {at(rows.y[d], w)}")
+    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
