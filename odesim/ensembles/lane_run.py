@@ -1,117 +1,145 @@
 """The text that feeds lanes: members begin, are saved, end, and the next ones take their places."""
 
+from itertools import pairwise
+
 from odesim.ensembles.lane_rows import AT, Plan, Rows
+
+# fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
+RUN = """
+@kernel
+def fill(at, S, i, l):
+    y0 = doubles(at[{Y0}])
+    {fill}
+
+
+@nb.njit('void(int64)', **options)
+def run(table):
+    at = ints(table)
+    S, start, out, state = doubles(at[{STATE}]), doubles(at[{START}]), doubles(at[{OUT}]), doubles(at[{LAST}])
+    save, saves, reals = doubles(at[{SAVE}]), at[{SAVES}], doubles(at[{REALS}])
+    status, t_end, stop = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STOP}])
+    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
+    first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
+    t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
+    for tile in range(first, end, {W}):
+        for l in range({W}):
+            fill(at, S, min(tile + l, end - 1), l)
+        begin(S, t0, t1, rtol, atol)
+        for l in range(min({W}, end - tile)):
+            j = tile + l - first
+            {keep}
+    following, live = first, 0
+    for l in range({W}):
+        members[l] = -1
+        S[{code} + l] = {IDLE}
+    while True:
+        for l in range({W}):
+            code = int(S[{code} + l])
+            if code != 0:
+                i = members[l]
+                if i >= 0:
+                    status[i], t_end[i] = code, S[{t} + l]
+                    steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+                    if code == 1:
+                        {finish}
+                    else:
+                        {stopped}
+                    live -= 1
+                    members[l] = -1
+                    S[{code} + l] = {IDLE}
+                if following < end and stop[0] == 0:
+                    i, j = following, following - first
+                    following += 1
+                    live += 1
+                    members[l] = i
+                    fill(at, S, i, l)
+                    {take}
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, 1e-4, 0.0, 0.0, 0.0
+                    {first_save}
+        if live == 0:
+            return
+        idle = {W} - live
+        ended = idle
+        while ended == idle:
+            ended, due = step(S, t0, t1, rtol, atol, most)
+            {saving}
+""".strip("\n")
+
+FIRST_SAVE = """
+q = 0
+if saves > 0 and save[0] == t0:
+    {put}
+    q = 1
+places[l] = q
+S[{next} + l] = save[q] if q < saves else inf
+""".strip("\n")
+
+SAVING = """
+while due > 0:
+    interpolate(S)
+    due = 0
+    for l in range({W}):
+        if members[l] >= 0 and S[{next} + l] <= S[{done} + l]:
+            i, q = members[l], places[l]
+            {put}
+            places[l] = q + 1
+            S[{next} + l] = save[q + 1] if q + 1 < saves else inf
+            due += 1 if S[{next} + l] <= S[{done} + l] else 0
+""".strip("\n")
+
+
+def fit(template: str, **words: object) -> str:
+    """The template with its words; a word of several lines goes on where the first of them begins."""
+    out = []
+    for line in template.split("\n"):
+        name = line.strip().strip("{}")
+        if line.strip() == f"{{{name}}}":
+            margin = line[: len(line) - len(line.lstrip())]
+            out += [margin + inner for inner in str(words[name]).split("\n")]
+        else:
+            out.append(line.format(**words))
+    return "\n".join(out)
 
 
 def run_text(plan: Plan, rows: Rows) -> str:
-    """Members FIRST to END - 1: starts in tiles of W, then lanes that are refilled until no member is left."""
-    n, w, f = plan.formulas.states, plan.width, plan.formulas
-    firsts = sorted(set(f.values.values()))
-    ends = [*firsts[1:], f.count]
-    values = []
-    for k, (first, end) in enumerate(zip(firsts, ends, strict=True)):
-        if end > first:
-            values.append(f"source, gap = doubles(at[{AT['PARAMS'] + 2 * k}]), at[{AT['PARAMS'] + 2 * k + 1}]")
-            values += [f"S[{rows.p[q] * w} + l] = source[i * gap + {q - first}]" for q in range(first, end)]
-    member = [
-        *(f"S[{row * w} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)),
-        *values,
-    ]
-    fill = "\n".join(["@kernel", "def fill(at, S, i, l):", f"    y0 = doubles(at[{AT['Y0']}])", *(f"    {line}" for line in member)])
-    start = n + 2
-    keep = [f"start[j * {start} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.f)]
-    keep += [f"start[j * {start} + {n}], start[j * {start} + {n + 1}] = S[{rows.h * w} + l], S[{rows.code * w} + l]"]
-    take = [f"S[{row * w} + l] = start[j * {start} + {d}]" for d, row in enumerate(rows.f)]
-    take += [
-        f"S[{rows.h * w} + l], S[{rows.code * w} + l] = start[j * {start} + {n}], start[j * {start} + {n + 1}]",
-        f"S[{rows.t * w} + l], S[{rows.error * w} + l] = t0, 1e-4",
-        f"S[{rows.retry * w} + l] = S[{rows.steps * w} + l] = S[{rows.rejected * w} + l] = 0.0",
-    ]
-    out_end = [f"out[i * {n} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.y)]
-    save_now = [f"out[(i * saves + q) * {n} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.saved)] if plan.saves else []
-    saves_begin = (
-        [
-            "q = 0",
-            "if saves > 0 and save[0] == t0:",
-            *(f"    out[i * saves * {n} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.y)),
-            "    q = 1",
-            "places[l] = q",
-            f"S[{rows.next_save * w} + l] = save[q] if q < saves else inf",
-        ]
-        if plan.saves
-        else []
-    )
-    saving = (
-        [
-            "while due > 0:",
-            "    interpolate(S)",
-            "    due = 0",
-            f"    for l in range({w}):",
-            f"        if members[l] >= 0 and S[{rows.next_save * w} + l] <= S[{rows.done * w} + l]:",
-            "            i, q = members[l], places[l]",
-            *(f"            {line}" for line in save_now),
-            "            places[l] = q + 1",
-            f"            S[{rows.next_save * w} + l] = save[q + 1] if q + 1 < saves else inf",
-            f"            due += 1 if S[{rows.next_save * w} + l] <= S[{rows.done * w} + l] else 0",
-        ]
-        if plan.saves
-        else []
-    )
-    put_last = [f"state[i * {n} + {d}] = S[{row * w} + l]" for d, row in enumerate(rows.y)]
-    write_end = [] if plan.saves else ["if code == 1:", *(f"    {line}" for line in out_end)]
-    lines = [
-        "at = ints(table)",
-        f"S, start, y_out = doubles(at[{AT['STATE']}]), doubles(at[{AT['START']}]), doubles(at[{AT['OUT']}])",
-        f"state = doubles(at[{AT['LAST']}])",
-        f"out, save, saves = y_out, doubles(at[{AT['SAVE']}]), at[{AT['SAVES']}]",
-        f"status, t_end = ints(at[{AT['STATUS']}]), doubles(at[{AT['T_END']}])",
-        f"steps, rejected, stop = ints(at[{AT['STEPS']}]), ints(at[{AT['REJECTED']}]), ints(at[{AT['STOP']}])",
-        f"reals, first, end, most = doubles(at[{AT['REALS']}]), at[{AT['FIRST']}], at[{AT['END']}], float(at[{AT['MOST']}])",
-        "t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]",
-        f"members = ints(at[{AT['STATE']}] + {8 * rows.count * w})",
-        f"places = ints(at[{AT['STATE']}] + {8 * (rows.count + 1) * w})",
-        f"for tile in range(first, end, {w}):",
-        f"    for l in range({w}):",
-        "        fill(at, S, min(tile + l, end - 1), l)",
-        "    begin(S, t0, t1, rtol, atol)",
-        f"    for l in range(min({w}, end - tile)):",
-        "        j = tile + l - first",
-        *(f"        {line}" for line in keep),
-        "following, live = first, 0",
-        f"for l in range({w}):",
-        "    members[l] = -1",
-        f"    S[{rows.code * w} + l] = 9.0",
-        "while True:",
-        f"    for l in range({w}):",
-        f"        code = int(S[{rows.code * w} + l])",
-        "        if code != 0:",
-        "            i = members[l]",
-        "            if i >= 0:",
-        "                status[i] = code",
-        f"                t_end[i] = S[{rows.t * w} + l]",
-        f"                steps[i], rejected[i] = int(S[{rows.steps * w} + l]), int(S[{rows.rejected * w} + l])",
-        *(f"                {line}" for line in write_end),
-        "                if code != 1:",
-        *(f"                    {line}" for line in put_last),
-        "                live -= 1",
-        "                members[l] = -1",
-        "            if following < end and stop[0] == 0:",
-        "                i, j = following, following - first",
-        "                following += 1",
-        "                live += 1",
-        "                members[l] = i",
-        "                fill(at, S, i, l)",
-        *(f"                {line}" for line in take),
-        *(f"                {line}" for line in saves_begin),
-        f"            elif S[{rows.code * w} + l] == 0.0:",
-        f"                S[{rows.code * w} + l] = 9.0",
-        "    if live == 0:",
-        "        return",
-        f"    idle = {w} - live",
-        "    ended = idle",
-        "    while ended == idle:",
-        "        ended, due = step(S, t0, t1, rtol, atol, most)",
-        *(f"        {line}" for line in saving),
-    ]
-    body = "\n".join(["@nb.njit('void(int64)', **options)", "def run(table):", *(f"    {line}" for line in lines)])
-    return f"{fill}\n\n\n{body}"
+    """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
+    n, w = plan.formulas.states, plan.width
+    at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
+    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
+    start = [*rows.f, rows.h, rows.code]
+    kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
+
+    def put(place: str, source: range) -> str:
+        """Lines that write a state of n numbers."""
+        return "\n".join(f"{place} + {d}] = S[{row * w} + l]" for d, row in enumerate(source))
+
+    words = {
+        **AT,
+        **at_lane,
+        "W": w,
+        "IDLE": "9.0",
+        "members": 8 * rows.count * w,
+        "places": 8 * (rows.count + 1) * w,
+        "fill": "\n".join(
+            [*(f"S[{row * w} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)), *values(plan, rows)]
+        ),
+        "keep": "\n".join(f"{a} = {b}" for a, b in kept),
+        "take": "\n".join(f"{b} = {a}" for a, b in kept),
+        "finish": "pass" if plan.saves else put(f"out[i * {n}", rows.y),
+        "stopped": put(f"state[i * {n}", rows.y),
+    }
+    words["first_save"] = fit(FIRST_SAVE, put=put(f"out[i * saves * {n}", rows.y), **at_lane) if plan.saves else "pass"
+    words["saving"] = fit(SAVING, put=put(f"out[(i * saves + q) * {n}", rows.saved), W=w, **at_lane) if plan.saves else "pass"
+    return fit(RUN, **words)
+
+
+def values(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that load the parameters of member i: those of all members lie 0 apart."""
+    firsts = [*plan.formulas.values.values(), plan.formulas.count]
+    lines = []
+    for k, (first, end) in enumerate(pairwise(firsts)):
+        address = AT["PARAMS"] + 2 * k
+        lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")
+        lines += [f"S[{rows.p[q] * plan.width} + l] = source[i * gap + {q - first}]" for q in range(first, end)]
+    return lines

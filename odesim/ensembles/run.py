@@ -1,0 +1,204 @@
+"""An ensemble chunk by chunk: what a ledger says is not done is integrated and handed back, as few members in memory as a chunk has.
+
+A member's bits do not depend on the chunk, so a run that was stopped ends as if it never had been.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.members import Members
+from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.errors import ParamError
+from odesim.solve.problem import Status
+
+GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
+WAIT = 0.05  # s between two looks at whether the run should stop
+MOST_BYTES = 1 << 27  # of the states of a chunk
+Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
+
+
+class Engine(Protocol):
+    """What integrates members: lanes, or one after another."""
+
+    def prepare(self) -> None: ...
+
+    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk: ...
+
+
+class Ledger(Protocol):
+    """Where chunks are kept. chunk: members in one; count: in all."""
+
+    chunk: int
+    count: int
+
+    def status(self, first: int, end: int) -> Array:
+        """(end - first,) numbers of STATUSES, UNDONE where a member is not done."""
+
+    def attempts(self, first: int, end: int) -> Array:
+        """(end - first,): which of the engines is to integrate a member."""
+
+    def read(self, first: int, end: int) -> Chunk:
+        """The members first to end - 1."""
+
+    def write(self, first: int, chunk: Chunk) -> None:
+        """Keeps them: the data, then what says that they are there."""
+
+
+@dataclass
+class Tally:
+    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one."""
+
+    total: int
+    counts: dict[str, int] = field(default_factory=lambda: {str(s): 0 for s in STATUSES})
+    new: int = 0
+    stopped: bool = False
+
+    def add(self, status: Array) -> None:
+        for number, name in enumerate(STATUSES):
+            self.counts[str(name)] += int(np.count_nonzero(status == number))
+
+    @property
+    def done(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        return self.done - sum(self.counts[str(STATUSES[k])] for k in GOOD)
+
+    @property
+    def failures(self) -> str:
+        """`3 blow_up, 1 max_steps`: the failed ones by status."""
+        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in GOOD)
+
+
+def chunk_size(count: int, row: int) -> int:
+    """Members in a chunk: 4096, or half of it again and again while rows of so many bytes do not fit."""
+    size = 4096
+    while size > 1 and size * row > MOST_BYTES:
+        size //= 2
+    return min(size, count)
+
+
+def shard_chunks(count: int, chunk: int, shard: tuple[int, int] = (1, 1)) -> range:
+    """The chunks of shard i of n: neighbours, as even as can be. Raises ParamError unless 1 <= i <= n."""
+    i, n = shard
+    if not 1 <= i <= n:
+        raise ParamError(f"a shard i/N has 1 <= i <= N, not {i}/{n}")
+    chunks = -(-count // chunk)
+    return range(chunks * (i - 1) // n, chunks * i // n)
+
+
+def tally(ledger: Ledger, chunks: range) -> Tally:
+    """What the ledger holds of these chunks."""
+    first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
+    found = Tally(max(end - first, 0))
+    for a, b in slabs(first, end, ledger.chunk):
+        found.add(ledger.status(a, b))
+    return found
+
+
+def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """Members first to end - 1 in pieces of many chunks: asking the disk takes longer than a chunk of the ledger is."""
+    step = chunk * max(1, (1 << 20) // chunk)
+    for a in range(first, end, step):
+        yield a, min(a + step, end)
+
+
+def run_chunks(
+    ledger: Ledger,
+    members: Members,
+    engine: Callable[[int], Engine],
+    chunks: range,
+    *,
+    threads: int = 1,
+    asked: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+    fail_fast: bool = False,
+) -> Tally:
+    """Integrates every member of the chunks that is not done. engine: by the number of the attempt.
+
+    asked: whether to stop; then chunks in flight are lost, and nothing else. fail_fast: stop after the first chunk with a failure.
+    """
+    found = tally(ledger, chunks)
+    if progress:
+        progress(found.done, found.total, found.failed)
+    stop, pool = np.zeros(1, np.int64), make_pool(threads)
+    with ThreadPoolExecutor(1) as worker:
+        try:
+            for first, end in open_chunks(ledger, chunks):
+                if asked() or (fail_fast and found.failed):
+                    found.stopped = True
+                    break
+                # not in the main thread, where a signal would wait for the compiled code
+                chunk, new = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, asked)
+                if (chunk.status == UNDONE).any():
+                    found.stopped = True
+                    break
+                ledger.write(first, chunk)
+                found.add(chunk.status[new])
+                found.new += len(new)
+                if progress:
+                    progress(found.done, found.total, found.failed)
+        finally:
+            stop[0] = 1
+            if pool is not None:
+                pool.shutdown()
+    return found
+
+
+def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """(first, end) of the chunks that have a member not done."""
+    numbers = list(chunks) if not isinstance(chunks, range) else chunks
+    if not numbers:
+        return
+    size, last = ledger.chunk, min((numbers[-1] + 1) * ledger.chunk, ledger.count)
+    for a, b in slabs(numbers[0] * size, last, size):
+        undone = ledger.status(a, b) == UNDONE
+        for first in range(a, b, size):
+            if undone[first - a : first - a + size].any():
+                yield first, min(first + size, b)
+
+
+def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
+    """The result of the future; a wish to stop is passed on while it is waited for."""
+    while True:
+        try:
+            return future.result(timeout=WAIT)
+        except TimeoutError:
+            if future.done():
+                raise
+            if asked():
+                stop[0] = 1
+
+
+def complete(
+    ledger: Ledger, members: Members, engine: Callable[[int], Engine], first: int, end: int, stop: Array, pool: Any
+) -> tuple[Chunk, Array]:
+    """The chunk of members first to end - 1, and which of them (k,) were not done before."""
+    todo = ledger.status(first, end) == UNDONE
+    whole, attempts = bool(todo.all()), ledger.attempts(first, end)
+    params, initial = members.chunk(first, end)
+    kinds = np.unique(attempts[todo])
+    if whole and len(kinds) == 1:
+        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool), np.arange(end - first)
+    chunk = ledger.read(first, end)
+    for kind in kinds:
+        at = np.flatnonzero(todo & (attempts == kind))
+        own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
+        part = integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool)
+        for f in fields(Chunk):
+            getattr(chunk, f.name)[at] = getattr(part, f.name)
+    return chunk, np.flatnonzero(todo)
+
+
+def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk:
+    """What the engine gives; a member that was interrupted is not done."""
+    chunk = engine.integrate(params, initial, count, stop, pool)
+    chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
+    return chunk
