@@ -3,7 +3,7 @@
 The rank decides: an array of a parameter's own rank is shared, one rank more (a leading axis) is one value a member.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from odesim.arrays import Array
 from odesim.bind import Numbers, bind, check_name
 from odesim.errors import ParamError
 from odesim.rules import check_domain, check_rules
-from odesim.slots import Slot, make_plan
+from odesim.slots import Plan, Slot, make_plan
 from odesim.symbolic.system import System
 
 
@@ -52,16 +52,24 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of an ensemble of one System. shared: numbers of a typical member, whose own values mean nothing."""
+    """The members of an ensemble of one System. shared: numbers of a typical member, whose own values mean nothing.
+
+    following: parameters and states, in order, whose default or start is computed from what is a member's own.
+    """
 
     system: System
     shared: Numbers
     source: Source
+    following: tuple[Slot, ...] = ()
 
     def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """(params, initial) {name: (end - first, *shape)} of members, float64; values outside a domain raise ParamError, but a value
         that is not finite is that member's own affair."""
-        plan, rows = make_plan(self.system), self.source.rows(first, end)
+        plan, rows = make_plan(self.system), dict(self.source.rows(first, end))
+        states = {slot.name for slot in plan.states}
+        for slot in self.following:
+            own = {name: values for name, values in rows.items() if name not in states}
+            rows[slot.name] = np.array([self._followed(slot, {name: v[i] for name, v in own.items()}) for i in range(end - first)])
         found: list[dict[str, Array]] = []
         for slots, typical in ((plan.params, self.shared.params), (plan.states, self.shared.initial)):
             found.append({s.name: checked(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
@@ -72,6 +80,45 @@ class Members:
                 if all(np.isfinite(v).all() for v in own.values()):
                     check_rules(plan.rules, self.shared.sizes, {**self.shared.params, **own})
         return params, initial
+
+    def _followed(self, slot: Slot, own: Mapping[str, Any]) -> Array:
+        """The default or start of a slot for the member with these values of its own."""
+        values = {**self.shared.params, **own}
+        typical = np.shape({**self.shared.initial, **self.shared.params}[slot.name])
+        if not all(np.isfinite(v).all() for v in own.values()):
+            return np.full(typical, np.nan)
+        assert callable(slot.start)
+        return np.broadcast_to(np.asarray(slot.start(dict(self.shared.sizes), values), float), typical)
+
+
+class Watched(dict[str, Any]):
+    """Values that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+
+def followers(plan: Plan, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Slot, ...]:
+    """Slots that nobody gave and whose default or start reads what is a member's own, or what follows from it."""
+    varied, found = set(own), []
+    for slot in (*plan.params, *plan.states):
+        if slot.name in given or slot.name in varied or not callable(slot.start):
+            continue
+        watched = Watched(numbers.params)
+        slot.start(dict(numbers.sizes), watched)
+        if watched.read & varied:
+            varied.add(slot.name)
+            found.append(slot)
+    return tuple(found)
 
 
 def checked(slot: Slot, values: Array, shape: tuple[int, ...], first: int) -> Array:
@@ -112,7 +159,7 @@ def make_members(
         span=span,
         seed=seed,
     )
-    return Members(system, numbers, source)
+    return Members(system, numbers, source, followers(plan, numbers, {*params, *initial}, source.names))
 
 
 def typical_row(name: str, source: Source, rank: int) -> Any:

@@ -184,6 +184,28 @@ def test_wrong_requests(options, error, words):
         odesim.ensemble(MODEL, span=(0.0, 1.0), **options)
 
 
+def test_starts_that_follow_from_a_members_own_numbers():
+    """A start, and a default, computed from a varied parameter is each member's own; a NaN stays with its member."""
+    (m,), (M,) = index("m"), sizes("M")
+    x, a, b = (IndexedBase(name, shape=(M,)) for name in ("x", "a", "b"))
+    system = System(
+        name="test.following",
+        source=Source("none", "test"),
+        axes={m: M},
+        equations={x[m]: -b[m] * x[m]},
+        params=(Param(a, 1.0, Interval(-oo, oo), "a"), Param(b, lambda sizes, known: 2 * known["a"], Interval(-oo, oo), "b")),
+        initial={x[m]: a[m] + b[m]},
+        sizes={M: 2},
+        span=(0.0, 1.0),
+    )
+    given = np.array([[1.0, 0.5], [2.0, 0.1], [np.nan, 1.0]])
+    found = odesim.ensemble(system, params={"a": given}, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.x[:2, 0], 3 * given[:2] * np.exp(-2 * given[:2]), rtol=1e-7)  # 100 times rtol
+    assert found.attrs["status_names"][int(found.status[2])] == "non_finite"
+    apart = odesim.ensemble(system, params={"a": given[:2], "b": np.ones(2)}, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(apart.x[:, 0], (given[:2] + 1) * np.exp(-1), rtol=1e-7)
+
+
 def test_strict_mode_has_no_function_of_the_c_library():
     """cos differs from machine to machine."""
     with pytest.raises(CodegenError, match="cos of the C library"):
