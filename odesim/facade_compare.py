@@ -14,6 +14,7 @@ from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
 from odesim.facade_theory import theory_of
 from odesim.facade_train import check_seeds, make_experiment, stopping
+from odesim.memory import check_room
 from odesim.reference.kinds import Experiment, Task
 from odesim.reference.record import LOSS
 from odesim.reference.tasks import load_task
@@ -104,7 +105,7 @@ def compare_training(
     timed = Clock(step, facts.momentum, kind) if map == "flow" else Clock(step)
     observe = to_observe(experiment, system, pair, observables)
     with stopping() as stop:
-        training = train_experiment(experiment, steps=steps, save=save, observe=observe, progress=progress, stop=stop)
+        training = train_experiment(experiment, steps=steps, save=save, observe=observe, progress=progress, stop=stop, fits=check_room)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {

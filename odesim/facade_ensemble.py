@@ -1,26 +1,28 @@
-"""`odesim.ensemble`: one System, many members, in memory."""
+"""`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Mapping
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.ensembles.lane_engine import LaneEngine, lane_engine, make_pool
-from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.design import Design
+from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.members import Members
 from odesim.ensembles.result import STATUSES, Chunk, Request
-from odesim.ensembles.single_engine import SingleEngine
-from odesim.errors import ParamError, SolveError, no_such
-from odesim.facade import compiled_parts, dimensions, versions
+from odesim.ensembles.run import GOOD
+from odesim.errors import ParamError
+from odesim.facade import dimensions, versions
+from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.memory import check_room
-from odesim.registry import load_model
-from odesim.solve.explicit.integrate import check_options
-from odesim.solve.tableau import METHODS
+from odesim.registry import list_models, load_model
 from odesim.symbolic.system import System
-from odesim.times import save_times
 
 if TYPE_CHECKING:
     import xarray
+
+    from odesim.facade_stored import EnsembleRun
 
 CHUNK = 4096
 
@@ -43,87 +45,91 @@ def ensemble(
     seed: int = 0,
     max_steps: int = 1_000_000,
     threads: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    vary: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Any] | None = None,
+    zipped: Mapping[str, Any] | None = None,
+    members: int | None = None,
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    shard: tuple[int, int] | None = None,
+    fail_fast: bool = False,
+    progress: Callable[[int, int, int], None] | None = None,
 ) -> "xarray.Dataset":
     """Many members of a model, each as `integrate` would do it: {state: (member, time, *index names)}, status (member,).
 
-    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. save: None keeps
-    the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
+    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member.
+    vary: {parameter or state: "uniform(a,b)" or "normal(m,s)"}, drawn from seed and the number of the member for each of `members`, or
+    an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
+    Points fill a shape, and may be a text such as "linspace(0,1,5)".
+
+    save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
-    Raises an OdesimError with one sentence where the request is wrong.
+
+    out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
+    overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
+    after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
+    how many, how many of these failed). Raises an OdesimError with one sentence where the request is wrong.
     """
+    options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
+    options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
+    options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
     check_threads(threads)
-    system = load_model(model)
-    members = make_members(system, params or {}, initial or {}, sizes=sizes, span=span, seed=seed)
-    request = make_request(system, members, save, method, step, rtol, atol, backend, dtype, strict, max_steps)
-    check_room(members.source.count * len(request.times), request.layout.size, 8)
-    engine = make_engine(request, members)
+    if out is not None:
+        from odesim.store.read import open_run
+
+        ways: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
+        run = run_ensemble(model, out, threads=threads, progress=progress, **ways, **options)
+        return open_run(run.path)
+    for name, given in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
+        if given:
+            raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
+    chosen, request = ask(load_model(model), **options)
+    check_room(chosen.source.count * len(request.times), request.layout.size, 8)
+    engine = make_engine(request, chosen)
     engine.prepare()
     pool, stop = make_pool(threads), np.zeros(1, np.int64)
-    total, chunks = members.source.count, []
+    total, failed, chunks = chosen.source.count, 0, []
     try:
         for first in range(0, total, CHUNK * max(threads, 1)):
             end = min(first + CHUNK * max(threads, 1), total)
-            chunks.append(engine.integrate(*members.chunk(first, end), end - first, stop, pool))
+            chunks.append(engine.integrate(*chosen.chunk(first, end), end - first, stop, pool))
+            failed += int((~np.isin(chunks[-1].status, GOOD)).sum())
             if progress:
-                progress(end, total)
+                progress(end, total, failed)
     finally:
         stop[0] = 1
         if pool is not None:
             pool.shutdown()
-    return dataset(request, members, joined(chunks))
+    return dataset(request, chosen, joined(chunks))
 
 
-def make_request(
-    system: System,
-    members: Members,
-    save: Any,
-    method: str,
-    step: float | None,
-    rtol: float,
-    atol: float,
-    backend: str,
-    dtype: str,
-    strict: bool,
-    max_steps: int,
-) -> Request:
-    """The request, checked. Raises an OdesimError."""
-    chosen = "tsit5" if method == "auto" else method
-    if chosen not in METHODS:
-        raise SolveError(no_such("method", method, [*METHODS, "auto"]))
-    if step is None and not METHODS[chosen].adaptive:
-        raise SolveError(f"{chosen} has no error estimate: give a fixed step")
-    check_options(step, rtol, atol, max_steps)
-    if backend != "numba":
-        raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
-    shared = members.shared
-    times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
-    compiled, _, _ = compiled_parts(system, backend, dtype, strict)
-    compiled.check_sizes(shared.sizes)
-    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
+    """What became of an ensemble with the arguments of `ensemble`, all of them given, in the folder out. Raises an OdesimError."""
+    from odesim.facade_stored import begin
+
+    names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
+    ways = {name: options.pop(name) for name in names}
+    system = load_model(model)
+    chosen, request = ask(system, seed=seed, **options)
+    return begin(system, reference(model), chosen, request, seed, Path(out), **ways)
 
 
-def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:
-    """Lanes where they can do it; which one does not depend on how many members there are."""
-    return lane_engine(request, members.shared, members.source.names) or SingleEngine(request, members.shared)
+def ask(system: System, *, save: Any, **options: Any) -> tuple[Members, Request]:
+    """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
+    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps")
+    request = {name: options.pop(name) for name in how}
+    chosen = choose_members(system, **options)
+    return chosen, make_request(system, chosen, save, **request)
 
 
-def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
-    """Names of the axes of a parameter's or a start's own values: the System's index of that extent, where there is just one."""
-    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
-    names = []
-    for k in range(rank):
-        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
-        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
-    return tuple(names)
-
-
-def check_threads(threads: Any) -> int:
-    """threads as an int of at least 1. Raises ParamError."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
-        raise ParamError(f"threads must be a whole number, 1 to 1024, not {threads!r}")
-    return int(threads)
+def reference(model: str | PathLike[str] | System) -> str | None:
+    """How another process names the model; None for a System of this one."""
+    if isinstance(model, System):
+        return None
+    text = fspath(model)
+    return text if text in list_models() else str(Path(text).expanduser().absolute())
 
 
 def joined(chunks: list[Chunk]) -> Chunk:
@@ -135,17 +141,18 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     """The members as xarray holds them, with what was a member's own."""
     import xarray as xr
 
-    dims = dimensions(request.system)
-    rows = members.source.rows(0, members.source.count)
+    dims, source, system = dimensions(request.system), members.source, request.system
+    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
     for name in ("status", "t_end", "steps", "rejected"):
         data[name] = ("member", getattr(chunk, name))
-    for name, values in rows.items():
-        label = name if name not in data else f"{name}_start"
-        data[label] = (("member", *axis_names(request.system, name, label, values.ndim - 1)), values)
+    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    for name, values in own.items():
+        label = label_of(system, name)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
-    about = {"model": request.system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
     attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}
-    return xr.Dataset(data, coords={"member": np.arange(len(chunk.status)), "time": request.times}, attrs=attrs)
+    return xr.Dataset(data, coords=coords, attrs=attrs)

@@ -16,6 +16,7 @@ import numpy as np
 from odesim import __version__
 from odesim.arrays import Array, check_dtype
 from odesim.errors import ParamError, StoreError, no_such
+from odesim.memory import check_fits, check_room
 from odesim.reference.checkpoint import read_checkpoint
 from odesim.reference.kinds import Experiment, Optimizer, Task
 from odesim.reference.optim import check_optimizer
@@ -71,7 +72,8 @@ def train(
     found = load_task(task) if isinstance(task, str) else task
     experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
-    options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads, "progress": progress}
+    options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads}
+    options |= {"progress": progress, "fits": check_room}
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
@@ -102,7 +104,8 @@ def train(
             )
             sink.finish(trajectory)
     except OSError as error:
-        raise StoreError(f"cannot write {out}: {error.strerror or error}; --resume goes on from the last checkpoint") from error
+        more = "; --resume goes on from the last checkpoint" if Path(out).exists() else ""
+        raise StoreError(f"cannot write {out}: {error.strerror or error}{more}") from error
     finally:
         lock.release()
     return trajectory
@@ -126,6 +129,8 @@ def make_experiment(
             raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
         given = {**given, "optimizer": optimizer}
     values = check_settings(task.name, task.settings, given)
+    named = f"{len(seeds)} seeds of {task.name}" if len(seeds) > 1 else task.name
+    check_fits(f"a training of {named} with these settings", task.room(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
     spec = experiment.optimizer
     if optimizer is not None and not chosen:

@@ -1,6 +1,7 @@
 """What a run takes in memory, asked before it begins: one sentence in place of a machine that swaps."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def check_room(rows: int, entries: int, width: int) -> None:
         raise ParamError(
             f"{rows} saved times of {entries} numbers take {need / 1e9:.3g} GB, more than the {free / 1e9:.3g} GB that are free"
         )
+
+
+def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
+    """Raises ParamError where what, whose parts {a phrase: numbers} of width bytes each are in memory at once, does not fit."""
+    need = width * sum(parts.values())
+    if need <= SMALL:
+        return
+    free = free_bytes()
+    if free is not None and need > free:
+        most = max(parts, key=lambda name: parts[name])
+        raise ParamError(f"{what} would take {need / 1e9:.3g} GB, most of it for {most}, more than the {free / 1e9:.3g} GB that are free")
 
 
 def free_bytes() -> int | None:

@@ -29,7 +29,9 @@ def modules_after(arguments: list[str], folder: Path) -> set[str]:
     return set(report["modules"])
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["integrate", "--help"], ["train", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["integrate", "--help"], ["train", "--help"], ["compare", "--help"]], ids=" ".join
+)
 def test_help_is_light(arguments, tmp_path):
     """Help and version come without numbers, symbols, compilers or pictures, and without a look at other packages."""
     heavy = {"numpy", "sympy", "numba", "scipy", "pydantic", "rich", "matplotlib", "xarray", "zarr", "importlib.metadata"}

@@ -34,3 +34,15 @@ def test_room(rows, fits, monkeypatch):
     else:
         with pytest.raises(ParamError, match=r"126000000 saved times of 10 numbers take 11\.1 GB, more than the 11 GB that are free"):
             memory.check_room(rows, 10, 8)
+
+
+@pytest.mark.parametrize(("count", "fits"), [(10**9, True), (2 * 10**9, False), (10**30, False)])
+def test_parts(count, fits, monkeypatch):
+    """Parts of count and 2 * 10^8 numbers of 8 bytes: with 11 GB free there is room for the first; the sentence names the largest."""
+    monkeypatch.setattr(memory, "free_bytes", lambda: 11_000_000_000)
+    parts = {"the samples": 2 * 10**8, "the table": count}
+    if fits:
+        memory.check_fits("a training", parts, 8)
+    else:
+        with pytest.raises(ParamError, match=r"a training would take .* GB, most of it for the table, more than the 11 GB that are free"):
+            memory.check_fits("a training", parts, 8)

@@ -15,18 +15,7 @@ if TYPE_CHECKING:
 PATH = click.Path(path_type=Path)
 
 
-class Verb(click.Command):
-    """The command, whose help names the models with the tasks that they describe."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from odesim.cli.train_settings import describing
-        from odesim.comparison.pairs import PAIRS
-
-        with formatter.section("Models and tasks"):
-            formatter.write_dl([(system, f"--task {task} {describing(pair.example)}") for (system, task), pair in PAIRS.items()])
-
-
-@click.command("compare", cls=Verb, short_help="Hold a model against a training, or two runs against each other.")
+@click.command("compare", short_help="Hold a model against a training, or two runs against each other.")
 @click.argument("first", metavar="MODEL|RUN", type=Model())
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
 @click.option("--task", metavar="TASK", type=TaskName(), help="The task to train; its settings fix the model's parameters.")
@@ -60,6 +49,9 @@ def compare_verb(
     odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
     odesim compare training.zarr flow.zarr
 
+    `odesim train TASK --settings` says which models describe a task, and
+    under which settings.
+
     Of an integration and a training, the integration is the theory, and
     iterations are put on its clock. A row of the table is an observable:
 
@@ -87,7 +79,7 @@ def compare_verb(
             settings=values,
             seeds=chosen,
             map=map_,
-            clock=clock or "effective",
+            clock="effective" if clock is None else clock,
             progress=progress.show,
             **options,
         )

@@ -15,17 +15,24 @@ PATH = click.Path(path_type=Path)
     "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that odesim drew is replaced."
 )
 def plot_verb(run: Path, out: Path | None) -> None:
-    """Draw RUN, a folder that `odesim integrate --out` or `odesim train --out` wrote."""
+    """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
     from odesim.store.paths import attributes_of, check_file
-    from odesim.store.read import check_present, open_run, read_solution
+    from odesim.store.read import check_present, load_run, open_run, read_solution, reading
 
-    check_present(run)
+    said = attributes_of(check_present(run)) or {}
     picture = check_file(check_picture(out or run.with_suffix(".png")), overwrite=True)
-    if "task" in (attributes_of(run) or {}):
-        from odesim.plot.trajectory import figure_of_trajectory
+    if "members" in said:
+        from odesim.plot.ensemble import figure_of_ensemble
 
-        figure = figure_of_trajectory(open_run(run).load())
+        with reading(run):
+            figure = figure_of_ensemble(open_run(run))
+    elif "task" in said:
+        from odesim.plot.trajectory import figure_of_trajectory
+        from odesim.store.trajectory import training_attributes
+
+        training_attributes(run)
+        figure = figure_of_trajectory(load_run(run))
     else:
         from odesim.plot.solution import figure_of
 
@@ -44,7 +51,8 @@ def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None
     \b
     csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
          every number with all its digits; of a training, the first index
-         is that of the seed, and what has no times is left out
+         is that of the seed, and what has no times is left out; of an
+         ensemble one line a member and time, the member first
     nc   netCDF 3, the same arrays and attributes as in RUN
     """
     from odesim.store import export_run

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -22,6 +22,10 @@ from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import derivative, lower, lower_expressions
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
+
+if TYPE_CHECKING:
+    from odesim.codegen.linear import BoundLinear, Linearization
+    from odesim.codegen.structured import Dense, Structured
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -90,6 +94,13 @@ class CompiledRHS:
     def tangent(self) -> "CompiledRHS":
         """The System with a direction w beside the state: the second half of its right side is J w."""
         return CompiledRHS(jvp(self.system), self.backend, self.dtype, self.strict)
+
+    @cached_property
+    def linear(self) -> "Linearization":
+        """df/dy and df/dt of the right side."""
+        from odesim.codegen.linear import Linearization  # nothing but a stiff method needs it
+
+        return Linearization(self.system)
 
     @cached_property
     def transposed(self) -> ArrayFunction:
@@ -232,6 +243,14 @@ class BoundNumba:
         made = self.compiled.transposed(self.sizes, {**self.params, **split(y), **{f"u_{n}": a for n, a in split(u).items()}, "t": t})
         for name, view in split(out).items():
             view[...] = made[f"d_u_{name}"]
+
+    def jacobian(self, t: float, y: Array) -> "Dense | Structured":
+        """J(t, y) in float64: blocks plus low rank where that is cheaper than a dense matrix. Raises CodegenError where it is too large."""
+        return self._linear.jacobian(t, y)
+
+    @cached_property
+    def _linear(self) -> "BoundLinear":
+        return self.compiled.linear.bind(self.sizes, self.params, self.layout)
 
     @cached_property
     def _tangent(self) -> "BoundNumba":

@@ -49,7 +49,7 @@ def html_of(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: S
         for row in rows
     )
     theory = f"{said['theory']}, {said['map']}" if said["map"] else said["theory"]
-    under = "".join(f"<br>{escape(note)}" for note in notes)
+    under = "".join(f"<br/>{escape(note)}" for note in notes)
     return f"<div><b>{escape(said['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
 
 

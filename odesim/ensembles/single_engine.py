@@ -11,7 +11,7 @@ from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
-from odesim.solve import EventSpec, Problem, integrate_problem
+from odesim.solve import EventSpec, Linear, Problem, integrate_problem
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,11 @@ class SingleEngine:
         y0 = bound.layout.join({**shared.initial, **initial}, request.dtype)
         shapes = compiled.event_shapes(shared.sizes)
         events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(request.system.events, shapes, strict=True))
-        problem = Problem(bound, y0, request.t0, request.t1, events)
+
+        def linear() -> Linear:
+            return compiled.linear.bind(shared.sizes, {**shared.params, **params}, bound.layout)
+
+        problem = Problem(bound, y0, request.t0, request.t1, events, request.system.name, linear)
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
         reached = int(np.searchsorted(request.times, raw.t_last, side="right"))

@@ -1,5 +1,6 @@
 """Theory and training in one picture: the seeds as a band, the theory as a dark line over it."""
 
+import re
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,15 @@ def components(values: Any) -> list[int]:
 def title_of(comparison: "Comparison", left_out: list[str]) -> str:
     """What stands beside what, and how it is drawn; under it what is not shown."""
     said, count = comparison.said, len(comparison.seeds)
-    whose = f"{said['theory']} beside {said['training'].split(', ')[0]}"
+    whose = f"{short(said['theory'])} beside {short(said['training'])}"
+    dark = (said["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
     how = f"bands: {count} seeds (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
-    lines = [whose, f"dark: {said['map'] or 'the first'}", how] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
+    lines = [whose, f"dark: {dark}", how] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
     return plain("\n".join(fill(line, TITLE) for line in lines))
+
+
+def short(phrase: str) -> str:
+    """Task and model of a training, or a System, with the folder of a stored run."""
+    place = re.search(r" \([^()]*\)$", phrase)
+    head = phrase.split(", ")[0]
+    return head + (place[0] if place and not head.endswith(place[0]) else "")

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from odesim.errors import StoreError
 from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import settle
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
@@ -29,6 +30,8 @@ def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
     The loss comes first, then entropies, then what else was recorded; what has no times is not drawn.
     """
     names = [str(name) for name, v in run.data_vars.items() if TIME in v.dims]
+    if not names or not run.sizes[TIME]:
+        raise StoreError("no iteration is recorded yet: there is nothing to draw")
     names.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
     shown = {name: run[name].transpose(SEED, TIME, ...) for name in names[:PANELS]}
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in shown.items()}
@@ -65,7 +68,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, clock: Clock) -> None:
     axes.set_xscale("log" if clock.log else "linear")
     rows = np.where(np.isfinite(values), values, np.nan)[:, clock.rows].astype(float)
     kept = ~np.all(np.isnan(rows), axis=0)  # a seed that is lost leaves the others
-    x, marks = clock.x[kept], np.nanquantile(rows[:, kept], LEVELS, axis=0)
+    x, marks = clock.x[kept], np.nanquantile(rows[:, kept], LEVELS, axis=0) if kept.any() else np.empty((len(LEVELS), 0))
     if len(rows) > 1:
         axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=0.2, lw=0)
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)

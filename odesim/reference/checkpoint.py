@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -56,11 +55,24 @@ def read_checkpoint(path: Path) -> Checkpoint:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         numbers: dict[str, Any] = {name: arrays.pop(name) for name in ("iteration", "times", "written", "bad", "seconds")}
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        parts: dict[str, Any] = {part: {} for part in PARTS}
+        for name, array in arrays.items():
+            part, _, own = name.partition("/")
+            parts[part][own] = array
+        numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
+        return _checked(Checkpoint(**numbers, **parts))
+    except Exception as error:  # what a damaged zip file makes zipfile and zlib raise has no bound
         raise ParamError(f"{path} is not a checkpoint of a training: {' '.join(str(error).split())[:120]}") from None
-    parts: dict[str, Any] = {part: {} for part in PARTS}
-    for name, array in arrays.items():
-        part, _, own = name.partition("/")
-        parts[part][own] = array
-    numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
-    return Checkpoint(**numbers, **parts)
+
+
+def _checked(found: Checkpoint) -> Checkpoint:
+    """found. Raises ValueError unless its recorded iterations go up and its rows are those before its iteration."""
+    times, counts = found.times, {len(found.bad), *(held.shape[0] for held in found.pending.values())}
+    if not (times.ndim == 1 and times.dtype.kind == "i" and len(times) and times[0] == 0 and np.all(np.diff(times) > 0)):
+        raise ValueError("its recorded iterations do not go up from 0")
+    rows = {found.written + held.shape[1] for held in found.pending.values()} or {found.written}
+    if found.iteration < 0 or found.written < 0 or rows != {int(np.searchsorted(times, found.iteration))}:
+        raise ValueError(f"at iteration {found.iteration} it has {', '.join(map(str, sorted(rows)))} recorded ones")
+    if len(counts) > 1 or found.bad.dtype.kind != "i" or not np.isfinite(found.seconds):
+        raise ValueError("its arrays are not those of one number of seeds")
+    return found

@@ -1,6 +1,6 @@
 """Rows of observables while a training runs: in blocks that go to a sink, so that memory has a bound."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,9 @@ from odesim.reference.kinds import Observable, Params
 LOSS = "loss"
 LARGEST = 1000  # entries of one seed: a larger observable is kept at the end only, unless it is asked for
 POINTS = 1001  # recorded iterations where nothing else is asked for
+
+
+Fits = Callable[[int, int, int], None]  # raises where so many rows, of so many numbers, of so many bytes do not fit in memory
 
 
 class Sink(Protocol):
@@ -30,7 +33,9 @@ class Sink(Protocol):
 class Recorder:
     """Recorded rows: `written` of them in whole blocks in the sink, `filled` more in the block at hand."""
 
-    def __init__(self, observables: Sequence[Observable], observe: Iterable[str], times: Array, sink: Sink | None) -> None:
+    def __init__(
+        self, observables: Sequence[Observable], observe: Iterable[str], times: Array, sink: Sink | None, fits: Fits | None = None
+    ) -> None:
         names = [o.name for o in observables]
         for name in observe:
             if name != LOSS and name not in names:
@@ -38,7 +43,7 @@ class Recorder:
         self.every = tuple(observables)
         self.named = frozenset(observe)
         self.watched = tuple(o for o in observables if not o.costly or o.name in self.named)
-        self.times, self.sink = times, sink
+        self.times, self.sink, self.fits = times, sink, fits
         self.written = self.filled = 0
         self.block: dict[str, Array] = {}
 
@@ -50,7 +55,11 @@ class Recorder:
             if o.name in self.named or value[0].size <= LARGEST:
                 rows[o.name] = value
         self.watched = tuple(o for o in self.watched if o.name in rows)
+        if pending:
+            check_rows(rows, pending)
         size = self.sink.open(self.times, rows) if self.sink else len(self.times)
+        if self.fits:
+            self.fits(size, sum(v.size for v in rows.values()), max(v.itemsize for v in rows.values()))
         self.block = {name: np.empty((len(v), size, *v.shape[1:]), v.dtype) for name, v in rows.items()}
         self.written = written
         if pending:
@@ -90,6 +99,15 @@ class Recorder:
     def final(self, loss: Array, params: Params) -> dict[str, Array]:
         """{name: (R, *shape)} of every observable, the costly ones too; copies."""
         return {LOSS: np.array(host(loss))} | {o.name: np.array(host(o.function(params))) for o in self.every}
+
+
+def check_rows(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
+    """Raises ParamError unless pending {name: (R, n, *shape)}, of a checkpoint, are rows like these {name: (R, *shape)}."""
+    shapes = {name: ((len(v), *v.shape[1:]), str(v.dtype)) for name, v in rows.items()}
+    found = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()}
+    for name in sorted({*shapes, *found}):
+        if shapes.get(name) != found.get(name):
+            raise ParamError(f"the checkpoint is of another training: of {name} it holds {found.get(name)}, not {shapes.get(name)}")
 
 
 def recorded_iterations(steps: int, save: int | None = None) -> Array:

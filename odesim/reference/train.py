@@ -16,7 +16,7 @@ from odesim.reference.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.kinds import Experiment, Params
 from odesim.reference.optim import make_optimizer
 from odesim.reference.randomness import INITIAL, generators
-from odesim.reference.record import Recorder, Sink, extended, host, recorded_iterations
+from odesim.reference.record import Fits, Recorder, Sink, extended, host, recorded_iterations
 from odesim.reference.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, sentence
 
 MOST_STEPS, MOST_SAVED = 10**9, 10**6
@@ -36,6 +36,7 @@ def train(
     progress: Callable[[int, int, Array], None] | None = None,
     stop: Callable[[], bool] | None = None,
     threads: int = 1,
+    fits: Fits | None = None,
 ) -> Trajectory:
     """The experiment trained for `steps` updates (its own number by default).
 
@@ -44,7 +45,8 @@ def train(
     `observe`. sink: takes the rows in blocks; without one they stay in memory. checkpoint: a file, written every checkpoint_every
     seconds and at the end; resume_from: what such a file holds. progress: called with the iteration, steps and the loss.
     stop: asked before each iteration; the training ends as "interrupted" where it is true.
-    threads: of the matrix products; their bits may depend on it. A loss that is not finite stops no other seed. Raises ParamError where the request is wrong.
+    threads: of the matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
+    fits: asked before rows are kept in memory. Raises ParamError where the request is wrong.
     """
     steps = check_count(experiment.steps if steps is None else steps, "steps", 0)
     save = check_save(save)
@@ -57,7 +59,7 @@ def train(
         times = old.times if old.times[-1] == steps else extended(old.times[old.times <= old.iteration], steps, save)
     params = model.initial(generators(experiment.seeds, INITIAL), dtype)
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
-    recorder = Recorder(model.observables, observe, times, sink)
+    recorder = Recorder(model.observables, observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
     if old is not None:
         load_params(params, old)

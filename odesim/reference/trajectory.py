@@ -73,7 +73,7 @@ class Trajectory:
         titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
         count = len(self.seeds)
         head = f"<b>{escape(self.task)}</b> ({escape(self.model)}), {count} seed{'s' * (count > 1)}, {len(self.t)} recorded iterations"
-        return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
+        return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
 def _span(values: Array) -> str:

@@ -1,8 +1,23 @@
 """Integrators: numbers in, numbers out."""
 
 from odesim.solve.callback import callback_system
-from odesim.solve.explicit.integrate import integrate_problem
-from odesim.solve.problem import BoundSystem, EventSpec, Problem, Raw, Status
+from odesim.solve.integrate import METHOD_NAMES, integrate_problem
+from odesim.solve.problem import BoundSystem, EventSpec, Linear, Problem, Raw, Status
+from odesim.solve.rosenbrock import ROSENBROCK, Rosenbrock
 from odesim.solve.tableau import METHODS, Method
 
-__all__ = ["METHODS", "BoundSystem", "EventSpec", "Method", "Problem", "Raw", "Status", "callback_system", "integrate_problem"]
+__all__ = [
+    "METHODS",
+    "METHOD_NAMES",
+    "ROSENBROCK",
+    "BoundSystem",
+    "EventSpec",
+    "Linear",
+    "Method",
+    "Problem",
+    "Raw",
+    "Rosenbrock",
+    "Status",
+    "callback_system",
+    "integrate_problem",
+]

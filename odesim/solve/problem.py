@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from odesim.arrays import Array, Layout
+from odesim.codegen.structured import Dense, Structured
 from odesim.errors import SolveError
 from odesim.solve.found import Events
 
@@ -80,9 +81,25 @@ class EventSpec:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+class Linear(Protocol):
+    """The derivatives of a right side f(t, y), in float64."""
+
+    def prepare(self) -> None:
+        """Does what is to be done once, before the clock of a run starts."""
+
+    def jacobian(self, t: float, y: Array) -> Dense | Structured:
+        """df/dy at y (n,)."""
+
+    def time_slope(self, t: float, y: Array) -> Array | None:
+        """df/dt (n,), None where f does not depend on t."""
+
+
 @dataclass(frozen=True)
 class Problem:
-    """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes."""
+    """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
+
+    linear: makes the derivatives of rhs, which a stiff method needs.
+    """
 
     rhs: BoundSystem
     y0: Array
@@ -90,6 +107,7 @@ class Problem:
     t1: float
     events: tuple[EventSpec, ...] = ()
     ref: str = ""
+    linear: Callable[[], Linear] | None = None
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size

@@ -10,14 +10,16 @@ import numpy as np
 
 from odesim.errors import StoreError, no_such
 from odesim.store.paths import check_file, whole_file
-from odesim.store.read import open_run
+from odesim.store.read import open_run, reading
 from odesim.store.write import TIME
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MOST_COLUMNS = 100_000
+MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
+Load = Callable[[Any], Any]  # a part of the run -> the same in memory
 
 
 def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -28,17 +30,25 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     path = check_file(path, overwrite=overwrite)
     try:
         with whole_file(path) as work:
-            FORMATS[to](dataset, work)
+            FORMATS[to](lambda part: _load(part, run), dataset, work)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
-def to_csv(run: "xr.Dataset", path: Path) -> None:
+def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
+    """A part of the run at path in memory. Raises StoreError where it is damaged."""
+    with reading(path):
+        return part.load()
+
+
+def to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
     """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back.
 
     What has no times is left out.
     """
+    if MEMBER in run.dims:
+        return members_to_csv(load, run, path)
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(int(np.prod(v.shape[1:])) for v in run.data_vars.values())
     if total > MOST_COLUMNS:
@@ -49,14 +59,38 @@ def to_csv(run: "xr.Dataset", path: Path) -> None:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(header)
         for start in range(0, run.sizes[TIME], block):
-            part = run.isel({TIME: slice(start, start + block)}).load()
+            part = load(run.isel({TIME: slice(start, start + block)}))
             columns = [part[TIME].values, *(v.values for v in part.data_vars.values())]
             lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in columns], axis=1).tolist())
 
 
-def to_nc(run: "xr.Dataset", path: Path) -> None:
+def members_to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
+    """One line a member and saved time: member, t, status, what is the member's own, then its states entry by entry."""
+    states, names = run.attrs["states"], run.attrs["status_names"]
+    own = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
+    shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
+    total = 3 + sum(int(np.prod(shape)) for shape in shapes.values())
+    if total > MOST_COLUMNS:
+        raise StoreError(f"a csv of this run would have {total} columns, more than {MOST_COLUMNS}: choose nc")
+    header = [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))]
+    times = run.sizes[TIME]
+    block = max(1, ROWS_AT_ONCE // (total * times))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(header)
+        for start in range(0, run.sizes[MEMBER], block):
+            part = load(run.isel({MEMBER: slice(start, start + block)}))
+            n = part.sizes[MEMBER]
+            status = [names[k] if k >= 0 else "not done" for k in part["status"].values]
+            columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
+            columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in own]
+            columns += [part[name].values.reshape(n * times, -1) for name in states]
+            lines.writerows(np.concatenate([c.reshape(n * times, -1).astype("U32") for c in columns], axis=1).tolist())
+
+
+def to_nc(load: Load, run: "xr.Dataset", path: Path) -> None:
     """netCDF 3 (64-bit offsets), which scipy writes; attributes that are no number or text become JSON text."""
-    flat = run.load().assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
+    flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors mean nothing here
     flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
@@ -67,4 +101,4 @@ def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
         yield name + "".join(f"[{i}]" for i in index)
 
 
-FORMATS: dict[str, Callable[[Any, Path], None]] = {"csv": to_csv, "nc": to_nc}
+FORMATS: dict[str, Callable[[Load, Any, Path], None]] = {"csv": to_csv, "nc": to_nc}

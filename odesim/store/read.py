@@ -1,13 +1,15 @@
 """Stored runs as an xarray Dataset, or as the Solution they were."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.errors import StoreError
+from odesim.errors import OdesimError, StoreError
 from odesim.solve.found import Events
 from odesim.solve.solution import Seen, Solution
 from odesim.store.paths import attributes_of, is_run
@@ -25,13 +27,32 @@ def open_run(path: str | Path) -> "xr.Dataset":
     import xarray as xr
 
     path = check_present(path)
-    try:
+    with reading(path):
         # times are numbers whatever their unit is called
         run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)
-        run = run[[*run.attrs["states"], *run.attrs["observables"]]]  # a folder has no order
+        run = run[[*run.attrs["states"], *run.attrs["observables"], *run.attrs.get("ledger", ())]]  # a folder has no order
         return run.isel({TIME: slice(run.attrs["rows"])}) if "rows" in run.attrs else run  # a training that is not done
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def load_run(path: str | Path) -> "xr.Dataset":
+    """open_run in memory. Raises StoreError where there is no run, or a damaged one."""
+    run = open_run(path)
+    with reading(path):
+        return run.load()
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Within it whatever a damaged run makes zarr raise, which has no bound, is one StoreError."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so
+        try:
+            yield
+        except (OdesimError, MemoryError):
+            raise
+        except Exception as error:
+            what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:160])))
+            raise StoreError(f"{path} is damaged and cannot be read: {what}") from error
 
 
 def check_present(path: str | Path) -> Path:
@@ -47,9 +68,16 @@ def check_present(path: str | Path) -> Path:
 
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
-    run = open_run(path).load()
-    if "task" in run.attrs:
-        raise StoreError(f"{path} is a training of {run.attrs['task']}, not an integration; odesim.open_run reads it")
+    run = load_run(path)
+    for mark, kind in (("task", "a training"), ("members", "an ensemble")):
+        if mark in run.attrs:
+            said = run.attrs["task"] if mark == "task" else run.attrs.get("model")
+            raise StoreError(f"{path} is {kind} of {said}, not an integration; odesim.open_run reads it")
+    with reading(path):
+        return _solution(path, run)
+
+
+def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
     attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")

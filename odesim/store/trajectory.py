@@ -13,22 +13,37 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.errors import StoreError
 from odesim.reference.trajectory import SEED, TIME, Trajectory, axes
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
+from odesim.store.lock import RunLock
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, check_run, publish, sibling
 from odesim.store.plain import plain
-from odesim.store.read import check_present
+from odesim.store.read import check_present, reading
 from odesim.store.write import FINAL, chunk_shape
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"
 ROWS = "rows"
+# attributes that every stored training has
+SAID: dict[str, type] = {
+    "task": str,
+    "model": str,
+    "config": dict,
+    "optimizer": dict,
+    "seeds": list,
+    "observables": list,
+    "steps": int,
+    "iteration": int,
+    ROWS: int,
+    "status": str,
+    "message": str,
+}
 
 
 class RunSink:
     """Rows of a training into the folder path, which is made (or replaced) when the first row is known.
 
     about: what identifies the training and how it was made, kept as attributes; exact: arrays of the task, kept in a group.
-    resume: the folder is there and its rows are gone on with.
+    resume: the folder is there and its rows are gone on with; replaces: it may be there, and goes. lock: held while it is written.
     """
 
     def __init__(
@@ -40,10 +55,13 @@ class RunSink:
         *,
         exact: Mapping[str, Array] | None = None,
         resume: bool = False,
+        replaces: bool = False,
+        lock: RunLock | None = None,
     ) -> None:
         self.path, self.about, self.seeds, self.dims, self.resume = path, about, seeds, dims, resume
         self.exact = exact or {}
         self.group: Any = None
+        self.replaces, self.lock = replaces, lock or RunLock()
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
         """Makes or enlarges the arrays for times (T,) of rows like these {name: (R, *shape)}; the rows of a block."""
@@ -51,10 +69,13 @@ class RunSink:
 
         said = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
         if self.resume:
-            self.group = zarr.open_group(self.path, mode="r+")
+            with reading(self.path):
+                self.group = zarr.open_group(self.path, mode="r+")
+                stored = {name: self.group[name] for name in (TIME, *rows, *self.group.attrs["observables"])}
+                arrays = {name: stored[name] for name in (TIME, *rows)}
+                self._check_arrays(arrays, rows)
             self.group.update_attributes({**said, ROWS: min(self.group.attrs[ROWS], len(times))})
-            for name in (TIME, *rows):
-                array = self.group[name]
+            for name, array in arrays.items():
                 shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
                 if array.shape != shape:
                     array.resize(shape)
@@ -77,11 +98,24 @@ class RunSink:
                 inner = group.create_group(EXACT)
                 for name, value in self.exact.items():
                     _put(inner, name, np.asarray(value), None)
+            if self.path.exists():  # it may have come since it was asked for
+                self.lock.take(self.path)
+                check_run(self.path, overwrite=self.replaces)
             publish(work, self.path)
+            self.lock.take(self.path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         self.group = zarr.open_group(self.path, mode="r+")
         return block
+
+    def _check_arrays(self, arrays: Mapping[str, Any], rows: Mapping[str, Array]) -> None:
+        """Raises ValueError unless the stored arrays have room for what they are said to hold of rows like these."""
+        held = self.group.attrs[ROWS]
+        for name, value in rows.items():
+            array = arrays[name]
+            shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
+            if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < held:
+                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {held} rows")
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
@@ -124,8 +158,9 @@ class StoredRows(Mapping[str, Array]):
 
         if name not in self.names:
             raise KeyError(name)
-        rows = (attributes_of(self.path) or {})[ROWS]
-        return np.asarray(zarr.open_array(self.path / name, mode="r")[:, :rows])
+        with reading(self.path):
+            rows = (attributes_of(self.path) or {})[ROWS]
+            return np.asarray(zarr.open_array(self.path / name, mode="r")[:, :rows])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -141,17 +176,32 @@ def checkpoint_file(path: str | Path) -> Path:
 
 def training_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the training stored at path. Raises StoreError where there is none."""
-    found = attributes_of(check_present(path)) or {}
+    found: dict[str, Any] = attributes_of(check_present(path)) or {}
     if "task" not in found:
         raise StoreError(f"{path} is an integration of {found.get('model')}, not a training")
+    for name, kind in SAID.items():
+        value = found.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
+            raise StoreError(f"{path} is damaged: its attribute {name!r} is {str(value)[:60]!r}")
     return found
 
 
+def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
+    """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
+    if said[ROWS] < written:
+        raise StoreError(f"{path} is damaged: it has {said[ROWS]} recorded iterations, and its checkpoint goes on after {written}")
+
+
 def read_trajectory(path: str | Path) -> Trajectory:
-    """The Trajectory stored at path; its rows are read when asked for. Raises StoreError where there is none."""
+    """The Trajectory stored at path; its rows are read when asked for. Raises StoreError where there is none, or a damaged one."""
+    said = training_attributes(path)
+    with reading(path):
+        return _trajectory(path, said)
+
+
+def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
     import zarr
 
-    said = training_attributes(path)
     group: Any = zarr.open_group(path, mode="r")
     names = said["observables"]
     rows = StoredRows(Path(path), [name for name in names if _timed(group[name])])
@@ -172,8 +222,10 @@ def read_exact(path: str | Path) -> dict[str, Array]:
     """The task's exact arrays, stored with the training at path."""
     import zarr
 
-    group: Any = zarr.open_group(check_present(path), mode="r")
-    return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
+    path = check_present(path)
+    with reading(path):
+        group: Any = zarr.open_group(path, mode="r")
+        return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
 
 
 def _timed(array: Any) -> bool:

@@ -46,7 +46,7 @@ def lower_vjp(system: System) -> Program:
     for target, e in outputs.items():
         work.assign(target, e)
     wanted = {base_name(t): key_indices(t) for t in outputs}
-    return Program(wanted, dict(work.extents), passes(_needed(share(work.statements, work), set(wanted)), work.extents))
+    return Program(wanted, dict(work.extents), passes(needed(share(work.statements, work), set(wanted)), work.extents))
 
 
 class _Back:
@@ -76,7 +76,7 @@ class _Back:
         if s.op == "scatter" and isinstance(asked, Indexed):
             asked = asked.base[(s.via, *s.free[1:])]
         body, weight = s.body.xreplace(loops), asked.xreplace(loops)
-        reads = sorted((r for r in _reads(body) if base_name(r) in self.places), key=str)
+        reads = sorted((r for r in reads_of(body) if base_name(r) in self.places), key=str)
         holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
         hollow = body.xreplace(holes)
         filled = {hole: r for r, hole in holes.items()}
@@ -105,14 +105,14 @@ class _Back:
         return j
 
 
-def _reads(e: Any) -> set[Key]:
+def reads_of(e: Any) -> set[Key]:
     """Array elements and symbols in e, without the insides of elements."""
     if isinstance(e, Indexed | Symbol):
         return {e}
-    return set().union(*map(_reads, e.args)) if e.args else set()
+    return set().union(*map(reads_of, e.args)) if e.args else set()
 
 
-def _needed(statements: list[Statement], wanted: set[str]) -> list[Statement]:
+def needed(statements: list[Statement], wanted: set[str]) -> list[Statement]:
     """The statements that the wanted outputs depend on."""
     by_name = {s.name: s for s in statements}
     found: set[str] = set()

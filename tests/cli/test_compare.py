@@ -60,6 +60,9 @@ def test_stored_runs(odesim, runs, folder):
     for run in ("t.zarr", "i.zarr"):
         rows = json.loads(odesim("compare", run, run, "--json").stdout)["observables"]
         assert rows and all((row["relative_l2"], row["sup"], row["shift"]) == (0, 0, 0) for row in rows)
+    same, mixed = odesim("compare", "t.zarr", "t.zarr").stdout, odesim("compare", "t.zarr", "i.zarr").stdout
+    assert [line.split()[0] for line in same.splitlines()[:2]] == ["first", "second"]
+    assert [line.split()[0] for line in mixed.splitlines()[:2]] == ["theory", "training"]
     done = odesim("compare", "t.zarr", "i.zarr", "--quiet", "--plot", "c.pdf")
     assert (done.exit_code, done.output) == (0, "") and (folder / "c.pdf").stat().st_size > 1000
 
@@ -84,7 +87,8 @@ def test_an_early_end_is_3(odesim):
         ("scan_snap.full --task scan_snap --clock limits", "did you mean 'limit'?"),
         ("scan_snap.full --task scan_snap --observable entrpy", "did you mean 'entropy'?"),
         ("scan_snap.full --task scan_snap --plot c.bmp", "no picture format 'bmp'"),
-        ("joma.linear --task joma_gaussian", "no System describes joma_gaussian with these settings"),
+        ("joma.linear --task joma_gaussian", "it does with attention=exp, signal=fixed, temperature=1, num_classes=1"),
+        ("joma.nonlinear --task joma_gaussian", "no System describes joma_gaussian with these settings"),
         ("t.zarr", "a comparison needs a task for the model, or two runs"),
         ("t.zarr x.zarr", "no run x.zarr"),
         ("t.zarr i.zarr --set eta_Y=1", "settings: there is no task to train"),

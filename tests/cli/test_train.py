@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,9 @@ import pytest
 
 import odesim as library
 from odesim.cli.train import TrainingProgress
+from odesim.comparison.pairs import PAIRS
+from odesim.reference.settings import check_settings
+from odesim.reference.tasks import TASKS, load_task
 from tests.reference import toy
 
 ROOT = Path(__file__).parents[2]
@@ -147,6 +151,10 @@ WRONG = {
     "resume and overwrite": ("toy --resume --overwrite --out run.zarr", "choose one"),
     "resume of another": ("toy --resume --out run.zarr --set size=2", "setting size = 3, not 2", "--resume"),
     "fewer steps": ("toy --resume --out run.zarr --steps 1", "4 iterations already, more than the 1"),
+    "rows of P overflow": ("scan_snap --set P=[[1e308,1e308]]", "row 0 of P must sum to 1"),
+    "psi beyond all": ("scan_snap --set P=[[1,0],[0,1]] --set psi=0,1e300", "psi must use every query", "1e+300"),
+    "seeds beyond memory": ("scan_snap --seeds 0:100000 --set batch=100000", "100000 seeds of scan_snap", "GB that are free"),
+    "size beyond memory": ("joma_gaussian --set num_classes=9000000000000000000", "would take", "GB, most of it for", "GB that are free"),
     "optimizer twice": ("scan_snap --optimizer adam --set optimizer=sgd", "given twice"),
 }
 
@@ -181,7 +189,22 @@ def test_settings_are_listed(odesim):
     page = odesim("train", "toy", "--settings").stdout
     assert max(map(len, page.splitlines())) < 80
     assert all(piece in page for setting in toy.TASK.settings for piece in (setting.name, setting.doc, *setting.choices))
-    assert "linear, other" in page and "0.1" in page
+    assert all(f"model {word}" in page for word in toy.TASK.models) and "0.1" in page
+    assert "w 0.1 (--lr GROUP=RATE)" in page and re.search(r"steps +20$", page, re.MULTILINE)
+    (costly,) = re.findall(r"^  cubes \(d\) +(.*)$", page, re.MULTILINE)[:1]
+    assert costly == "w^3; at the end" and "described by" not in page
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_settings_of_the_tasks(task, odesim):
+    """Of every task: what its default training records is named, and the Systems that are compared with it, in 80 columns."""
+    page = odesim("train", task, "--settings").stdout
+    assert max(map(len, page.splitlines())) < 80
+    loaded = load_task(task)
+    made = loaded.make(check_settings(task, loaded.settings, {}), seeds=(0,))
+    assert all(re.search(rf"^  {o.name}\b", page, re.MULTILINE) for o in made.model.observables)
+    described = [system for system, known in PAIRS if known == task]
+    assert [system for system in described if f"  {system} " in page] == described
 
 
 def test_help_names_the_tasks(odesim):
@@ -259,3 +282,22 @@ def test_progress(capsys):
                 progress.show(done, 100, np.array([1.0, 2.0]))
         said = capsys.readouterr().err
         assert ("[##########..........] 50/100, loss 1.5" in said and "about" in said) if watched else said == ""
+
+
+@pytest.mark.parametrize(
+    ("resumed", "rate", "left"), [(0, 10.0, "9 s"), (60, 10.0, "3 s"), (0, 0.1, "15 min"), (0, 0.01, "2.5 h"), (0, 0.9, "100 s")]
+)
+def test_time_left(resumed, rate, left, capsys, monkeypatch):
+    """Iterations left over the rate since the first one seen, also where a run goes on; shorter than a line of the terminal."""
+    clock = [1000.0]
+    monkeypatch.setattr("odesim.cli.train.monotonic", lambda: clock[0])
+    monkeypatch.setenv("COLUMNS", "80")
+    with TrainingProgress("a_task_of_a_very_long_name", True) as progress:
+        progress.start = progress.next = 990.0  # reading took 10 s
+        for k in range(11):
+            progress.next = 0.0
+            progress.show(resumed + k, 100, np.array([1.2345e-10]))
+            clock[0] += 1 / rate
+    lines = capsys.readouterr().err.split("\r")
+    assert max(map(len, lines)) < 80
+    assert f"{resumed + 10}/100" in lines[11] and lines[11].rstrip().endswith(f"about {left} left")

@@ -18,6 +18,7 @@ from odesim.cli.progress import Progress
 from odesim.cli.show import default_text
 from odesim.cli.text import bytes_text, formula, table
 from odesim.plot.figures import Feature, FigureRun
+from odesim.reference.tasks import TASKS
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5")
 
@@ -40,9 +41,12 @@ def test_no_verb_is_help(odesim):
 
 
 def test_list_names_every_model(odesim):
-    """Names stand at the start of lines, summaries are indented; --json has both."""
+    """Names stand at the start of lines, summaries are indented; tasks have a block of their own; --json has the models."""
     text = odesim("list").stdout
-    assert [line for line in text.splitlines() if not line.startswith(" ")] == list_models()
+    models, tasks = text.split("\n\n")
+    assert [line for line in models.splitlines() if not line.startswith(" ")] == list_models()
+    head, *lines = tasks.splitlines()
+    assert head.startswith("Tasks") and [line.strip() for line in lines if not line.startswith("   ")] == [*TASKS]
     assert max(map(len, text.splitlines())) < 80
     found = json.loads(odesim("list", "--json").stdout)
     assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)

@@ -1,11 +1,13 @@
 """Theory beside training: what theory is exact for has no error, what it is the limit of has one of known order."""
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import odesim
+from odesim.comparison.text import title
 from odesim.errors import ParamError, StoreError
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes
@@ -15,6 +17,12 @@ SMALL[0, 10:20] = SMALL[1, 20:] = np.linspace(0.1, 1, 10)
 SMALL /= SMALL.sum(axis=1, keepdims=True)
 POPULATION = {"P": SMALL, "M": 34}
 JOMA = {"attention": "exp", "signal": "fixed", "temperature": 1.0, "num_distinct": 4, "num_common": 2, "init_scale": 0.3}
+# after four of e, f, g comes "on land", after four of b, c, d "on sea"; x is in both
+DRAWN = np.random.default_rng(3)
+WORDS = [
+    [*DRAWN.choice([*side, "x"], 4, p=[0.5, 0.2, 0.2, 0.1]).tolist(), "on", ("land", "sea")[side == "bcd"]] for side in ("efg", "bcd") * 60
+]
+TEXT = " ".join(word for line in WORDS for word in line)
 EVERY = ("relative_l2", "sup", "shift", "shift_worst")
 
 
@@ -63,6 +71,13 @@ def test_population_descent_is_the_discrete_map():
     [
         ("scan_snap.full", "scan_snap", {**POPULATION, "momentum": 0.0}, ("eta_Y", "eta_Z"), 12.0),
         ("scan_snap.full", "scan_snap", {**POPULATION, "momentum": 0.5}, ("eta_Y", "eta_Z"), 12.0),
+        (
+            "scan_snap.full",
+            "corpus",
+            {"contexts": "infinite", "text": TEXT, "vocabulary": 11, "num_next": 2, "length": 5},
+            ("eta_Y", "eta_Z"),
+            8.0,
+        ),
         ("joma.linear", "joma_gaussian", {**JOMA, "num_classes": 1}, ("eta",), 2.0),
         ("joma.linear_multinode", "joma_gaussian", {**JOMA, "num_classes": 3}, ("eta",), 2.0),
     ],
@@ -78,6 +93,17 @@ def test_descent_tends_to_the_flow(system, task, settings, rates, time):
     for name in found[0]:
         assert found[0][name] / found[1][name] == pytest.approx(2, rel=0.15), name
         assert found[1][name] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"), [("scan_snap", {}), ("corpus", {"text": TEXT, "vocabulary": 11, "num_next": 2, "length": 5})]
+)
+def test_theory_is_held_against_the_loss_of_infinite_contexts(task, settings):
+    """Not against that of the batch, where contexts are drawn or of a text; Y and Z are compared when they are asked for."""
+    found = odesim.compare("scan_snap.full", task=task, settings=settings, steps=5, observables=["loss", "Z", "Y"])
+    same = odesim.train(task, settings=settings, steps=5)
+    assert np.array_equal(found.training["loss"], same.observables["loss_population"])
+    assert not np.array_equal(found.training["loss"], same.observables["loss"]) and set(errors(found)) == {"loss", "Z", "Y"}
 
 
 def test_the_effective_clock_has_the_lag():
@@ -154,6 +180,21 @@ def test_what_a_comparison_gives(training, flow):
     assert dataset["c_training"].shape == (3, 41, 2, 30) and dataset["c_theory"].shape == (41, 2, 30)
     assert max(map(len, str(found).splitlines())) < 80 and "+- over seeds" in str(found)
     assert found.table()[0]["each"]["sup"].shape == (3,) and "scan_snap" in repr(found)
+    page = ElementTree.fromstring(found._repr_html_())
+    assert [line[0].text or line[0][0].text for line in page.iter("tr")][1:] == [title(row) for row in found.table()]
+    assert found == found and found != odesim.compare(training, flow) and len({found, found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("relative_l2", "loss: relative_l2 is 0.25, farther than 0.1 from 0"), ("scale", "loss: scale is 0.75, farther than 0.1 from 1")],
+)
+def test_what_fails_is_said(metric, said):
+    """A sentence has the value, the bound, and the value of no difference; a curve of 3/4 the height has error 1/4, scale 3/4."""
+    t = np.arange(3.0)
+    sides = {"loss": np.array([[4.0, 2.0, 1.0]])}, {"loss": np.array([[3.0, 1.5, 0.75]])}
+    found = odesim.Comparison(t, *sides, {"loss": ()}, {"theory": "a", "training": "b"}, (0,))
+    assert found.passed({"loss": {metric: 0.1}}).failed == (said,) and found.passed({"loss": {metric: 0.25}})
 
 
 @pytest.mark.parametrize(

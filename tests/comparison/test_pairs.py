@@ -5,6 +5,7 @@ import pytest
 
 from odesim.comparison.pairs import PAIRS, Facts, check_flow, find_pair
 from odesim.errors import ParamError
+from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
 from odesim.registry import load_model
 
@@ -76,6 +77,14 @@ def test_pairs_name_what_there_is(system, task):
     recorded = {o.name for o in experiment.model.observables}
     for one in (*pair.links, *pair.start.values()):
         assert one.name in known and set(one.sources) <= recorded
+
+
+@pytest.mark.parametrize(("system", "task"), PAIRS)
+def test_examples_are_described(system, task):
+    """Under the settings of a pair's example the task names the System."""
+    found = load_task(task)
+    values = check_settings(task, found.settings, PAIRS[system, task].example)
+    assert system in found.make(values, seeds=(0,)).theory
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Ensembles: every member is what it would be alone, whatever its neighbours do."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sympy import IndexedBase, Interval, cos, oo
@@ -18,7 +20,7 @@ N = 37  # more than four times the lanes, and no multiple of them
 RNG = np.random.default_rng(0)
 MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
 GRID = np.linspace(0.0, 4.0, 9)
-RUN = {"span": (0.0, 4.0), "rtol": 1e-6, "atol": 1e-6, "save": GRID}
+RUN: dict[str, Any] = {"span": (0.0, 4.0), "rtol": 1e-6, "atol": 1e-6, "save": GRID}
 
 
 def forced() -> System:

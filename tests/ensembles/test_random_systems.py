@@ -1,5 +1,7 @@
 """Random Systems: lanes, the integrator of one system, whole arrays and scipy agree."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -56,7 +58,7 @@ def check(chosen: tuple[int, ...], weights: tuple[float, ...], n: int, seed: int
     drive, start = rng.normal(size=(11, n)), rng.normal(size=(11, n))
     shared = {"B": rng.normal(size=(n, n)) / n, "psi": rng.permutation(n)}
     shared = {name: value for name, value in shared.items() if name in names}
-    run = {"span": (0.0, 3.0), "rtol": 1e-8, "atol": 1e-8, "method": "tsit5"}
+    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-8, "atol": 1e-8, "method": "tsit5"}
     found = odesim.ensemble(system, params={"a": drive, **shared}, initial={"x": start}, strict=True, save=4, **run)
     assert not found.status.any()
     compiled = compile_system(system)

@@ -70,12 +70,16 @@ def tiny(name: str) -> xr.Dataset:
         dims: dict[str, Any] = dict(
             zip(runs, (("iteration", "component"), ("t", "component"), "iteration", "t", "t", "component"), strict=True)
         )
-        coords = {"iteration": np.arange(6), "t": 0.02 * np.arange(0, 6, 2), "component": np.arange(2)}
+        coords: dict[str, Any] = {"iteration": np.arange(6), "t": 0.02 * np.arange(0, 6, 2), "component": np.arange(2)}
         attrs = {"step": 0.02}
         return xr.Dataset({**{key: (dims[key], value) for key, value in runs.items()}, "entropy_limit": ((), 1.5)}, coords, attrs)
     if name == "scan_snap_fig4":
         loss, c = rng.uniform(1, 2, (2, 3, 5)), rng.uniform(size=(2, 2, 4))
-        arrays = {"loss": (("eta_Y", "seed", "iteration"), loss), "c": (("eta_Y", "row", "token"), c), "published": ("logged", [2.0, 1.0])}
+        arrays: dict[str, Any] = {
+            "loss": (("eta_Y", "seed", "iteration"), loss),
+            "c": (("eta_Y", "row", "token"), c),
+            "published": ("logged", [2.0, 1.0]),
+        }
         coords = {"eta_Y": [1.0, 10.0], "iteration": np.arange(5), "logged": [0, 2], "row": [0, 4], "token": np.arange(4)}
         return xr.Dataset(arrays, coords, {"common": 2})
     if name == "scan_snap_fig6":

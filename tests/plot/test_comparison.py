@@ -1,5 +1,6 @@
 """The picture of a comparison: theory is the dark line, the training its band, every axis named and nothing on top of another."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from odesim.comparison import Comparison
-from odesim.plot.comparison import COMPONENTS, components, figure_of_comparison
+from odesim.plot.comparison import COMPONENTS, components, figure_of_comparison, short
 from odesim.plot.style import INK, SMALL, WIDTH
 from tests.plot.texts import clashes, drawn_texts
 
@@ -53,6 +54,28 @@ def test_legible(name):
     said = figure.get_suptitle().replace("\n", " ")
     assert "some.system beside a_task (model)" in said and "dark: " in said
     assert ("not shown: x6, x7, x8" in said) is (name == "more than fit")
+
+
+@pytest.mark.parametrize(
+    ("phrase", "said"),
+    [
+        ("scan_snap.full", "scan_snap.full"),
+        ("scan_snap.full (a.zarr)", "scan_snap.full (a.zarr)"),
+        ("toy (net), 5 seeds, sgd, 10 iterations", "toy (net)"),
+        ("toy (net), 1 seed, sgd with momentum 0.9, 10 iterations (b.zarr)", "toy (net) (b.zarr)"),
+    ],
+)
+def test_the_title_is_short(phrase, said):
+    """What is compared and where it is stored; what else is known of it stands in the table."""
+    assert short(phrase) == said
+
+
+def test_a_mean_of_theories_is_called_so():
+    """Where each seed has a theory of its own, the dark line is their mean."""
+    case = comparison({"v": curve(3)})
+    each = replace(case, theory={"v": np.repeat(case.theory["v"], 5, axis=0)})
+    titles = [figure_of_comparison(one).get_suptitle().split("\n") for one in (case, each)]
+    assert "dark: the flow" in titles[0] and "dark: the flow, mean over seeds" in titles[1]
 
 
 def test_theory_is_dark_and_training_a_band():

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not at all, and a training that goes on from one has the bits of one that never stopped."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,6 @@ from tests.reference.toy import TASK
 
 
 def experiment(optimizer="sgd"):
-    from dataclasses import replace
-
     e = TASK.make(check_settings("toy", TASK.settings, {}), seeds=(0, 3))
     return replace(e, optimizer=replace(e.optimizer, name=optimizer))
 
@@ -114,3 +113,41 @@ def test_a_checkpoint_of_another_model(tmp_path):
     other = TASK.make(check_settings("toy", TASK.settings, {"size": 5}), seeds=(0, 3))
     with pytest.raises(ParamError, match="another model"):
         train(other, resume_from=held)
+
+
+WRONG = {
+    "an iteration in words": {"iteration": np.array("x")},
+    "an iteration that is none": {"iteration": np.array(np.nan)},
+    "two iterations": {"iteration": np.array([[1, 2]])},
+    "below 0": {"iteration": np.array(-5)},
+    "another iteration": {"iteration": np.array(2)},
+    "rows that are not there": {"written": np.array(9)},
+    "rows below 0": {"written": np.array(-1)},
+    "no recorded iterations": {"times": np.empty(0, np.int64)},
+    "recorded iterations back and forth": {"times": np.array([0, 5, 1, 6])},
+    "seeds": {"bad": np.array([-1, -1, -1])},
+    "seconds": {"seconds": np.array(np.nan)},
+    "a part of nothing": {"else/w": np.zeros(3)},
+    "no parts": {"junk": np.zeros(3)},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_hang_together(name, tmp_path):
+    """A file whose numbers contradict each other is refused when it is read, in one sentence."""
+    path = tmp_path / "c.npz"
+    interrupted(path, 3)
+    with np.load(path) as file:
+        arrays = {key: file[key] for key in file.files} | WRONG[name]
+    np.savez(path, **arrays)
+    with pytest.raises(ParamError, match="is not a checkpoint"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize(("take", "put"), [("norm", {}), (None, {"other": (2, 3)}), (None, {"w": (2, 3, 9)}), ("loss", {})])
+def test_rows_of_another_training(take, put, tmp_path):
+    """Rows at hand of other names or shapes are refused before anything is written."""
+    held = interrupted(tmp_path / "c.npz", 3)
+    pending = {k: v for k, v in held.pending.items() if k != take} | {k: np.zeros(shape) for k, shape in put.items()}
+    with pytest.raises(ParamError, match="the checkpoint is of another training: of"):
+        train(experiment(), resume_from=replace(held, pending=pending))

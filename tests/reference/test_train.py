@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -60,6 +61,9 @@ def test_what_is_recorded():
         np.testing.assert_array_equal(rows[:, -1], plain.final[name])
     dataset = plain.to_xarray()
     assert dataset.w.dims == ("seed", "time", "d") and dataset.outer.dims == ("seed", "wide") and dataset.sizes["time"] == 4
+    page = ElementTree.fromstring(plain._repr_html_())
+    kept = {row[0][0].text: row[3].text for row in [*page.iter("tr")][1:]}
+    assert kept == {name: "at every recorded iteration" if name in plain.observables else "at the end only" for name in plain.final}
 
 
 GRIDS = [(0, None, 1), (1, None, 2), (1000, None, 1001), (1001, None, 1001), (12345, None, 1001), (100, 5, 5), (3, 50, 4), (10**9, 7, 7)]

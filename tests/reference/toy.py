@@ -62,6 +62,9 @@ class Toy:
         Setting("scale", None, "of the batches (D,)", low=0, rank=1),
     )
 
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        return {"w": 8 * seeds * values["size"]}
+
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         size, scale = values["size"], values["scale"]
         if scale is not None and np.shape(scale) != (size,):

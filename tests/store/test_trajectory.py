@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +210,98 @@ def test_a_full_disk_says_so(tmp_path, monkeypatch):
         odesim.train(TASK, out=path)
     monkeypatch.undo()
     assert odesim.train(TASK, out=path, resume=True).status == "ok"
+
+
+def edited(**said: Any):
+    """Writes these attributes over those of a run; None takes one away."""
+
+    def edit(path: Path) -> None:
+        found = json.loads((path / "zarr.json").read_text())
+        found["attributes"] = {k: v for k, v in {**found["attributes"], **said}.items() if v is not None}
+        (path / "zarr.json").write_text(json.dumps(found))
+
+    return edit
+
+
+def garbled(path: Path) -> None:
+    """Overwrites the chunks of loss."""
+    for chunk in (path / "loss" / "c").rglob("*"):
+        if chunk.is_file():
+            chunk.write_bytes(b"junk")
+
+
+DAMAGED: dict[str, Any] = {
+    "no config": (edited(config=None), "its attribute 'config' is 'None'"),
+    "no steps": (edited(steps=None), "its attribute 'steps'"),
+    "no status": (edited(status=None), "its attribute 'status'"),
+    "rows in words": (edited(rows="many"), "its attribute 'rows' is 'many'"),
+    "rows below 0": (edited(rows=-1), "its attribute 'rows' is '-1'"),
+    "config is a list": (edited(config=[1]), "its attribute 'config'"),
+    "an observable too many": (edited(observables=["loss", "nope"]), "nope"),
+    "a seed in words": (edited(bad={"x": 1}), "cannot be read"),
+    "no loss": (lambda path: shutil.rmtree(path / "loss"), "loss"),
+    "no time": (lambda path: shutil.rmtree(path / "time"), "time"),
+    "loss without its json": (lambda path: (path / "loss" / "zarr.json").unlink(), "loss"),
+    "junk in loss": (garbled, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_run_is_one_sentence(name, whole, tmp_path):
+    """What is half deleted or overwritten is refused, by what reads it and by --resume, and nothing is written."""
+    damage, said = DAMAGED[name]
+    path = tmp_path / "run.zarr"
+    shutil.copytree(whole, path)
+    damage(path)
+    before = {p: p.stat().st_mtime_ns for p in path.rglob("*")}
+
+    def read() -> None:
+        read_trajectory(path).observables["loss"]
+
+    steps = (40,) if name in ("a seed in words", "junk in loss") else (40, 41)  # a longer training writes those two anew
+
+    uses: list[Callable[[], Any]] = [read]
+    uses += [partial(odesim.train, TASK, seeds=(0, 3), steps=n, out=path, resume=True) for n in steps]
+    for use in uses:
+        with pytest.raises(StoreError, match=r"run\.zarr is damaged") as raised:
+            use()
+        assert said in str(raised.value)
+    assert {p: p.stat().st_mtime_ns for p in path.rglob("*")} == before
+
+
+def test_rows_that_the_checkpoint_counts_on(whole, tmp_path, monkeypatch):
+    """A run with fewer rows than its checkpoint says were written is refused, not filled with what was never computed."""
+    monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", 5)
+    path = tmp_path / "run.zarr"
+    odesim.train(TASK, seeds=(0, 3), steps=15, out=path)
+    edited(rows=4)(path)
+    with pytest.raises(StoreError, match="has 4 recorded iterations, and its checkpoint goes on after 15"):
+        odesim.train(TASK, seeds=(0, 3), steps=40, out=path, resume=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no flock")
+@pytest.mark.parametrize("how", [{"resume": True}, {"overwrite": True}])
+def test_one_writer_at_a_time(how, tmp_path):
+    """While one training writes, another into the same folder is refused, and the first has the bits of one left alone."""
+    path, refused = tmp_path / "run.zarr", []
+
+    def meanwhile(done: int, *_: Any) -> None:
+        if done == 3:
+            with pytest.raises(StoreError, match=r"another training is writing into .*run\.zarr") as raised:
+                odesim.train(TASK, steps=9, out=path, **how)
+            refused.append(raised)
+
+    first = odesim.train(TASK, steps=6, out=path, progress=meanwhile)
+    assert len(refused) == 1 and first.ok
+    np.testing.assert_array_equal(read_trajectory(path).observables["w"], odesim.train(TASK, steps=6).observables["w"])
+    assert odesim.train(TASK, steps=9, out=path, **how).ok  # the lock ended with the training
+
+
+def test_a_folder_that_came_meanwhile(tmp_path, monkeypatch):
+    """Of two trainings that find the place free, the one that comes second is refused and leaves the first as it is."""
+    path = tmp_path / "run.zarr"
+    monkeypatch.setattr("odesim.store.paths.check_run", lambda path, **_: path)
+    odesim.train(TASK, steps=6, out=path)
+    with pytest.raises(StoreError, match="is there"):
+        odesim.train(TASK, steps=9, out=path)
+    assert read_trajectory(path).iteration == 6 and os.listdir(tmp_path) == ["run.zarr"]

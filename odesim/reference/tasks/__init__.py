@@ -15,5 +15,5 @@ def load_task(name: str) -> "Task":
     """The task of that name. Raises ParamError with the nearest spelling."""
     if name not in TASKS:
         raise ParamError(no_such("task", name, TASKS))
-    task: "Task" = import_module(f"odesim.reference.tasks.{name}").TASK
+    task: Task = import_module(f"odesim.reference.tasks.{name}").TASK
     return task

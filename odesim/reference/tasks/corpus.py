@@ -22,9 +22,10 @@ from odesim.arrays import check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.kinds import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
 from odesim.reference.tasks.corpus_classes import PairClasses, pair_classes, windows
-from odesim.reference.tasks.corpus_streams import Contexts, DrawnContexts, Stretches, population
+from odesim.reference.tasks.corpus_streams import BLOCK, MOST, Contexts, DrawnContexts, Stretches, population
 from odesim.reference.text import Corpus, digest, encode, pydoc_topics
 from odesim.reference.transformer import Transformer
+from odesim.reference.transformer_room import transformer_room
 from odesim.reference.yz import DECODERS, YZ
 
 CONTEXTS = ("windows", "drawn", "infinite")
@@ -80,6 +81,20 @@ class CorpusTask:
         Setting("heads", 2, "transformer: heads, which divide the width", low=1),
         Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
     )
+
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """Numbers of the batches, and of the parameters and what a step computes; the text itself is there already."""
+        batch, length, M = values["batch"], values["length"], values["vocabulary"]
+        if model == "transformer":
+            sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+            found = transformer_room(seeds=seeds, batch=max(batch, 100), length=length, vocabulary=M, outputs=M, read=length, **sizes)
+            return {**found, "the batches": seeds * batch * (BLOCK + 4 * length)}
+        K = values["num_next"]
+        return {
+            "the classes": 6 * K * M,
+            "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
+            "the batches": seeds * max(batch, MOST) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
+        }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError where the text has too little of what is asked for."""

@@ -24,6 +24,7 @@ from odesim.reference.kinds import Batch, Experiment, Observable, Optimizer, Par
 from odesim.reference.latents import normalised
 from odesim.reference.randomness import BATCHES, TESTS, generators
 from odesim.reference.transformer import Transformer
+from odesim.reference.transformer_room import transformer_room
 
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280
@@ -93,6 +94,16 @@ class HierarchyDag:
         Setting("lr", 1e-4, "learning rate", low=0.0),
         Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
     )
+
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """Numbers of the hierarchies, and of the parameters and what a step computes; every class is one sequence."""
+        C, vocabulary = values["num_classes"], values["vocabulary"]
+        short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
+        sizes = {name: values[name] for name in ("width", "layers", "mlp")}
+        found = transformer_room(seeds=seeds, batch=C, length=short, vocabulary=vocabulary, outputs=C, heads=1, **sizes)
+        nodes = values["n0"] + values["n1"] + C
+        hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
+        return {**found, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError: more latents than there are sets, sequences too short for a class."""

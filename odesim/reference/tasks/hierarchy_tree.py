@@ -20,6 +20,7 @@ from odesim.reference.kinds import Batch, Experiment, Observable, Optimizer, Par
 from odesim.reference.latents import normalised
 from odesim.reference.randomness import BATCHES, TESTS, generators
 from odesim.reference.transformer import Transformer
+from odesim.reference.transformer_room import transformer_room
 from odesim.reference.tree import Tree
 
 TESTED, WATCHED = 256, 64  # sequences of the test, and those of them whose attention is watched
@@ -115,6 +116,16 @@ class HierarchyTree:
         Setting("lr", 1e-3, "learning rate", low=0.0),
         Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
     )
+
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """Numbers of the parameters and what a step computes; make() has a bound for the leaves."""
+        roots = values["num_classes"] if values["q"] is None else len(values["q"])
+        leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MOST)
+        D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+        found = transformer_room(
+            seeds=seeds, batch=max(values["batch"], TESTED), length=leaves + 1, vocabulary=leaves + 1, outputs=D, **sizes
+        )
+        return {**found, "the sequences": 4 * seeds * (values["batch"] + TESTED) * leaves, "the tree": D * D + 6 * leaves**2}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError where the tree cannot be."""

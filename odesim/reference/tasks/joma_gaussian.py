@@ -93,6 +93,17 @@ class JomaGaussian:
         Setting("d", 30, "width of the embeddings; counts where coordinates=w", low=1),
     )
 
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """Numbers of the samples, of the parameters and their gradients, and of a pass."""
+        K, Mc = values["num_classes"], values["num_distinct"] + values["num_common"]
+        w = values["coordinates"] == "w"
+        return {
+            "the samples": seeds * K * (3 * Mc + 2 * K),
+            "the parameters and their gradients": seeds * K * (6 * (Mc + 1) + (4 * values["d"] if w else 0)),
+            "what a step computes": seeds * K * (3 * Mc + 4 * K),
+            "the embeddings": 3 * values["d"] * (Mc + 1) if w else 0,
+        }
+
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError: no tokens, embeddings that cannot be, a cosine without embeddings."""
         Mc, K = values["num_distinct"] + values["num_common"], values["num_classes"]

@@ -12,7 +12,7 @@ from odesim.arrays import check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.kinds import Batch, Experiment, Optimizer, Setting
 from odesim.reference.optim import OPTIMIZERS
-from odesim.reference.tasks.scan_snap_contexts import Contexts
+from odesim.reference.tasks.scan_snap_contexts import BLOCK, Contexts
 from odesim.reference.tasks.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
 from odesim.reference.yz import DECODERS, INITS, YZ
 
@@ -55,6 +55,23 @@ class ScanSnap:
     doc = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
     settings = SETTINGS
     models = ("yz",)
+
+    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """Numbers of the tables, of Y and what goes with it, and of the batches of a block."""
+        if values["P"] is not None:
+            K, S = (*np.shape(values["P"]), 1)[:2]
+            columns, queries, kept, drawn = K + 1, K, S, 0
+        else:
+            last, next_, common, per_last, unique = (values[name] for name in GENERATOR)
+            K, S, kept, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
+            columns = S + last + K
+            drawn = BLOCK * values["batch"] * (kept // 4 + 2) + 4 * values["length"]
+        batch = values["batch"] if values["P"] is None else K
+        return {
+            "the table P": 4 * K * S,
+            "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
+            "the batches": seeds * (drawn + batch * (kept + K)) + 2 * batch * (S + columns),
+        }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment of these values. Raises ParamError where settings do not go together."""

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.errors import SolveError, no_such
+from odesim.errors import SolveError
 from odesim.solve.explicit import slots
 from odesim.solve.explicit.report import collect
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
-from odesim.solve.tableau import METHODS, Method
+from odesim.solve.tableau import Method
 
 SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "events", "loop"))
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 
 
-def integrate_problem(
+def integrate_explicit(
     problem: Problem,
+    method: Method,
     *,
-    method: str = "auto",
     save: Array | None = None,
     step: float | None = None,
     rtol: float = 1e-6,
@@ -37,20 +37,21 @@ def integrate_problem(
 ) -> Raw:
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
-    method: a name in METHODS or "auto" (tsit5). step: a fixed step, the last one shortened to meet t1. A relative tolerance below
-    four roundings of the state's dtype counts as those. progress is told the fraction of the span about 20 times a second.
+    step: a fixed step, the last one shortened to meet t1. A relative tolerance below four roundings of the state's dtype counts
+    as those. progress is told the fraction of the span about 20 times a second.
     Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for options that make no sense,
     and what the right side raised.
     """
-    chosen = _choose(method, step)
-    _check_options(step, rtol, atol, max_steps)
+    if step is None and not method.adaptive:
+        raise SolveError(f"{method.name} has no error estimate: give a fixed step")
+    check_options(step, rtol, atol, max_steps)
     run, compile_seconds = driver()
     rhs = problem.rhs
     _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
     begun = time.perf_counter()
-    state = RunState(problem, chosen, _grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+    state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
     code = slots.RUNNING
-    with suppress(KeyboardInterrupt), _ctrl_c(state.stop):
+    with suppress(KeyboardInterrupt), ctrl_c(state.stop):
         code = _run_slices(run, state, problem, progress)
     stats = state.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds}
     return collect(state, code, stats)
@@ -79,7 +80,7 @@ def next_slice(steps: int, seconds: float) -> int:
 
 
 @contextmanager
-def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
 
     An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
@@ -117,16 +118,8 @@ def driver() -> tuple[Callable[[int], int], float]:
     return run, time.perf_counter() - begun
 
 
-def _choose(method: str, step: float | None) -> Method:
-    if method != "auto" and method not in METHODS:
-        raise SolveError(no_such("method", method, [*METHODS, "auto"]))
-    chosen = METHODS["tsit5" if method == "auto" else method]
-    if step is None and not chosen.adaptive:
-        raise SolveError(f"{chosen.name} has no error estimate: give a fixed step")
-    return chosen
-
-
-def _check_options(step: float | None, rtol: float, atol: float, max_steps: int) -> None:
+def check_options(step: float | None, rtol: float, atol: float, max_steps: int) -> None:
+    """Raises SolveError for options that make no sense."""
     if step is not None and not (np.isfinite(step) and step > 0):
         raise SolveError(f"the step must be a finite number above 0, not {step}")
     if not (np.isfinite(rtol) and rtol > 0):
@@ -137,7 +130,7 @@ def _check_options(step: float | None, rtol: float, atol: float, max_steps: int)
         raise SolveError(f"max_steps must be at least 1, not {max_steps}")
 
 
-def _grid(problem: Problem, save: Array | None) -> Array:
+def save_grid(problem: Problem, save: Array | None) -> Array:
     """The times to keep (T,), a copy."""
     times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
     if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():

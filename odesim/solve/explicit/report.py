@@ -1,12 +1,13 @@
 """What a run says of itself: its Status, one sentence, and its results."""
 
+from typing import Any, Protocol
+
 import numpy as np
 
 from odesim.arrays import Array
 from odesim.solve.explicit import slots
-from odesim.solve.explicit.state import RunState
 from odesim.solve.found import Events
-from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.problem import BoundSystem, Problem, Raw, Status
 
 _BY_CODE = {
     slots.FINISHED: Status.OK,
@@ -17,7 +18,34 @@ _BY_CODE = {
 }
 
 
-def collect(state: RunState, code: int, stats: dict[str, float]) -> Raw:
+class Left(Protocol):
+    """What a driver leaves behind. count, real: as in slots; save (T,), out (T + 1, n): the first SAVED of their rows are filled."""
+
+    problem: Problem
+    save: Array
+    out: Array
+    count: Array
+    real: Array
+    step: float | None
+    max_steps: int
+
+    @property
+    def method(self) -> Any:
+        """A method with a name."""
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+
+    @property
+    def y(self) -> Array:
+        """The state there (n,)."""
+
+    def found(self) -> tuple[Array, Array]:
+        """Times and component numbers of all events, in the order of time."""
+
+
+def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this code (RUNNING: interrupted)."""
     problem, count = state.problem, state.count
     status = _BY_CODE.get(code, Status.INTERRUPTED)
@@ -34,25 +62,29 @@ def collect(state: RunState, code: int, stats: dict[str, float]) -> Raw:
     return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats)
 
 
-def is_blow_up(problem: Problem, state: RunState) -> bool:
-    """Whether the state runs to infinity, where the step has fallen to its smallest value.
+def is_blow_up(problem: Problem, state: Left) -> bool:
+    """Whether the state runs to infinity, where the step has fallen to its smallest value."""
+    return runs_away(problem.rhs, problem.t0, state.t, state.y, float(state.real[slots.RTOL]), float(state.real[slots.ATOL]))
+
+
+def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
+    """Whether a run from t0 that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
 
     The component that moves most in units of its tolerance must grow, and the time |y/f| in which it would double must be no more
     than 1e5 smallest steps, 2.2e-10 of the time passed. At a pole y = (t* - t)^-p that time is (t* - t)/p, at a logarithm
     (t* - t) log(1/(t* - t)), and the step stops some 1 to 100 times below t* - t. Where only the derivative grows beyond bounds,
     y = y* - (t* - t)^q, it is (t* - t)^(1-q) y*: for a square root 1e7 smallest steps.
     """
-    y, t = state.y.astype(np.float64), state.t
-    slope = np.empty_like(state.y)
+    slope = np.empty_like(y)
     with np.errstate(all="ignore"):
-        problem.rhs(t, state.y, slope)
-        f = slope.astype(np.float64)
-        i = int(np.argmax(np.abs(f) / (state.real[slots.ATOL] + state.real[slots.RTOL] * np.abs(y))))
-    doubling = 2.2e-10 * max(abs(t), t - problem.t0)
-    return bool(np.sign(y[i]) == np.sign(f[i]) and abs(y[i]) <= doubling * abs(f[i]))
+        rhs(t, y, slope)
+        value, f = y.astype(np.float64), slope.astype(np.float64)
+        i = int(np.argmax(np.abs(f) / (atol + rtol * np.abs(value))))
+    doubling = 2.2e-10 * max(abs(t), t - t0)
+    return bool(np.sign(value[i]) == np.sign(f[i]) and abs(value[i]) <= doubling * abs(f[i]))
 
 
-def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str, Events], str]:
+def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
     """All events up to the last time reached, by name, and the name of the one that ended the run."""
     out: dict[str, Events] = {}
     if not problem.events:
@@ -71,7 +103,7 @@ def _events(problem: Problem, state: RunState, status: Status) -> tuple[dict[str
     return out, " and ".join(ended)
 
 
-def _message(problem: Problem, state: RunState, status: Status, event: str) -> str:
+def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     t, step = state.t, state.step
     if status is Status.OK:
         return f"reached t = {t:.9g} in {state.count[slots.STEPS]} steps"

@@ -1,0 +1,87 @@
+"""What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
+
+import json
+from shutil import get_terminal_size
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.progress import AGAIN, Progress
+
+if TYPE_CHECKING:
+    from odesim.facade_stored import EnsembleRun
+
+BAR = 20  # characters
+
+
+class EnsembleProgress(Progress):
+    """Members done, how many failed, how fast they are, and about how long the rest takes."""
+
+    first, began = -1, 0.0  # members and time at the first call: a resumed run did not do them now
+
+    def __enter__(self) -> "EnsembleProgress":
+        return self
+
+    def show(self, done: int, total: int, failed: int) -> None:
+        """Shows the line, ten times a second at most."""
+        now = monotonic()
+        if self.first < 0:
+            self.first, self.began = done, now
+        if not self.watched or now < self.next:
+            return
+        self.next = now + AGAIN
+        said = f"{done}/{total}, {failed} failed"
+        if done > self.first:
+            rate = (done - self.first) / (now - self.began)
+            said += f", {rate:.3g} members/s, about {duration((total - done) / rate)} left"
+        # a line that is wider than the terminal could not be written over
+        size = min(BAR, get_terminal_size().columns - len(self.label) - len(said) - 5)
+        bar = f"[{('#' * (size * done // total)).ljust(size, '.')}] " if size > 0 else ""
+        self._show(f"{self.label} {bar}{said}")
+
+
+def duration(seconds: float) -> str:
+    """45 s, 12 min or 3.5 h."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def json_object(run: "EnsembleRun") -> dict[str, Any]:
+    """The object that --json prints. members: of the run or shard; new: integrated by this command."""
+    t = run.tally
+    rate = t.new / run.seconds if run.seconds else None
+    return {
+        "model": run.model,
+        "status": run.status,
+        "message": run.message,
+        "members": t.total,
+        "done": t.done,
+        "failed": t.failed,
+        "counts": t.counts,
+        "new": t.new,
+        "retried": run.retried,
+        "seconds": run.seconds,
+        "members_per_second": rate,
+        "method": run.method,
+        "out": str(run.path),
+    }
+
+
+def show_run(run: "EnsembleRun", as_json: bool, quiet: bool) -> None:
+    """Prints what became of a run."""
+    if as_json:
+        click.echo(json.dumps(json_object(run), allow_nan=False))
+    elif not quiet:
+        click.echo(run_text(run))
+
+
+def run_text(run: "EnsembleRun") -> str:
+    """Members by status, what was done now, and where it is, in 80 columns."""
+    from odesim.cli.text import table
+
+    t = run.tally
+    rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
+    now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
+    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}"), ("stored", str(run.path))]
+    head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
+    return "\n".join([head, table(rows), "run", table(rest)])

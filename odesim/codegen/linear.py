@@ -1,0 +1,125 @@
+"""The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from odesim.arrays import Array, Layout
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.chain import Chain
+from odesim.codegen.chain_plan import NotLocalError, Plan, make_plan
+from odesim.codegen.extents import extents
+from odesim.codegen.structured import Dense, Structured
+from odesim.errors import CodegenError
+from odesim.symbolic.jacobian import Links, linearize, time_slope
+from odesim.symbolic.system import System
+
+MOST_DENSE = 2000
+"""States that a dense Jacobian is made for: 32 MB, and a third of a second to eliminate."""
+MOST_NUMBERS = 50_000_000
+"""Numbers that the parts of a structured one may have."""
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """The derivatives of a System, compiled once for all sizes."""
+
+    system: System
+
+    @cached_property
+    def links(self) -> Links:
+        return linearize(self.system)
+
+    @cached_property
+    def slopes(self) -> ArrayFunction:
+        """The slopes of all links on whole arrays."""
+        return ArrayFunction(self.links.program)
+
+    @cached_property
+    def time(self) -> ArrayFunction | None:
+        """df/dt on whole arrays, d_v for each state v; None where the right side does not depend on t."""
+        program = time_slope(self.system)
+        return ArrayFunction(program) if program is not None else None
+
+    @cached_property
+    def dense_plan(self) -> Plan:
+        return make_plan(self.links, None)
+
+    @cached_property
+    def block_plans(self) -> tuple[Plan, ...]:
+        """The plans for blocks, one for each axis along which the right side has them."""
+        found = []
+        for along in {self.links.extents[i]: None for axes in self.links.states.values() for i in axes}:
+            try:
+                found.append(make_plan(self.links, along))
+            except NotLocalError:
+                continue
+        return tuple(found)
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLinear":
+        """The derivatives with numbers."""
+        return BoundLinear(self, dict(sizes), dict(params), layout)
+
+
+@dataclass(frozen=True)
+class BoundLinear:
+    """The derivatives of a right side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
+
+    linear: Linearization
+    sizes: dict[str, int]
+    params: dict[str, Any]
+    layout: Layout
+
+    def prepare(self) -> None:
+        """Derives what jacobian and time_slope compute. Raises CodegenError where the Jacobian would have to be dense and is too large."""
+        _ = self.chain, self.linear.slopes, self.linear.time
+
+    def jacobian(self, t: float, y: Array) -> Dense | Structured:
+        """df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
+        return self.chain(self.linear.slopes(self.sizes, self._values(t, y)), self.params)
+
+    def time_slope(self, t: float, y: Array) -> Array | None:
+        """df/dt (n,), None where f does not depend on t."""
+        if self.linear.time is None:
+            return None
+        made = self.linear.time(self.sizes, self._values(t, y))
+        return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The cheapest form of the Jacobian."""
+        n = self.layout.size
+        chosen, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
+        for plan in self.linear.block_plans:
+            chain = self._chain(plan)
+            p, R = chain.width, chain.rank
+            refined = 40.0 * (p + R) if p > 1 or R else 0.0  # many solves, each with a residual
+            cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
+            if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
+                chosen, least = chain, cost
+        if chosen is not None:
+            return chosen
+        if n > MOST_DENSE:
+            raise CodegenError(
+                f"{self.linear.system.name}: the Jacobian of {n} states is not small blocks plus few sums, and {MOST_DENSE} is the most "
+                "for a dense one; choose an explicit method or smaller sizes"
+            )
+        return self._chain(self.linear.dense_plan)
+
+    def _chain(self, plan: Plan) -> Chain:
+        return Chain(plan, self._extents, self.layout)
+
+    @cached_property
+    def _extents(self) -> dict[Symbol, int]:
+        given: dict[Symbol, Expr] = self.linear.links.extents
+        return dict(zip(given, extents(tuple(given.values()), self.sizes), strict=True))
+
+    def _values(self, t: float, y: Array) -> dict[str, Any]:
+        return {**self.params, **self.layout.split(y), "t": t}
+
+
+__all__ = ["MOST_DENSE", "BoundLinear", "Linearization"]

@@ -1,0 +1,126 @@
+"""What an ensemble in memory and one on disk have in common: the request, the engine, names of axes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odesim.ensembles.design import Design, Table
+from odesim.ensembles.lane_engine import LaneEngine, lane_engine
+from odesim.ensembles.lanes import kernel_text
+from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.result import Request
+from odesim.ensembles.single_engine import SingleEngine
+from odesim.ensembles.vary import design_members
+from odesim.errors import ParamError, SolveError, no_such
+from odesim.facade import check_strict, compiled_parts
+from odesim.slots import make_plan
+from odesim.solve import ROSENBROCK
+from odesim.solve.explicit.integrate import check_options
+from odesim.solve.integrate import METHOD_NAMES
+from odesim.solve.tableau import METHODS
+from odesim.symbolic.system import System
+from odesim.times import save_times
+
+
+def choose_members(
+    system: System,
+    params: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    vary: Mapping[str, Any],
+    grid: Mapping[str, Any],
+    zipped: Mapping[str, Any],
+    members: int | None,
+    **numbers: Any,
+) -> Members:
+    """Members of a design, or of arrays with a leading axis alone. numbers: sizes, span, seed. Raises ParamError."""
+    if not (vary or grid or zipped or members is not None):
+        return make_members(system, params, initial, **numbers)
+    plan = make_plan(system)
+    ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
+    given = {**params, **initial}
+    held = {n: v for n, v in given.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
+    shared = ({n: v for n, v in values.items() if n not in held} for values in (params, initial))
+    twice = [n for n in held if n in vary]
+    if twice:
+        raise ParamError(f"{twice[0]} is given twice: as an array of members, and in vary")
+    params, initial = shared
+    vary = {**held, **vary}
+    return design_members(system, vary=vary, grid=grid, zipped=zipped, members=members, params=params, initial=initial, **numbers)
+
+
+def as_design(members: Members) -> Design:
+    """The source of the members as a Design: arrays in memory are its tables."""
+    source = members.source
+    if isinstance(source, Design):
+        return source
+    rows = {name: np.asarray(values) for name, values in source.rows(0, source.count).items()}
+    return Design(tuple(Table(name, values, values.shape[1:]) for name, values in rows.items()), source.count)
+
+
+def make_request(
+    system: System,
+    members: Members,
+    save: Any,
+    method: str,
+    step: float | None,
+    rtol: float,
+    atol: float,
+    backend: str,
+    dtype: str,
+    strict: bool,
+    max_steps: int,
+) -> Request:
+    """The request, checked. Raises an OdesimError."""
+    chosen = "tsit5" if method == "auto" else method
+    if chosen not in METHOD_NAMES:
+        raise SolveError(no_such("method", method, METHOD_NAMES))
+    if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
+        raise SolveError(f"{chosen} has no error estimate: give a fixed step")
+    check_options(step, rtol, atol, max_steps)
+    check_strict(chosen, strict)
+    if backend != "numba":
+        raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
+    shared = members.shared
+    times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
+    compiled, _, _ = compiled_parts(system, backend, dtype, strict)
+    compiled.check_sizes(shared.sizes)
+    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+
+
+def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:
+    """Lanes where they can do it; which one does not depend on how many members there are."""
+    lanes = None if request.method in ROSENBROCK else lane_engine(request, members.shared, members.source.names)
+    return lanes or SingleEngine(request, members.shared)
+
+
+def engine_key(engine: LaneEngine | SingleEngine) -> str:
+    """What names the compiled code that integrates members: the same name, the same bits."""
+    if isinstance(engine, SingleEngine):
+        return engine.request.compiled.key
+    from odesim.codegen.cache import module_name
+
+    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes")
+
+
+def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
+    """Names of the axes of a parameter's or a start's own values: the System's index of that extent, where there is just one."""
+    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
+    names = []
+    for k in range(rank):
+        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
+    return tuple(names)
+
+
+def label_of(system: System, name: str) -> str:
+    """What the values that a member starts from are called, beside the states and what says how a member ended."""
+    taken = {*map(str, system.states), "status", "t_end", "steps", "rejected", "attempt", "time", "member"}
+    return f"{name}_start" if name in taken else name
+
+
+def check_threads(threads: Any) -> int:
+    """threads as an int of at least 1. Raises ParamError."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
+        raise ParamError(f"threads must be a whole number, 1 to 1024, not {threads!r}")
+    return int(threads)

@@ -1,0 +1,27 @@
+"""One run of any method by name."""
+
+from typing import Any
+
+from odesim.arrays import Array
+from odesim.errors import SolveError, no_such
+from odesim.solve.explicit.integrate import integrate_explicit
+from odesim.solve.problem import Problem, Raw
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.tableau import METHODS
+
+METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
+
+
+def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, **options: Any) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    method: one of METHOD_NAMES; auto is tsit5. options: step, rtol, atol, max_steps and progress, as integrate_explicit has them.
+    Raises SolveError for options that make no sense, and what the right side raised.
+    """
+    if method not in METHOD_NAMES:
+        raise SolveError(no_such("method", method, METHOD_NAMES))
+    if method in ROSENBROCK:
+        from odesim.solve.rosenbrock.integrate import integrate_rosenbrock
+
+        return integrate_rosenbrock(problem, ROSENBROCK[method], save=save, **options)
+    return integrate_explicit(problem, METHODS["tsit5" if method == "auto" else method], save=save, **options)

@@ -1,0 +1,84 @@
+"""The stages of one Rosenbrock step: a right side, its Jacobian, and one linear system a stage with the same matrix."""
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.codegen.structured import Solver, UnsolvableError
+from odesim.solve.problem import Linear, Problem
+from odesim.solve.rosenbrock.method import Rosenbrock
+
+CHECKED = 0.8
+"""Where in a step the interpolant is checked: near the largest error that either method has there on a stiff component."""
+
+
+class Stages:
+    """What a step computes from a point (t, y): f, J, df/dt, kept while steps from there are tried; and the stages of the last one.
+
+    y is float64; the right side sees it in the problem's dtype.
+    """
+
+    def __init__(self, problem: Problem, linear: Linear, method: Rosenbrock) -> None:
+        n = problem.rhs.layout.size
+        self.problem, self.linear, self.method = problem, linear, method
+        self.u = np.zeros((method.stages, n))
+        self.rhs_calls = 0
+        self._seen, self._out = np.empty(n, problem.rhs.dtype), np.empty(n, problem.rhs.dtype)
+        self._solver: Solver | None = None
+        self._h = 0.0
+        self._checked, self._checked_slope = method.dense(CHECKED), method.dense_slope(CHECKED)
+
+    def derivative(self, t: float, y: Array) -> Array:
+        """f(t, y) (n,)."""
+        self._seen[:] = y
+        self.problem.rhs(t, self._seen, self._out)
+        self.problem.rhs.check()
+        self.rhs_calls += 1
+        return self._out.astype(np.float64)
+
+    def start_at(self, t: float, y: Array, f: Array) -> None:
+        """Makes (t, y), where the derivative is f (n,), the point that steps start from."""
+        self.t, self.y, self.f = t, y, f
+        self.J = self.linear.jacobian(t, y)
+        self.slope = self.linear.time_slope(t, y)
+        self._solver = None
+
+    def curvature(self) -> Array:
+        """y'' (n,) at the point: J f + df/dt."""
+        bent: Array = self.J @ self.f
+        return bent if self.slope is None else bent + self.slope
+
+    def step(self, h: float, new: float) -> tuple[Array, Array] | None:
+        """The state after a step of h to the time new, and the error estimate (n,); None where a linear system has no solution."""
+        m, u = self.method, self.u
+        try:
+            if self._solver is None or self._h != h:
+                self._solver, self._h = self.J.solver(1 / (m.gamma * h)), h
+            state = self.y
+            for i in range(m.stages):
+                right = self.f
+                if i > 0:
+                    state = self.y + m.A[i, :i] @ u[:i]
+                    alpha = m.alpha[i]
+                    right = self.derivative(self.t + alpha * h if alpha < 1 else new, state) + (m.C[i, :i] / h) @ u[:i]
+                if self.slope is not None and m.d[i] != 0:
+                    right = right + (h * m.d[i]) * self.slope
+                u[i] = self._solver(right)
+        except UnsolvableError:
+            return None
+        return state + u[-1], u[-1]
+
+    def defect(self, h: float) -> Array | None:
+        """How far the interpolant p of the last step is from the solution within (n,): (1/(gamma h) - J)^-1 (p' - f(p)) at CHECKED.
+
+        A stiff component meets its algebraic equation at the end of a step however long it is, and is only wrong between the ends.
+        """
+        assert self._solver is not None
+        f = self.derivative(self.t + CHECKED * h, self.y + self._checked @ self.u)
+        try:
+            return self._solver(self._checked_slope @ self.u / h - f)
+        except UnsolvableError:
+            return None
+
+    def between(self, theta: float) -> Array:
+        """The state (n,) at t + theta h of the last step."""
+        return self.y + self.method.dense(theta) @ self.u  # type: ignore[no-any-return]

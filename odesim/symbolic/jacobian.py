@@ -1,0 +1,98 @@
+"""The Jacobian of a System by statements: how each depends on what it reads, as expressions; the chain rule is left to numbers."""
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, Symbol
+
+from odesim.symbolic.adjoint import needed, reads_of
+from odesim.symbolic.derive import directional
+from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.lower import Lowering, all_names, derivative, lower_expressions
+from odesim.symbolic.program import Program, Statement
+from odesim.symbolic.schedule import ordered, passes
+from odesim.symbolic.share import share
+from odesim.symbolic.system import Key, System, key_indices
+
+
+@dataclass(frozen=True)
+class Link:
+    """d target / d read for one element read in a statement: over the loops of the statement,
+
+    d target[free] += slope[axes] * d read[indices], summed over the statement's bound index.
+    """
+
+    statement: Statement
+    read: str
+    indices: tuple[Any, ...]
+    slope: str
+    axes: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of a right side, each after those of the arrays it reads.
+
+    program computes the slopes from states and parameters, free: its outputs' indices. states, targets: names and indices.
+    """
+
+    program: Program
+    links: tuple[Link, ...]
+    states: dict[str, tuple[Symbol, ...]]
+    targets: dict[str, str]
+    extents: dict[Symbol, Expr]
+
+
+def linearize(system: System) -> Links:
+    """The Links of the right side of a System.
+
+    d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
+    """
+    work = Lowering(system.axes, system.equations.values(), all_names(system))
+    for key, rhs in system.equations.items():
+        work.assign(derivative(key), rhs)
+    forward = ordered(work.statements)
+    work.statements = list(forward)
+    states = {base_name(k): key_indices(k) for k in system.equations}
+    depends = set(states)
+    links: list[Link] = []
+    outputs: dict[str, tuple[Symbol, ...]] = {}
+    names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
+    for s in forward:
+        for read, slope in _slopes(s, depends):
+            axes = work.free(slope)
+            name = next(names)
+            work.taken.add(name)
+            target = IndexedBase(name, shape=tuple(work.extents[i] for i in axes))[axes] if axes else Symbol(name, real=True)
+            work.assign(target, slope)
+            outputs[name] = axes
+            links.append(Link(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
+            depends.add(s.name)
+    statements = needed(share(work.statements, work), set(outputs))
+    program = Program(outputs, dict(work.extents), passes(statements, work.extents))
+    return Links(program, tuple(links), states, {base_name(k): base_name(derivative(k)) for k in system.equations}, dict(work.extents))
+
+
+def time_slope(system: System) -> Program | None:
+    """df/dt as a Program with an output d_v for each state v; None where no right side depends on t."""
+    if not any(time in rhs.free_symbols for rhs in system.equations.values()):
+        return None
+    slopes = {derivative(key): directional(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}
+    return lower_expressions(slopes, system.axes, all_names(system))
+
+
+def _slopes(s: Statement, depends: set[str]) -> list[tuple[Key, Expr]]:
+    """(element read, d body / d element) for what a statement reads of the states and of arrays that depend on them.
+
+    A maximum is a shift that cancels: it does not depend on anything.
+    """
+    if s.op == "max":
+        return []
+    reads = sorted((r for r in reads_of(s.body) if base_name(r) in depends), key=str)
+    holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
+    hollow = s.body.xreplace(holes)
+    filled = {hole: r for r, hole in holes.items()}
+    slopes = ((r, directional(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)) for r, hole in holes.items())
+    return [(r, slope) for r, slope in slopes if slope != 0]

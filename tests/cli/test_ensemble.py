@@ -1,0 +1,216 @@
+"""`odesim ensemble`, `status`, `resume` and `rerun`: what they print, what they refuse, how they end."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim as library
+from odesim.cli.ensemble_result import EnsembleProgress
+
+RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
+KEYS = [
+    "model", "status", "message", "members", "done", "failed", "counts", "new", "retried", "seconds", "members_per_second", "method", "out",
+]  # fmt: skip
+
+
+def strict(text: str) -> dict:
+    """The one JSON object that text is: no NaN or Infinity."""
+    return json.loads(text, parse_constant=pytest.fail)
+
+
+SAME: dict[str, tuple[str, dict[str, Any]]] = {
+    "random": (
+        "--vary mu=uniform(0.5,2.5) --vary v=normal(0,0.1) --members 12 --seed 3",
+        {"vary": {"mu": "uniform(0.5,2.5)", "v": "normal(0,0.1)"}, "members": 12, "seed": 3},
+    ),
+    "grid": ("--grid mu=linspace(1,2,3) --grid v=0.01,0.02", {"grid": {"mu": [1.0, 1.5, 2.0], "v": [0.01, 0.02]}}),
+    "zip": ("--zip mu=1,2 --zip v=0.01,0.02", {"zipped": {"mu": [1, 2], "v": [0.01, 0.02]}}),
+    "table": ("--vary mu=@mu.npy --init v=0.02", {"params": {"mu": np.linspace(1, 2, 12).reshape(4, 3)}, "initial": {"v": 0.02}}),
+    "options": (
+        "--grid mu=1,2 --save 4 --method vern7 --rtol 1e-8 --atol 1e-10 --dtype float32 --threads 2",
+        {"grid": {"mu": [1, 2]}, "save": 4, "method": "vern7", "rtol": 1e-8, "atol": 1e-10, "dtype": "float32"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_command_line_is_the_library(case, odesim, folder):
+    """Words of the command line and arguments of odesim.ensemble give the same bits."""
+    words, arguments = SAME[case]
+    np.save(folder / "mu.npy", np.linspace(1, 2, 12).reshape(4, 3))
+    done = odesim("ensemble", "joma.nonlinear", *shlex.split(words), "--size", "M=3", "--span", "0:2", "--out", "a.zarr", "--quiet")
+    assert (done.exit_code, done.output) == (0, "")
+    a, b = library.open_run("a.zarr"), library.ensemble("joma.nonlinear", sizes={"M": 3}, span=(0.0, 2.0), **arguments)
+    for name in a.variables:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_json_is_the_contract(odesim):
+    """The keys in their order, members by status; status says the same, and resume of a finished run does nothing."""
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = strict(done.stdout)
+    assert list(found) == KEYS
+    assert (found["status"], found["members"], found["done"], found["new"], found["counts"]["ok"]) == ("ok", 30, 30, 30, 30)
+    later = {**found, "new": 0, "seconds": 0.0, "members_per_second": None}
+    assert strict(odesim("status", "run.zarr", "--json").stdout) == later
+    again = odesim("resume", "run.zarr", "--json")
+    assert again.exit_code == 0 and strict(again.stdout) == later
+    assert odesim("rerun", "run.zarr").stdout == "30 members computed again: every bit is the same\n"
+
+
+def test_text_fits(odesim):
+    """People get tables of 80 columns, on a pipe without progress."""
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr")
+    assert (done.exit_code, done.stderr) == (0, "") and max(map(len, done.stdout.splitlines())) < 80
+    assert done.stdout.startswith("joma.nonlinear: ok, 30 of 30 members\n") and "in lanes" in done.stdout
+    assert odesim("status", "run.zarr").stdout.startswith("joma.nonlinear: ok, 30 of 30 members\n")
+
+
+def test_failures_are_counted(odesim):
+    """Members that failed: exit code 3, one sentence with their statuses, and what was computed is kept; tried again they may come through."""
+    done = odesim("ensemble", *shlex.split(RUN), "--max-steps", "12", "--out", "run.zarr", "--quiet")
+    bad = int((library.open_run("run.zarr").status != 0).sum())
+    assert 0 < bad < 30 and done.exit_code == 3
+    assert done.stderr == f"odesim: {bad} of 30 members failed ({bad} max_steps); what was computed is in run.zarr\n"
+    assert odesim("resume", "run.zarr", "--quiet").exit_code == 0  # nothing is left to do
+    tried = odesim("resume", "run.zarr", "--retry-failed", "--method", "rodas5p", "--json")
+    assert strict(tried.stdout)["retried"] == bad
+    assert odesim("rerun", "run.zarr", "--json").exit_code == 0
+
+
+def test_a_difference_is_said(odesim):
+    """rerun ends with 3 and one sentence where a stored number was changed."""
+    from odesim.store.ensemble import EnsembleStore
+
+    odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--quiet")
+    EnsembleStore(Path("run.zarr")).arrays["v"][7, 0, 1] = 0.0
+    done = odesim("rerun", "run.zarr", "--quiet")
+    assert done.exit_code == 3 and "1 differ, the first is v of member 7" in done.stderr
+
+
+def test_shards(odesim):
+    """Two shards fill one run; a third command may not replace it by --overwrite."""
+    for part in ("2/2", "1/2"):
+        assert odesim("ensemble", *shlex.split(RUN), "--shard", part, "--out", "run.zarr", "--quiet").exit_code == 0
+    assert strict(odesim("status", "run.zarr", "--json").stdout)["done"] == 30
+    done = odesim("ensemble", *shlex.split(RUN), "--shard", "1/2", "--out", "run.zarr", "--overwrite")
+    assert done.exit_code == 2 and "--shard would go on with" in done.stderr
+
+
+@pytest.mark.parametrize("save", [(), ("--save", "5")], ids=["end", "times"])
+def test_a_run_is_drawn_and_exported(save, odesim):
+    """plot draws bands or histograms; csv has a line a member and time, every number with all its digits; nc opens."""
+    odesim("ensemble", *shlex.split(RUN), *save, "--max-steps", "12", "--out", "run.zarr", "--quiet")
+    assert odesim("plot", "run.zarr").stdout == "drawn in run.png\n"
+    assert odesim("export", "run.zarr", "--to", "csv").exit_code == 0
+    assert odesim("export", "run.zarr", "--to", "nc").exit_code == 0
+    run = library.open_run("run.zarr")
+    with Path("run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(int(r["member"]), float(r["t"])) for r in rows] == [(m, t) for m in range(30) for t in run.time.values]
+    np.testing.assert_array_equal([float(r["v[1]"]) for r in rows], run.v.values[:, :, 1].ravel())
+    np.testing.assert_array_equal([float(r["mu[2]"]) for r in rows], np.repeat(run.mu.values[:, 2], run.sizes["time"]))
+    assert {r["status"] for r in rows} == {"ok", "max_steps"}
+
+
+def test_other_runs_have_a_status(odesim):
+    """status knows integrations and trainings; resume and rerun say what they are for."""
+    odesim("integrate", "joma.nonlinear", "--size", "M=3", "--out", "one.zarr", "--quiet")
+    assert strict(odesim("status", "one.zarr", "--json").stdout)["kind"] == "integration"
+    for verb in ("resume", "rerun"):
+        done = odesim(verb, "one.zarr")
+        assert done.exit_code == 2 and "one.zarr is an integration of joma.nonlinear, not an ensemble" in done.stderr
+
+
+WRONG = {
+    "name": ("--vary nu=uniform(0,1) --members 3", "no parameter or state 'nu'"),
+    "shared name": ("--grid mu=1,2 --set nu=1", "no parameter 'nu'"),
+    "members and grid": ("--grid mu=1,2 --members 3", "already say that there are 2 members"),
+    "zips": ("--zip mu=1,2 --zip v=1,2,3", "mu has 2, v has 3"),
+    "no members": ("--vary mu=uniform(0,1) --members 0", "must be at least 1, not 0"),
+    "no count": ("--vary mu=uniform(0,1)", "give --members N"),
+    "nothing": ("", "an ensemble needs members"),
+    "shard": ("--grid mu=1,2 --shard 3/2", "--shard takes I/N with 1 <= I <= N"),
+    "shard word": ("--grid mu=1,2 --shard one", "--shard takes I/N"),
+    "seed": ("--vary mu=uniform(0,1) --members 3 --seed -1", "must be at least 0, not -1"),
+    "twice": ("--grid mu=1,2 --grid mu=3,4", "--grid mu is given twice"),
+    "no =": ("--grid mu", "--grid takes NAME=VALUE"),
+    "empty": ("--grid mu=", "--grid mu: the value is empty"),
+    "method": ("--grid mu=1,2 --method tsit6", "did you mean 'tsit5'?"),
+    "strict": ("--grid mu=1,2 --method rodas5p --strict", "no strict mode"),
+    "fixed": ("--grid mu=1,2 --method rk4", "no error estimate"),
+    "span": ("--grid mu=1,2 --span 1:0", "does not go forward"),
+    "save": ("--grid mu=1,2 --save 0,99 --span 0:1", "outside the span"),
+    "threads": ("--grid mu=1,2 --threads 0", "must be at least 1"),
+    "overflow": ("--grid mu=logspace(0,999,3)", "overflows"),
+    "option": ("--gird mu=1,2", "did you mean '--grid'?"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_requests(case, odesim, folder):
+    """One sentence, exit code 2, nothing written."""
+    words, said = WRONG[case]
+    done = odesim("ensemble", "joma.nonlinear", *shlex.split(words), "--size", "M=3", "--out", "run.zarr")
+    assert done.exit_code == 2 and said in done.stderr, done.stderr
+    assert done.stderr.startswith("odesim: ") and done.stderr.count("\n") == 1 and done.stdout == ""
+    assert not [*folder.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"ensemble {RUN}", "ensemble needs --out RUN.zarr"),
+        (f"ensemble {RUN} --out run.csv", "name it run.zarr"),
+        (f"ensemble {RUN} --out absent/run.zarr", "no folder 'absent'"),
+        ("status absent.zarr", "no run absent.zarr"),
+        ("resume absent.zarr", "no run absent.zarr"),
+        ("rerun absent.zarr", "no run absent.zarr"),
+    ],
+)
+def test_wrong_places(command, said, odesim, folder):
+    """A place that is none: one sentence, exit code 2, nothing written."""
+    done = odesim(*shlex.split(command))
+    assert done.exit_code == 2 and said in done.stderr and not [*folder.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"members": 31}, "is damaged"),
+        ({"design": "x"}, "its attribute 'design'"),
+        ({"design": [{"kind": "random"}]}, "is damaged"),
+        ({"kernel": "other"}, "was computed by other code"),
+        ({"ref": "joma.nonlinaer"}, "did you mean"),
+        ({"sizes": {"M": 4}}, "M|shape"),
+    ],
+)
+def test_a_damaged_run(change, said, odesim):
+    """Attributes that somebody changed: one sentence and no traceback."""
+    odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--quiet")
+    file = Path("run.zarr/zarr.json")
+    found = json.loads(file.read_text())
+    found["attributes"] |= change
+    file.write_text(json.dumps(found))
+    done = odesim("rerun", "run.zarr")
+    assert done.exit_code == 2 and any(part in done.stderr for part in said.split("|")), (done.stderr, done.exception)
+    assert done.stderr.count("\n") == 1
+
+
+def test_progress_says_how_far(capsys, monkeypatch):
+    """Members, failures, their rate since this command began, and the time that is left."""
+    now = iter([0.0, 1.0, 3.0])
+    monkeypatch.setattr("odesim.cli.progress.time.monotonic", lambda: 0.0)
+    monkeypatch.setattr("odesim.cli.ensemble_result.monotonic", lambda: next(now))
+    progress = EnsembleProgress("model", True)
+    progress.show(1000, 9000, 0)
+    progress.show(1000, 9000, 0)
+    progress.show(4000, 9000, 2)
+    line = capsys.readouterr().err.split("\r")[-1]
+    assert "4000/9000, 2 failed, 1e+03 members/s, about 5 s left" in line

@@ -1,0 +1,155 @@
+"""Designs: a member's values follow from its number, whatever else is asked for."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import odesim
+from odesim.ensembles.design import Design, Points, Random, Table, design_of, uniforms
+from odesim.ensembles.vary import design_members
+from odesim.errors import OdesimError, ParamError
+from odesim.registry import load_model
+
+MODEL = "joma.nonlinear"
+PARTS = (
+    Random("a", "uniform", -1.0, 3.0, 7, (3,)),
+    Random("b", "normal", 2.0, 0.5, 7),
+    Points("c", np.array([1.0, 2.0, 4.0]), 2, (5,)),
+    Table("d", np.arange(24.0).reshape(12, 2), (2,)),
+)
+DESIGN = Design(PARTS, 12)
+
+
+def of(**asked):
+    """The Members of a design of joma.nonlinear with three modes."""
+    given: dict[str, Any] = {"vary": {}, "grid": {}, "zipped": {}, "members": None, "params": {}, "initial": {}, "span": None, "seed": 0}
+    return design_members(load_model(MODEL), **{**given, "sizes": {"M": 3}, **asked})
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 12), (0, 1), (1, 2), (5, 12), (3, 8), (11, 12), (4, 4)])
+def test_rows_do_not_depend_on_what_is_asked_for(first, end):
+    """The rows of any members are those rows of all of them."""
+    whole, part = DESIGN.rows(0, 12), DESIGN.rows(first, end)
+    for name, values in whole.items():
+        np.testing.assert_array_equal(part[name], values[first:end])
+        assert part[name].shape == (end - first, *{p.name: p.shape for p in PARTS}[name])
+
+
+@pytest.mark.parametrize(("seed", "name", "first", "count"), [(0, "mu", 0, 9), (3, "v", 5, 6), (3, "v", 4, 1), (1, "x", 4_000_003, 2)])
+def test_a_stream_is_philox_entered_anywhere(seed, name, first, count):
+    """The numbers are those of numpy's Philox with the key of seed and name, which has jumped there by `advance`; 52 bits of each."""
+    source = np.random.Philox(key=np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint64))
+    source.advance(first // 4)
+    raw = [int(r) for r in source.random_raw(first % 4 + count)][first % 4 :]
+    found = uniforms(seed, name, first, count)
+    assert [int(u * 2**53) for u in found] == [2 * (r >> 12) + 1 for r in raw]
+
+
+@pytest.mark.parametrize(
+    ("part", "law"),
+    [(Random("x", "uniform", -1.0, 3.0, 0), stats.uniform(-1, 4)), (Random("x", "normal", 2.0, 0.5, 0), stats.norm(2.0, 0.5))],
+    ids=["uniform", "normal"],
+)
+def test_draws_have_their_law(part, law):
+    """20 000 draws against the distribution function, Kolmogorov-Smirnov; the seed is fixed, p = 1e-3 would be bad luck."""
+    assert stats.kstest(Design((part,), 20_000).rows(0, 20_000)["x"], law.cdf).pvalue > 1e-3
+
+
+def test_streams_differ():
+    """Another seed, or another name, is another stream."""
+    streams = [tuple(uniforms(seed, name, 0, 4)) for seed in (0, 1) for name in ("a", "b")]
+    assert len(set(streams)) == 4
+
+
+def test_a_grid_is_every_combination():
+    """Two grids and a zip: the members are itertools' product, the first grid slowest, the zip fastest."""
+    from itertools import product
+
+    made = of(grid={"mu": "linspace(1,2,3)"}, zipped={"v": [0.1, 0.2]})
+    labels, rows = made.source.labels(0, 6), made.source.rows(0, 6)
+    assert list(zip(labels["mu"], labels["v"], strict=True)) == list(product([1.0, 1.5, 2.0], [0.1, 0.2]))
+    np.testing.assert_array_equal(rows["mu"], np.repeat(labels["mu"][:, None], 3, axis=1))
+    np.testing.assert_array_equal(of(grid={"mu": "logspace(-1,1,3)"}).source.labels(0, 3)["mu"], [0.1, 1.0, 10.0])
+
+
+def test_points_with_a_shape():
+    """A grid of whole arrays, and of one zipped with numbers."""
+    points = np.array([[1.0, 2.0, 3.0], [0.5, 1.0, 1.5]])
+    rows = of(zipped={"mu": points, "v": "0.1,0.2"}).source.rows(0, 2)
+    np.testing.assert_array_equal(rows["mu"], points)
+    np.testing.assert_array_equal(rows["v"], [[0.1] * 3, [0.2] * 3])
+
+
+def test_a_design_is_said_and_read():
+    """What said() gives, with points and tables, is the same design again."""
+    again = design_of(DESIGN.said(), 12, {"c": PARTS[2].points}, {"d": PARTS[3].table}).shaped({p.name: p.shape for p in PARTS})
+    for name, values in DESIGN.rows(0, 12).items():
+        np.testing.assert_array_equal(again.rows(0, 12)[name], values)
+
+
+def test_a_table_of_a_file_stays_there(tmp_path):
+    """A .npy file is mapped, not read; its rows are the members'."""
+    values = np.random.default_rng(0).uniform(0.5, 1.0, (7, 3))
+    np.save(tmp_path / "mu.npy", values)
+    made = of(vary={"mu": f"@{tmp_path / 'mu.npy'}"})
+    assert isinstance(made.source.parts[0].table, np.memmap) and made.source.count == 7
+    np.testing.assert_array_equal(made.source.rows(2, 5)["mu"], values[2:5])
+
+
+def test_in_memory_a_design_is_its_rows():
+    """odesim.ensemble with a design has the bits of one with the arrays that it stands for; points are coordinates."""
+    design = odesim.ensemble(MODEL, vary={"v": "uniform(0,0.1)"}, grid={"mu": [0.5, 1.0]}, sizes={"M": 3}, span=(0.0, 1.0))
+    arrays = odesim.ensemble(
+        MODEL, params={"mu": np.outer([0.5, 1.0], np.ones(3))}, initial={"v": design.v_start.values}, sizes={"M": 3}, span=(0.0, 1.0)
+    )
+    np.testing.assert_array_equal(design.v, arrays.v)
+    assert design.mu.dims == ("member",) and design.v_start.dims == ("member", "l")
+    assert {"mu", "v_start"} <= set(design.coords)
+
+
+WRONG: dict[str, Any] = {
+    "nothing": ({"members": 3}, "needs members that differ"),
+    "unknown": ({"vary": {"my": "uniform(0,1)"}, "members": 3}, "no parameter or state 'my' in joma.nonlinear; .*did you mean 'mu'"),
+    "no count": ({"vary": {"mu": "uniform(0,1)"}}, "how many members should be drawn for mu"),
+    "none": ({"vary": {"mu": "uniform(0,1)"}, "members": 0}, "members must be a whole number"),
+    "too many": ({"vary": {"mu": "uniform(0,1)"}, "members": 10**11}, "members must be a whole number"),
+    "members and grid": ({"grid": {"mu": "1,2"}, "members": 3}, "already say that there are 2 members"),
+    "zips": ({"zipped": {"mu": "1,2", "v": "1,2,3"}}, "zipped values go together: mu has 2, v has 3"),
+    "twice": ({"vary": {"mu": "uniform(0,1)"}, "grid": {"mu": "1,2"}}, "mu is given twice: --vary and --grid"),
+    "shared too": ({"grid": {"mu": "1,2"}, "params": {"mu": 1.0}}, "mu is given twice: --set and --grid"),
+    "same for all": ({"vary": {"mu": "3"}, "members": 3}, "the same for every member"),
+    "not random": ({"vary": {"mu": "linspace(0,1)"}, "members": 3}, "not drawn at random: write --grid mu=linspace"),
+    "random points": ({"grid": {"mu": "uniform(0,1)"}}, "write linspace"),
+    "two numbers": ({"grid": {"mu": "linspace(0,1)"}}, "takes two numbers and how many points"),
+    "half a point": ({"grid": {"mu": "linspace(0,1,2.5)"}}, "whole number"),
+    "overflow": ({"grid": {"mu": "logspace(0,400,3)"}}, "overflows"),
+    "huge": ({"grid": {"mu": "linspace(0,1,100000)", "v": "linspace(0,1,1000000)"}}, "are more than"),
+    "rows": ({"vary": {"mu": "[[1,2,3],[1,2,3]]"}, "members": 3}, "mu has 2 rows, and there are 3 members"),
+    "rank": ({"vary": {"mu": "1,2,3"}}, "needs 2 axes"),
+    "shape": ({"grid": {"mu": "[[1,2],[3,4]]"}}, r"M|shape"),
+    "seed": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "seed": -1}, "seed must be"),
+    "words": ({"vary": {"mu": ["a", "b"]}}, "must hold numbers"),
+    "file": ({"vary": {"mu": "@absent.npy"}}, "no file 'absent.npy'"),
+    "code": ({"grid": {"mu": "__import__('os').system('x')"}}, "no function '__import__'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_designs(case):
+    """A design that cannot be met says in one sentence why."""
+    asked, words = WRONG[case]
+    with pytest.raises(OdesimError, match=words) as raised:
+        of(**asked)
+    assert "\n" not in str(raised.value) and not re.search(r"Traceback|numpy\.", str(raised.value))
+
+
+def test_draws_outside_a_domain_are_refused_by_member(tmp_path):
+    """normal() reaches below a domain that starts at 0: a wrong request, before a folder is there."""
+    from tests.ensembles.test_ensemble import forced
+
+    with pytest.raises(ParamError, match=r"of member \d+ lies outside"):
+        odesim.ensemble(forced(), vary={"a": "normal(1,0.6)"}, members=500, out=tmp_path / "run.zarr")
+    assert not (tmp_path / "run.zarr").exists()

@@ -1,0 +1,71 @@
+"""What a training is said to take in memory, before it is made, is what numpy then takes."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+import odesim
+from odesim.errors import ParamError
+from odesim.reference.settings import check_settings
+from odesim.reference.tasks import TASKS, load_task
+
+# task, settings, seeds, model: each with one thing that is large
+CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
+    ("scan_snap", {}, 40, None),
+    ("scan_snap", {"num_last": 40}, 2, None),
+    ("scan_snap", {"batch": 2000}, 2, None),
+    ("joma_gaussian", {}, 100, None),
+    ("joma_gaussian", {"num_classes": 200}, 2, None),
+    ("joma_gaussian", {"num_distinct": 2000}, 2, None),
+    ("joma_gaussian", {"coordinates": "w", "d": 1000, "num_common": 500}, 2, None),
+    ("hierarchy_tree", {}, 1, None),
+    ("hierarchy_tree", {"width": 100, "depth": 2}, 1, None),
+    ("hierarchy_dag", {}, 1, None),
+    ("hierarchy_dag", {"vocabulary": 2000, "width": 32}, 2, None),
+    ("corpus", {}, 8, "yz"),
+    ("corpus", {"length": 16, "batch": 32}, 1, "transformer"),
+)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda k: f"{CASES[k][0]} {CASES[k][1]} {CASES[k][2]}")
+def test_the_estimate_is_near_the_peak(case):
+    """Within a factor of 2.5 either way: enough to refuse in a sentence what would swap, and nothing that fits with room to spare."""
+    name, given, seeds, model = CASES[case]
+    task = load_task(name)
+    said = 8 * sum(task.room(check_settings(name, task.settings, given), seeds, model).values())
+    odesim.train(name, settings=given, seeds=1, model=model, steps=0)  # what is loaded once counts for nobody
+    tracemalloc.start()
+    odesim.train(name, settings=given, seeds=range(seeds), model=model, steps=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / 2.5 < said < 2.5 * peak
+
+
+BEYOND = {
+    "scan_snap": ("num_last", "num_common", "num_unique_per_next", "length", "batch"),
+    "joma_gaussian": ("num_classes", "num_distinct"),
+    "hierarchy_tree": ("width", "mlp", "layers", "batch"),
+    "hierarchy_dag": ("vocabulary", "width", "mlp", "layers"),
+    "corpus": ("vocabulary", "batch"),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_cannot_fit_is_refused(name, monkeypatch):
+    """Sizes of 10^18 and 100000 seeds are one sentence, and no array is made before it."""
+    task = load_task(name)
+    monkeypatch.setattr("odesim.memory.free_bytes", lambda: 10**9)
+    monkeypatch.setattr(type(task), "make", lambda *_, **__: pytest.fail("it was made"))
+    for setting in BEYOND[name]:
+        with pytest.raises(ParamError, match=f"a training of {name} with these settings would take .* GB, most of it for"):
+            odesim.train(name, settings={setting: 10**18})
+    with pytest.raises(ParamError, match=f"100000 seeds of {name}"):
+        odesim.train(name, seeds=range(100_000))
+
+
+def test_recorded_rows_that_cannot_fit(monkeypatch):
+    """Rows kept in memory are asked for before the first; with a folder they are not kept."""
+    monkeypatch.setattr("odesim.memory.free_bytes", lambda: 10**8)
+    with pytest.raises(ParamError, match=r"1000000 saved times of .* numbers take .* GB"):
+        odesim.train("scan_snap", steps=10**6, save=10**6, observe=("c",))
