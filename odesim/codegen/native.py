@@ -5,6 +5,7 @@ numba compiles the module without optimising every helper by itself; the whole i
 
 import gc
 import hashlib
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +22,8 @@ _LIBRARY |= {f"{name}f" for name in _SIMPLE}
 _NO_OWNER = "\n".join(
     f"define void @{name}(ptr %owner) alwaysinline {{\n  ret void\n}}" for name in ("NRT_incref", "NRT_decref", "NRT_MemInfo_call_dtor")
 )
+# of two threads that load the same code, one would drop its copy while the other still calls it
+_ONE = threading.RLock()
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
 
 
@@ -30,7 +33,8 @@ def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
     Each is an njit function with one explicit signature, or a cfunc, of int64 and float64, that returns one of them or nothing and
     cannot raise.
     """
-    found = _addresses(module_name(text, stem), text, stem, tuple(names))
+    with _ONE:
+        found = _addresses(module_name(text, stem), text, stem, tuple(names))
     return dict(zip(names, found, strict=True))
 
 

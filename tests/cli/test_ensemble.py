@@ -73,7 +73,7 @@ def test_text_fits(odesim):
 
 
 def test_failures_are_counted(odesim):
-    """Members that failed: exit code 3, one sentence with their statuses, and what was computed is kept; tried again they may come through."""
+    """Members that failed: exit code 3, one sentence with their statuses, and what was computed is kept; they can be tried again."""
     done = odesim("ensemble", *shlex.split(RUN), "--max-steps", "12", "--out", "run.zarr", "--quiet")
     bad = int((library.open_run("run.zarr").status != 0).sum())
     assert 0 < bad < 30 and done.exit_code == 3
