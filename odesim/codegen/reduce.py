@@ -88,7 +88,7 @@ def lanes_max(typingctx: Any, b: Any, n: Any) -> Any:
     return types.float64(b, types.intp), emit_fold(float("-inf"), emit_max)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def block_sum(b: Array, n: int) -> float:
     """Sum of b[0:n], b contiguous float64, 0 <= n <= 1024."""
     if n > SEQUENCE:
@@ -99,7 +99,7 @@ def block_sum(b: Array, n: int) -> float:
     return total
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def block_dot(a: Array, b: Array, n: int) -> float:
     """Sum of a[0:n]*b[0:n], both contiguous float64, 0 <= n <= 1024: the bits of block_sum on the products."""
     if n > SEQUENCE:
@@ -110,13 +110,13 @@ def block_dot(a: Array, b: Array, n: int) -> float:
     return total
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def block_max(b: Array, n: int) -> float:
     """The largest of b[0:n], b contiguous float64; -inf of none, NaN if there is one."""
     return lanes_max(b, n) + 0.0
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def tree_sum(p: Array, w: int) -> float:
     """Sum of the block sums p[0:w], w >= 1; p is overwritten."""
     while w > 1:
@@ -127,13 +127,13 @@ def tree_sum(p: Array, w: int) -> float:
     return p[0]
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def tree_max(p: Array, w: int) -> float:
     """The largest of the block maxima p[0:w]; p stays."""
     return lanes_max(p, w) + 0.0
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
 def blocked_sum(x: Array) -> float:
     """Sum of x (n,), contiguous float64, block by block."""
     blocks = max(1, (x.size + BLOCK - 1) // BLOCK)

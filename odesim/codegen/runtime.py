@@ -11,8 +11,9 @@ from odesim.codegen.reduce import block_dot, block_max, block_sum, tree_max, tre
 BLOCK = 1024
 _compile: Any = numba.njit  # some of its options are not in its type
 INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
-inlined = _compile(forceinline=True, **INNER)
-strict = _compile(**INNER)
+# fastmath is said: what says nothing takes over that of whoever calls it first
+inlined = _compile(forceinline=True, fastmath=False, **INNER)
+strict = _compile(fastmath=False, **INNER)
 contracting = _compile(fastmath={"contract"}, **INNER)
 
 STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)

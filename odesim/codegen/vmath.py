@@ -13,7 +13,8 @@ import numba
 from odesim.codegen.intrinsics import bits, fma, from_bits, polynomial, rint, select
 from odesim.codegen.intrinsics import floor as floor
 
-inlined = numba.njit(error_model="numpy", forceinline=True)
+# fastmath is said: what says nothing takes over that of whoever calls it first
+inlined = numba.njit(error_model="numpy", fastmath=False, forceinline=True)
 
 LOG2E = 1.4426950408889634  # 1/log(2)
 LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17  # log(2) = LN2 + LN2_TAIL

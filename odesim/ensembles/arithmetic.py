@@ -6,5 +6,7 @@ from numba import njit
 
 from odesim.solve.explicit import control
 
+# fastmath is said: what says nothing takes over that of whoever calls it first
+OPTIONS = {"error_model": "numpy", "fastmath": False, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _compile: Any = njit  # some of its options are not in its type
-power = _compile(error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(control.power.py_func)
+power = _compile(**OPTIONS)(control.power.py_func)

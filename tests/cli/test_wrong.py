@@ -185,6 +185,11 @@ def closed() -> Iterator[str]:
         Path(folder).chmod(0o700)
 
 
+def open_to_all() -> bool:
+    """Whether a user without rights can read this checkout: figures are looked for in it."""
+    return os.geteuid() != 0 or all(folder.stat().st_mode & 0o5 == 0o5 for folder in Path(__file__).parents)
+
+
 @contextmanager
 def somebody() -> Iterator[None]:
     """Within it this process is no longer root's, who may write everywhere."""
@@ -253,6 +258,8 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
 
     monkeypatch.setattr("odesim.solve.explicit.integrate.RunState", fail)
     command, *pieces = TABLE[name]
+    if command.startswith("figure") and "{closed}" in command and not open_to_all():
+        pytest.skip("somebody else could not even read this checkout")
     before = snapshot(workshop)
     with somebody() if "{closed}" in command else nullcontext():
         done = odesim(*(word.replace("{closed}", closed) for word in shlex.split(command)))

@@ -1,5 +1,8 @@
 """Ensembles: every member is what it would be alone, whatever its neighbours do."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -218,3 +221,18 @@ def test_a_value_outside_the_domain_names_its_member():
     """A finite value outside a parameter's domain is a wrong request."""
     with pytest.raises(ParamError, match="of member 3 lies outside"):
         odesim.ensemble(forced(), params={"a": np.array([[1.0], [2.0], [0.5], [-1.0]])})
+
+
+@pytest.mark.slow
+def test_strict_bits_after_another_mode(tmp_path):
+    """A process that compiled the usual mode first has the bits of strict mode afterwards: shared helpers take over no mode."""
+    lines = [
+        "import numpy as np, odesim",
+        "run = dict(params={'mu': np.full((3, 3), 2.0)}, span=(0.0, 4.0), rtol=1e-6, atol=1e-6, save=3)",
+        "odesim.ensemble('joma.nonlinear', **run)",
+        "found = odesim.ensemble('joma.nonlinear', strict=True, **run)",
+        "one = odesim.integrate('joma.nonlinear', strict=True, method='tsit5', **{**run, 'params': {'mu': np.full(3, 2.0)}})",
+        "assert np.array_equal(found.v[0], one.y['v'])",
+    ]
+    environment = os.environ | {"ODESIM_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment, check=True)
