@@ -1,49 +1,22 @@
 """What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
 
 import json
-from shutil import get_terminal_size
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.progress import AGAIN, Progress
+from odesim.cli.progress import Counter
 
 if TYPE_CHECKING:
     from odesim.facade_stored import EnsembleRun
 
-BAR = 20  # characters
 
-
-class EnsembleProgress(Progress):
+class EnsembleProgress(Counter):
     """Members done, how many failed, how fast they are, and about how long the rest takes."""
-
-    first, began = -1, 0.0  # members and time at the first call: a resumed run did not do them now
-
-    def __enter__(self) -> "EnsembleProgress":
-        return self
 
     def show(self, done: int, total: int, failed: int) -> None:
         """Shows the line, ten times a second at most."""
-        now = monotonic()
-        if self.first < 0:
-            self.first, self.began = done, now
-        if not self.watched or now < self.next:
-            return
-        self.next = now + AGAIN
-        said = f"{done}/{total}, {failed} failed"
-        if done > self.first:
-            rate = (done - self.first) / (now - self.began)
-            said += f", {rate:.3g} members/s, about {duration((total - done) / rate)} left"
-        # a line that is wider than the terminal could not be written over
-        size = min(BAR, get_terminal_size().columns - len(self.label) - len(said) - 5)
-        bar = f"[{('#' * (size * done // total)).ljust(size, '.')}] " if size > 0 else ""
-        self._show(f"{self.label} {bar}{said}")
-
-
-def duration(seconds: float) -> str:
-    """45 s, 12 min or 3.5 h."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        self.count(done, total, lambda: f"{failed} failed", "members")
 
 
 def json_object(run: "EnsembleRun") -> dict[str, Any]:

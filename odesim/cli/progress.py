@@ -2,7 +2,11 @@
 
 import sys
 import time
+from collections.abc import Callable
+from shutil import get_terminal_size
+from typing import Self
 
+BAR = 20  # characters
 FIRST, AGAIN = 0.5, 0.1  # s: a short run shows nothing; at most ten lines a second
 
 
@@ -16,7 +20,7 @@ class Progress:
         self.next = self.start + FIRST
         self.width = 0
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         self._show(f"{self.label}: compiling")
         return self
 
@@ -40,3 +44,40 @@ class Progress:
         if self.watched:
             print("\r" + line.ljust(self.width), end="", file=sys.stderr, flush=True)
             self.width = max(self.width, len(line))
+
+
+class Counter(Progress):
+    """A bar of things done, of how many, and about how long the rest takes: by what was done since the first call, as a resumed run
+    did not do now what came before."""
+
+    first, began = -1, 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def count(self, done: int, total: int, said: Callable[[], str], unit: str = "") -> None:
+        """Shows the line, ten times a second at most, with what said() says; unit: of what a rate is shown, else the time spent."""
+        now = time.monotonic()
+        if self.first < 0:
+            self.first, self.began = done, now
+        if not self.watched or now < self.next:
+            return
+        self.next = now + AGAIN
+        rate = (done - self.first) / (now - self.began) if done > self.first else 0.0
+        line = [f"{done}/{total}", said()]
+        if not unit:
+            line.append(duration(now - self.start))
+        elif rate:
+            line.append(f"{rate:.3g} {unit}/s")
+        if rate:
+            line.append(f"about {duration((total - done) / rate)} left")
+        text = ", ".join(line)
+        # a line that is wider than the terminal could not be written over
+        size = min(BAR, get_terminal_size().columns - len(self.label) - len(text) - 5)
+        bar = f"[{('#' * (size * done // total)).ljust(size, '.')}] " if size > 0 else ""
+        self._show(f"{self.label} {bar}{text}")
+
+
+def duration(seconds: float) -> str:
+    """45 s, 12 min or 3.5 h."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

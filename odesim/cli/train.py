@@ -1,15 +1,13 @@
 """`odesim train`: a small transformer trained on a task, many seeds at once."""
 
 from pathlib import Path
-from shutil import get_terminal_size
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.progress import AGAIN, Progress
+from odesim.cli.progress import Counter
 
 if TYPE_CHECKING:
     from odesim.arrays import Array
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from odesim.reference.trajectory import Trajectory
 
 PATH = click.Path(path_type=Path)
-BAR = 20  # characters
 
 
 class TaskName(Model):
@@ -167,30 +164,9 @@ def draw(trajectory: "Trajectory", plot: Path | None) -> tuple[Path | None, str]
         return None, str(error)
 
 
-class TrainingProgress(Progress):
+class TrainingProgress(Counter):
     """Iterations done, the loss, and about how long the rest takes."""
-
-    first, began = -1, 0.0  # iterations and time at the first call: a resumed training did not do them now
-
-    def __enter__(self) -> "TrainingProgress":
-        return self
 
     def show(self, done: int, steps: int, loss: "Array") -> None:
         """Shows the line, ten times a second at most; loss (R,) by its mean."""
-        now = monotonic()
-        if self.first < 0:
-            self.first, self.began = done, now
-        if not self.watched or now < self.next:
-            return
-        self.next = now + AGAIN
-        left = f", about {duration((steps - done) * (now - self.began) / (done - self.first))} left" if done > self.first else ""
-        said = f"{done}/{steps}, loss {float(loss.mean()):.4g}, {duration(now - self.start)}{left}"
-        # a line that is wider than the terminal could not be written over
-        size = min(BAR, get_terminal_size().columns - len(self.label) - len(said) - 5)
-        bar = f"[{('#' * (size * done // steps)).ljust(size, '.')}] " if size > 0 else ""
-        self._show(f"{self.label} {bar}{said}")
-
-
-def duration(seconds: float) -> str:
-    """45 s, 12 min or 3.5 h."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}")

@@ -19,6 +19,7 @@ from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
+from odesim.solve.explicit.state import usable
 from odesim.solve.problem import Status
 from odesim.solve.tableau import METHODS
 
@@ -65,7 +66,7 @@ class LaneEngine:
         chunk = Chunk.empty(count, len(request.times), n)
         last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
         codes = np.zeros(count, np.int64)
-        kept = [states, request.times, np.array([request.t0, request.t1, request.rtol, request.atol]), stop]
+        kept = [states, request.times, np.array([request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
         arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}

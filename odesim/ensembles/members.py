@@ -12,7 +12,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.bind import Numbers, bind, check_name
 from odesim.errors import ParamError
-from odesim.rules import check_domain, check_rules
+from odesim.rules import check_domain, check_numbers, check_rules
 from odesim.slots import Plan, Slot, make_plan
 from odesim.symbolic.system import System
 
@@ -83,12 +83,11 @@ class Members:
 
     def _followed(self, slot: Slot, own: Mapping[str, Any]) -> Array:
         """The default or start of a slot for the member with these values of its own."""
-        values = {**self.shared.params, **own}
         typical = np.shape({**self.shared.initial, **self.shared.params}[slot.name])
         if not all(np.isfinite(v).all() for v in own.values()):
             return np.full(typical, np.nan)
         assert callable(slot.start)
-        return np.broadcast_to(np.asarray(slot.start(dict(self.shared.sizes), values), float), typical)
+        return np.broadcast_to(np.asarray(slot.start(dict(self.shared.sizes), {**self.shared.params, **own}), float), typical)
 
 
 class Watched(dict[str, Any]):
@@ -127,6 +126,8 @@ def checked(slot: Slot, values: Array, shape: tuple[int, ...], first: int) -> Ar
     if array.shape[1:] != shape:
         raise ParamError(f"{slot.name} must have shape (member, {', '.join(map(str, shape))}), not {array.shape}")
     check_domain(slot, array, first)
+    if slot.integer:
+        check_numbers(slot, array)
     return array
 
 
@@ -150,6 +151,9 @@ def make_members(
         if not counts or not next(iter(counts.values())):
             raise ParamError("an ensemble needs members: give a parameter or an initial value with a leading axis, one row a member")
         source = Arrays(held)
+    for slot in plan.params:
+        if slot.name in source.names and slot.indexes:
+            raise ParamError(f"{slot.name} names rows of arrays and is the same for all members: give it once")
     typical = {name: typical_row(name, source, ranks[name]) for name in source.names}
     numbers = bind(
         system,

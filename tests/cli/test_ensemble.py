@@ -4,6 +4,7 @@ import csv
 import json
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -205,9 +206,8 @@ def test_a_damaged_run(change, said, odesim):
 
 def test_progress_says_how_far(capsys, monkeypatch):
     """Members, failures, their rate since this command began, and the time that is left."""
-    now = iter([0.0, 1.0, 3.0])
     monkeypatch.setattr("odesim.cli.progress.time.monotonic", lambda: 0.0)
-    monkeypatch.setattr("odesim.cli.ensemble_result.monotonic", lambda: next(now))
+    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
     progress = EnsembleProgress("model", True)
     progress.show(1000, 9000, 0)
     progress.show(1000, 9000, 0)

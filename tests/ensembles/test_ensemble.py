@@ -68,6 +68,16 @@ def test_strict_members_are_single_runs(method, save):
     assert not found.status.any()
 
 
+def test_no_absolute_tolerance():
+    """With atol = 0 a component that stays 0 has no error, and rtol counts for no less than rounding: as in a single run."""
+    options: dict[str, Any] = {"strict": True, "rtol": 1e-17, "atol": 0.0, "span": (0.0, 0.01)}
+    still = odesim.ensemble(MODEL, params={"mu": np.zeros((2, 3))}, initial={"v": 0.0}, **{**RUN, **options, "save": 3})
+    assert not still.status.any() and not still.v.values.any()
+    one = odesim.integrate(MODEL, params={"mu": MU[0]}, initial={"v": V0[0]}, **{**RUN, **options, "save": 3, "method": "tsit5"})
+    both = odesim.ensemble(MODEL, params={"mu": MU[:1]}, initial={"v": V0[:1]}, **{**RUN, **options, "save": 3})
+    np.testing.assert_array_equal(both.v[0], one.y["v"])
+
+
 def test_members_do_not_see_each_other():
     """An ensemble equals ensembles of one and any order of its members, bit for bit, on any number of threads."""
     found = members()
@@ -215,6 +225,12 @@ def test_strict_mode_has_no_function_of_the_c_library():
     """cos differs from machine to machine."""
     with pytest.raises(CodegenError, match="cos of the C library"):
         odesim.ensemble(forced(), params={"a": np.ones((2, 1))}, strict=True)
+
+
+def test_rows_are_named_once():
+    """A parameter that names rows of arrays cannot be a member's own: nothing would check where it points."""
+    with pytest.raises(ParamError, match="psi names rows of arrays"):
+        odesim.ensemble("scan_snap.full", params={"psi": np.array([[0, 1], [0, 99]])})
 
 
 def test_a_value_outside_the_domain_names_its_member():

@@ -14,6 +14,11 @@ _MOST = 2**62
 _EVENT_ROOM = 64
 
 
+def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
+    """The tolerances that errors are held against: not below rounding, and a component that stays 0 has no error 0/0."""
+    return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
+
+
 class RunState:
     """The state of a run; `address` is where its table lies, which is all that the driver is told."""
 
@@ -134,8 +139,7 @@ class RunState:
         p, m = self.problem, self.method
         real = self.real
         real[slots.T], real[slots.T0], real[slots.T1] = p.t0, p.t0, p.t1
-        real[slots.RTOL] = max(rtol, 4 * float(np.finfo(p.rhs.dtype).eps))
-        real[slots.ATOL] = max(atol, 1e-300)  # a component that stays 0 has the error 0/0 otherwise
+        real[slots.RTOL], real[slots.ATOL] = usable(rtol, atol, p.rhs.dtype)
         real[slots.ERROR_OLD], real[slots.SAFETY] = 1e-4, 0.9
         (real[slots.ALPHA], real[slots.BETA]), (real[slots.SHRINK], real[slots.GROW]) = m.gains, m.factors
         real[slots.START_POWER] = 1 / max(m.error_order, 1)
