@@ -206,7 +206,7 @@ def test_a_damaged_run(change, said, odesim):
 
 def test_progress_says_how_far(capsys, monkeypatch):
     """Members, failures, their rate since this command began, and the time that is left."""
-    monkeypatch.setattr("odesim.cli.progress.time.monotonic", lambda: 0.0)
+    now = iter([0.0, 0.0, 1.0, 3.0])  # made, then shown three times
     monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
     progress = EnsembleProgress("model", True)
     progress.show(1000, 9000, 0)
