@@ -19,11 +19,13 @@ from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
-from odesim.solve.explicit.state import usable
+from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.tableau import METHODS
 
 WIDTH = 8
+import os
+FIXED_VECTORS = int(os.environ.get("FV", "4"))
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
@@ -66,7 +68,11 @@ class LaneEngine:
         chunk = Chunk.empty(count, len(request.times), n)
         last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
         codes = np.zeros(count, np.int64)
-        kept = [states, request.times, np.array([request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]), stop]
+        reals = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
+        if request.step is not None:
+            total, rest = fixed_steps(request.t0, request.t1, request.step)
+            reals += [request.step, rest, float(total)]
+        kept = [states, request.times, np.array(reals), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
         arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
@@ -91,7 +97,7 @@ class LaneEngine:
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
         rows, n = Rows(self.plan), self.plan.formulas.states
-        memory = aligned_empty((rows.count + 2) * WIDTH)
+        memory = aligned_empty((rows.count + 2) * self.plan.width)
         memory[:] = 0.0
         start = np.empty((end - first, n + 2))
         own = table.copy()
@@ -115,11 +121,11 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, events that end a run, whole numbers of a
+    """The engine, or None where lanes cannot do it: many states, float32, events that end a run, whole numbers of a
     member's own."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
-    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
+    if request.layout.size > MOST_STATES or request.dtype != "float64":
         return None
     if any(event.terminal for event in system.events) or own & set(whole):
         return None
@@ -130,7 +136,9 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    key = (id(compiled), sizes, request.method, request.saves, *(np.asarray(v).tobytes() for v in whole.values()))
+    fixed = request.step is not None
+    width = 8 * FIXED_VECTORS if fixed else WIDTH
+    key = (id(compiled), sizes, request.method, request.saves, fixed, *(np.asarray(v).tobytes() for v in whole.values()))
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
@@ -140,7 +148,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             formulas = None
         plan = None
         if formulas is not None and len(formulas.lines) <= MOST_LINES:
-            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves)
+            plan = Plan(compiled.system.name, formulas, METHODS[request.method], width, request.strict, request.saves, fixed)
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
 

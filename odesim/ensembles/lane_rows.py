@@ -16,7 +16,7 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only."""
+    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only. fixed: the step is given."""
 
     name: str
     formulas: Formulas
@@ -24,6 +24,7 @@ class Plan:
     width: int
     strict: bool
     saves: bool
+    fixed: bool = False
 
 
 class Rows:
@@ -34,13 +35,22 @@ class Rows:
         self.count = 0
         self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
-        self.old, self.stages = range(0), list[range]()
+        self.old = self.saved = range(0)
+        self.stages = list[range]()
         self.next_save = self.before = self.step = self.done = -1
         if plan.saves:
             self.old = self._take(n)
             self.stages = [self._take(n) for _ in range(m.stages)]
             self.next_save, self.before, self.step, self.done = self._take(4)
             self.saved = self._take(n)
+
+        self.old_f = self.extra = range(0)
+        self.wrong = -1
+        if plan.fixed:
+            self.old = self.old or self._take(n)
+            self.old_f = self._take(n)
+            self.extra = self._take(int(plan.saves and m.stages > m.last + 1))
+            (self.wrong,) = self._take(1)
 
     def _take(self, count: int) -> range:
         first, self.count = self.count, self.count + count

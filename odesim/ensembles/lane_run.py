@@ -109,11 +109,6 @@ def run_text(plan: Plan, rows: Rows) -> str:
     at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
     start = [*rows.f, rows.h, rows.code]
     kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
-
-    def put(place: str, source: range) -> str:
-        """Lines that write a state of n numbers."""
-        return "\n".join(f"{place} + {d}] = S[{row * w} + l]" for d, row in enumerate(source))
-
     words = {
         **AT,
         **at_lane,
@@ -121,23 +116,26 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "IDLE": "9.0",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
-        "fill": "\n".join(
-            [*(f"S[{row * w} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)), *values(plan, rows)]
-        ),
+        "fill": "\n".join(fill_lines(plan, rows)),
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
-        "finish": "pass" if plan.saves else put(f"out[i * {n}", rows.y),
-        "stopped": put(f"state[i * {n}", rows.y),
+        "finish": "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w),
+        "stopped": put_state(f"state[i * {n}", rows.y, w),
     }
-    words["first_save"] = fit(FIRST_SAVE, put=put(f"out[i * saves * {n}", rows.y), **at_lane) if plan.saves else "pass"
-    words["saving"] = fit(SAVING, put=put(f"out[(i * saves + q) * {n}", rows.saved), W=w, **at_lane) if plan.saves else "pass"
+    words["first_save"] = fit(FIRST_SAVE, put=put_state(f"out[i * saves * {n}", rows.y, w), **at_lane) if plan.saves else "pass"
+    words["saving"] = fit(SAVING, put=put_state(f"out[(i * saves + q) * {n}", rows.saved, w), W=w, **at_lane) if plan.saves else "pass"
     return fit(RUN, **words)
 
 
-def values(plan: Plan, rows: Rows) -> list[str]:
-    """Lines that load the parameters of member i: those of all members lie 0 apart."""
+def put_state(place: str, source: range, width: int) -> str:
+    """Lines that write a state of n numbers."""
+    return "\n".join(f"{place} + {d}] = S[{row * width} + l]" for d, row in enumerate(source))
+
+
+def fill_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that load the state and the parameters of member i: those of all members lie 0 apart."""
     firsts = [*plan.formulas.values.values(), plan.formulas.count]
-    lines = []
+    lines = [f"S[{row * plan.width} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)]
     for k, (first, end) in enumerate(pairwise(firsts)):
         address = AT["PARAMS"] + 2 * k
         lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")

@@ -1,6 +1,7 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+from odesim.solve.tableau import Method
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -72,7 +73,7 @@ def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
     out = []
     for s in range(first, last + 1):
         weights = [(j, float(m.A[s, j])) for j in range(s) if m.A[s, j] != 0.0]
-        if plan.strict:
+        if plan.strict or plan.fixed:  # a fixed step: the products are computed once
             out += [f"c{j} = h * {a!r}" for j, a in weights]
             sums = [combination(f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights]) for d in range(n)]
         else:
@@ -169,20 +170,34 @@ def save_text(plan: Plan, rows: Rows) -> list[str]:
     """The state of all lanes at their next saved times, by the interpolant of the last step."""
     if not plan.saves:
         return []
-    n, w, m = plan.formulas.states, plan.width, plan.method
+    w = plan.width
     lines = [
         f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
         f"theta = (time - {at(rows.before, w)}) / h",
+        *dense_weights(plan.method),
     ]
-    for j in range(m.stages):
-        polynomial = [float(x) for x in m.P[j]]
-        if any(polynomial):
-            text = "0.0"
-            for x in reversed(polynomial):
-                text = f"(({text} + {x!r}) * theta)"
-            lines.append(f"c{j} = h * {text}")
-    used = [j for j in range(m.stages) if any(m.P[j])]
-    for d in range(n):
-        inside = combination(at(rows.old[d], w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used])
+    for d, inside in enumerate(dense_states(plan, rows)):
         lines.append(f"{at(rows.saved[d], w)} = {inside} if time < new else {at(rows.y[d], w)}")
     return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
+
+
+def dense_weights(m: Method) -> list[str]:
+    """c<j>: what stage j counts for at theta."""
+    lines = []
+    for j in dense_stages(m):
+        text = "0.0"
+        for x in reversed(m.P[j].tolist()):
+            text = f"(({text} + {x!r}) * theta)"
+        lines.append(f"c{j} = h * {text}")
+    return lines
+
+
+def dense_states(plan: Plan, rows: Rows) -> list[str]:
+    """The components of the state at theta."""
+    w, used = plan.width, dense_stages(plan.method)
+    return [combination(at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in enumerate(rows.old)]
+
+
+def dense_stages(m: Method) -> list[int]:
+    """The stages that the interpolant reads."""
+    return [j for j in range(m.stages) if any(m.P[j])]

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
+from odesim.ensembles.lane_fixed import fixed_texts
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_step import begin_text, save_text, step_text
@@ -21,7 +22,8 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)])
+    texts = fixed_texts(plan, rows) if plan.fixed else [begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *texts])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
@@ -43,12 +45,13 @@ def head_text(plan: Plan, body: str) -> str:
     math = [*plain, *(w for w in ("inf", "nan") if w in used)]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
-    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{', strict' if plan.strict else ''}"
+    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{' of a fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
     lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
-    lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
+    lines += [f"from math import {', '.join(math)}", ""] if math else []
+    lines += ["import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += ["from odesim.ensembles.arithmetic import power", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [f"from odesim.ensembles.arithmetic import {'moment' if plan.fixed else 'power'}", "from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)
