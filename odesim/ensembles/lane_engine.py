@@ -23,9 +23,7 @@ from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.tableau import METHODS
 
-WIDTH = 8
-import os
-FIXED_VECTORS = int(os.environ.get("FV", "4"))
+WIDTH, FIXED_WIDTH = 8, 16
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
@@ -62,9 +60,10 @@ class LaneEngine:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
         request, n = self.request, self.plan.formulas.states
         layout = request.layout
-        states = np.empty((count, n)) if initial else np.empty((1, n))
-        for name, view in layout.split(states).items():
+        given = np.empty((count if initial else 1, n), request.dtype)
+        for name, view in layout.split(given).items():
             view[...] = initial.get(name, self.numbers.initial[name])
+        states = given.astype(np.float64, copy=False)
         chunk = Chunk.empty(count, len(request.times), n)
         last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
         codes = np.zeros(count, np.int64)
@@ -111,7 +110,7 @@ class LaneEngine:
             chunk.status[codes == code] = Request.number(status)
         for i in np.flatnonzero(codes == 4):
             bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
-            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].copy(), self.request.rtol, self.request.atol):
+            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol):
                 chunk.status[i] = Request.number(Status.BLOW_UP)
 
 
@@ -121,11 +120,11 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, float32, events that end a run, whole numbers of a
+    """The engine, or None where lanes cannot do it: many states, events that end a run, whole numbers of a
     member's own."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
-    if request.layout.size > MOST_STATES or request.dtype != "float64":
+    if request.layout.size > MOST_STATES:
         return None
     if any(event.terminal for event in system.events) or own & set(whole):
         return None
@@ -137,13 +136,13 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
     fixed = request.step is not None
-    width = 8 * FIXED_VECTORS if fixed else WIDTH
+    width = FIXED_WIDTH if fixed else WIDTH
     key = (id(compiled), sizes, request.method, request.saves, fixed, *(np.asarray(v).tobytes() for v in whole.values()))
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
         try:
-            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
+            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
         except CodegenError:
             formulas = None
         plan = None

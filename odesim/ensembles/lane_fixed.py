@@ -4,7 +4,7 @@ Up to UNSEEN steps are taken without a look at the numbers: what is not finite s
 one by one and by the same machine code: a lane is marked at the step that failed, and the others have the bits that they had.
 """
 
-from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_rows
+from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_numbers, load_state
 from odesim.ensembles.lane_run import fill_lines, fit, put_state
 from odesim.ensembles.lane_step import dense_states, dense_weights, stage_lines
 
@@ -120,8 +120,8 @@ def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
 def loops(plan: Plan, rows: Rows) -> list[str]:
     """The loops over lanes."""
     n, w, m = plan.formulas.states, plan.width, plan.method
-    numbers = [*load_rows("y", rows.y, w), *load_rows("p", rows.p, w)]
-    before = [*numbers, *load_rows("k0_", rows.f, w)]
+    numbers = load_numbers(plan, rows)
+    before = [*numbers, *load_state(plan, "k0_", rows.f)]
     put = [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)] + [f"{at(row, w)} = k{m.last}_{d}" for d, row in enumerate(rows.f)]
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old, *rows.old_f), strict=True)]
     seen = [at(row, w) for row in (*rows.y, *rows.f, *rows.extra)]

@@ -66,8 +66,21 @@ def names(letter: str, count: int) -> list[str]:
     return [f"{letter}{k}" for k in range(count)]
 
 
-def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
-    return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
+def real(plan: Plan, text: str) -> str:
+    """A number of S as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def load_state(plan: Plan, letter: str, rows: Iterable[int]) -> list[str]:
+    """Lines that name the components of a state or of its derivative."""
+    return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
+
+
+def load_numbers(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that name the state and the parameters."""
+    numbers = [(k, at(row, plan.width)) for k, row in enumerate(rows.p)]
+    given = [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in numbers]
+    return [*load_state(plan, "y", rows.y), *given]
 
 
 def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:

@@ -1,6 +1,6 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
-from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_numbers, load_state, real
 from odesim.solve.tableau import Method
 
 
@@ -20,12 +20,14 @@ def squares(what: str, old: str, new: str, n: int) -> list[str]:
     return [*out, "total = total0"]
 
 
-def combination(start: str, terms: list[tuple[str, str]]) -> str:
-    """start + c0*k0 + c1*k1 + ..., one after another."""
-    text = start
-    for c, k in terms:
+def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
+    """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
+    text, early = start, len(terms) - late
+    for j, (c, k) in enumerate(terms):
         text = f"({text} + {c} * {k})"
-    return text[1:-1] if terms else text
+        if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+            text = real(plan, text[1:-1])
+    return text
 
 
 def begin_text(plan: Plan, rows: Rows) -> str:
@@ -33,8 +35,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     n, w, m = plan.formulas.states, plan.width, plan.method
     put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
     lines = [
-        *load_rows("y", rows.y, w),
-        *load_rows("p", rows.p, w),
+        *load_numbers(plan, rows),
         call_right(plan, "t0", "y", "f"),
         *put,
         *(f"v{d} = f{d} - f{d}" for d in range(n)),
@@ -48,7 +49,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span",
         "h, most = (h if fair else 1e-6 * span), (most if fair else span)",
         "h = span if h > span else h",
-        *(f"z{d} = y{d} + h * f{d}" for d in range(n)),
+        *(f"z{d} = {real(plan, f'y{d} + h * f{d}')}" for d in range(n)),
         call_right(plan, "t0 + h", "z", "g"),
         *(f"e{d} = -f{d} + g{d}" for d in range(n)),
         *squares("e", "y", "y", n),
@@ -75,10 +76,11 @@ def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
         weights = [(j, float(m.A[s, j])) for j in range(s) if m.A[s, j] != 0.0]
         if plan.strict or plan.fixed:  # a fixed step: the products are computed once
             out += [f"c{j} = h * {a!r}" for j, a in weights]
-            sums = [combination(f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights]) for d in range(n)]
+            late = plan.formulas.late
+            sums = [combination(plan, f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights], late) for d in range(n)]
         else:
             inner = [" + ".join(f"{a!r} * k{j}_{d}" for j, a in weights) for d in range(n)]
-            sums = [f"y{d} + h * ({inner[d]})" for d in range(n)]
+            sums = [real(plan, f"y{d} + h * ({inner[d]})") for d in range(n)]
         out += [f"z{d} = {text}" for d, text in enumerate(sums)]
         c = float(m.c[s])
         out.append(call_right(plan, f"t + {c!r} * h" if c < 1.0 else "new", "z", f"k{s}_"))
@@ -97,7 +99,7 @@ def error_lines(plan: Plan) -> list[str]:
             continue
         if plan.strict:
             out += [f"c{j} = h * {a!r}" for j, a in weights]
-            out += [f"e{d} = {combination('0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
+            out += [f"e{d} = {combination(plan, '0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
         else:
             out += [f"e{d} = h * ({' + '.join(f'{a!r} * k{j}_{d}' for j, a in weights)})" for d in range(n)]
         out += squares("e", "y", "n", n)
@@ -115,9 +117,8 @@ def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = [
-        *load_rows("y", rows.y, w),
-        *load_rows("p", rows.p, w),
-        *load_rows("k0_", rows.f, w),
+        *load_numbers(plan, rows),
+        *load_state(plan, "k0_", rows.f),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
         "last = t + 1.01 * size >= t1",
         "new = t1 if last else t + size",
@@ -195,7 +196,7 @@ def dense_weights(m: Method) -> list[str]:
 def dense_states(plan: Plan, rows: Rows) -> list[str]:
     """The components of the state at theta."""
     w, used = plan.width, dense_stages(plan.method)
-    return [combination(at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in enumerate(rows.old)]
+    return [combination(plan, at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in enumerate(rows.old)]
 
 
 def dense_stages(m: Method) -> list[int]:

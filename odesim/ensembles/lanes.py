@@ -48,7 +48,8 @@ def head_text(plan: Plan, body: str) -> str:
     what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{' of a fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
     lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
     lines += [f"from math import {', '.join(math)}", ""] if math else []
-    lines += ["import numba as nb", ""]
+    kinds = [w for w in ("float32", "float64") if w in used]
+    lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
     lines += [f"from odesim.ensembles.arithmetic import {'moment' if plan.fixed else 'power'}", "from odesim.solve.explicit.memory import doubles, ints", ""]
