@@ -55,7 +55,7 @@ def run(table):
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, 1e-4, 0.0, 0.0, 0.0
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, LOG2_LEAST, 0.0, 0.0, 0.0
                     {first_save}
         if live == 0:
             return

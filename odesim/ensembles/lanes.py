@@ -16,6 +16,7 @@ from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_step import begin_text, save_text, step_text
 
+ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
 RUNTIME = ("maximum", "minimum", "powi")
 
 
@@ -52,7 +53,7 @@ def head_text(plan: Plan, body: str) -> str:
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += [f"from odesim.ensembles.arithmetic import {'moment' if plan.fixed else 'power'}", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [f"from odesim.ensembles.arithmetic import {', '.join(w for w in ARITHMETIC if w in used)}", "from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

@@ -148,7 +148,7 @@ class RunState:
         real = self.real
         real[slots.T], real[slots.T0], real[slots.T1] = p.t0, p.t0, p.t1
         real[slots.RTOL], real[slots.ATOL] = usable(rtol, atol, p.rhs.dtype)
-        real[slots.ERROR_OLD], real[slots.SAFETY] = 1e-4, 0.9
+        real[slots.LOG_OLD], real[slots.SAFETY] = slots.LOG2_LEAST, 0.9
         (real[slots.ALPHA], real[slots.BETA]), (real[slots.SHRINK], real[slots.GROW]) = m.gains, m.factors
         real[slots.START_POWER] = 1 / max(m.error_order, 1)
 
