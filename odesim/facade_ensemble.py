@@ -90,19 +90,20 @@ def ensemble(
     engine = make_engine(request, chosen)
     engine.prepare()
     pool, stop = make_pool(threads), np.zeros(1, np.int64)
-    total, failed, chunks = chosen.source.count, 0, []
+    total, failed = chosen.source.count, 0
+    whole = Chunk.room(total, len(request.times), request.layout.size)
     try:
         for first in range(0, total, CHUNK * max(threads, 1)):
             end = min(first + CHUNK * max(threads, 1), total)
-            chunks.append(engine.integrate(*chosen.chunk(first, end), end - first, stop, pool))
-            failed += int((~np.isin(chunks[-1].status, GOOD)).sum())
+            part = engine.integrate(*chosen.chunk(first, end), end - first, stop, pool, whole.part(first, end))
+            failed += int((~np.isin(part.status, GOOD)).sum())
             if progress:
                 progress(end, total, failed)
     finally:
         stop[0] = 1
         if pool is not None:
             pool.shutdown()
-    return dataset(request, chosen, joined(chunks))
+    return dataset(request, chosen, whole)
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
@@ -130,11 +131,6 @@ def reference(model: str | PathLike[str] | System) -> str | None:
         return None
     text = fspath(model)
     return text if text in list_models() else str(Path(text).expanduser().absolute())
-
-
-def joined(chunks: list[Chunk]) -> Chunk:
-    """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, name) for c in chunks]) for name in ("y", "status", "t_end", "steps", "rejected")))
 
 
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":

@@ -56,17 +56,18 @@ class LaneEngine:
         """Compiles, or loads what was compiled before."""
         _ = self._run
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request, n = self.request, self.plan.formulas.states
         layout = request.layout
         given = np.empty((count if initial else 1, n), request.dtype)
         for name, view in layout.split(given).items():
             view[...] = initial.get(name, self.numbers.initial[name])
         states = given.astype(np.float64, copy=False)
-        chunk = Chunk.empty(count, len(request.times), n)
-        last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
-        codes = np.zeros(count, np.int64)
+        chunk = into or Chunk.room(count, len(request.times), n)
+        last, codes = np.empty((count, n)), np.zeros(count, np.int64)
         reals = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
         if request.step is not None:
             total, rest = fixed_steps(request.t0, request.t1, request.step)
@@ -74,7 +75,7 @@ class LaneEngine:
         kept = [states, request.times, np.array(reals), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
-        arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
+        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         table[AT["Y0_STEP"]] = n if initial else 0
@@ -85,12 +86,13 @@ class LaneEngine:
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
-        blocks = [(a, min(a + BLOCK, count)) for a in range(0, count, BLOCK)]
+        size = count if pool is None else BLOCK  # lanes run empty at the end of a block
+        blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, *block), blocks):
             pass
-        chunk.steps[:], chunk.rejected[:] = steps
         self._judge(chunk, codes, last, params)
+        chunk.blank(request.times)
         return chunk
 
     def _block(self, table: Array, first: int, end: int) -> None:

@@ -1,6 +1,6 @@
 """What an ensemble is asked for, and what a chunk of it gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -70,5 +70,22 @@ class Chunk:
     @classmethod
     def empty(cls, count: int, times: int, n: int) -> "Chunk":
         """Nothing done yet."""
+        chunk = cls.room(count, times, n)
+        chunk.y[...] = np.nan
+        return chunk
+
+    @classmethod
+    def room(cls, count: int, times: int, n: int) -> "Chunk":
+        """Nothing done yet, and nothing written to y: its pages are touched by what fills them."""
         whole = (np.zeros(count, np.int64) for _ in range(2))
-        return cls(np.full((count, times, n), np.nan), np.full(count, UNDONE, np.int8), np.full(count, np.nan), *whole)
+        return cls(np.empty((count, times, n)), np.full(count, UNDONE, np.int8), np.full(count, np.nan), *whole)
+
+    def part(self, first: int, end: int) -> "Chunk":
+        """Members first to end - 1, as views."""
+        return Chunk(*(getattr(self, f.name)[first:end] for f in fields(self)))
+
+    def blank(self, times: Array) -> None:
+        """y is NaN at the times (T,) that a member did not come to."""
+        for i in np.flatnonzero(~(self.t_end >= times[-1])):
+            reached = int(np.searchsorted(times, self.t_end[i], side="right")) if self.status[i] != UNDONE else 0
+            self.y[i, reached:] = np.nan

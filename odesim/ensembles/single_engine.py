@@ -25,10 +25,13 @@ class SingleEngine:
         """Compiles, or loads what was compiled before."""
         _ = self.request.compiled.functions
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request = self.request
-        chunk = Chunk.empty(count, len(request.times), request.layout.size)
+        chunk = into or Chunk.room(count, len(request.times), request.layout.size)
+        chunk.y[...] = np.nan
 
         def one(i: int) -> None:
             if not stop[0]:
