@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, aligned_empty
+from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
@@ -98,7 +98,7 @@ class LaneEngine:
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
         rows, n = Rows(self.plan), self.plan.formulas.states
-        memory = aligned_empty((rows.count + 2) * self.plan.width)
+        memory = aligned_empty(max((rows.count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         memory[:] = 0.0
         start = np.empty((end - first, n + 2))
         own = table.copy()

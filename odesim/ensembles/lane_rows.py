@@ -36,13 +36,14 @@ class Rows:
         self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
         self.old = self.saved = range(0)
-        self.stages = list[range]()
+        self.stages, self.powers = list[range](), list[range]()
         self.next_save = self.before = self.step = self.done = -1
         if plan.saves:
             self.old = self._take(n)
             self.stages = [self._take(n) for _ in range(m.stages)]
             self.next_save, self.before, self.step, self.done = self._take(4)
             self.saved = self._take(n)
+            self.powers = [self._take(n) for _ in range(0 if plan.strict or plan.fixed else m.P.shape[1])]
 
         self.old_f = self.extra = range(0)
         self.wrong = -1

@@ -89,6 +89,29 @@ while due > 0:
 """.strip("\n")
 
 
+SAVING_BY_POWERS = """
+if due > 0:
+    powers(S)
+    for l in range({W}):
+        time, new = S[{next} + l], S[{done} + l]
+        if members[l] >= 0 and time <= new:
+            i, q, t, inverse = members[l], places[l], S[{before} + l], 1.0 / S[{step} + l]
+            {powers}
+            while time < new:
+                theta = (time - t) * inverse
+                {values}
+                {put}
+                q += 1
+                time = save[q] if q < saves else inf
+            if time == new:
+                {put_end}
+                q += 1
+                time = save[q] if q < saves else inf
+            places[l] = q
+            S[{next} + l] = time
+""".strip("\n")
+
+
 def fit(template: str, **words: object) -> str:
     """The template with its words; a word of several lines goes on where the first of them begins."""
     out = []
@@ -123,8 +146,31 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "stopped": put_state(f"state[i * {n}", rows.y, w),
     }
     words["first_save"] = fit(FIRST_SAVE, put=put_state(f"out[i * saves * {n}", rows.y, w), **at_lane) if plan.saves else "pass"
-    words["saving"] = fit(SAVING, put=put_state(f"out[(i * saves + q) * {n}", rows.saved, w), W=w, **at_lane) if plan.saves else "pass"
+    words["saving"] = saving_text(plan, rows, at_lane) if plan.saves else "pass"
     return fit(RUN, **words)
+
+
+def saving_text(plan: Plan, rows: Rows, at_lane: dict[str, int]) -> str:
+    """Lines that write what the last step passed."""
+    n, w = plan.formulas.states, plan.width
+    place = f"out[(i * saves + q) * {n}"
+    if plan.strict:
+        return fit(SAVING, put=put_state(place, rows.saved, w), W=w, **at_lane)
+    parts = [rows.old, *rows.powers]
+    names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
+    words = {"powers": "\n".join(f"{names[d][p]} = S[{row * w} + l]" for p, part in enumerate(parts) for d, row in enumerate(part))}
+    words["values"] = "\n".join(f"v{d} = {horner(names[d])}" for d in range(n))
+    words["put"] = "\n".join(f"{place} + {d}] = v{d}" for d in range(n))
+    before = {"before": rows.before * w, "step": rows.step * w}
+    return fit(SAVING_BY_POWERS, **words, put_end=put_state(place, rows.y, w), W=w, **before, **at_lane)
+
+
+def horner(coefficients: list[str]) -> str:
+    """c0 + theta (c1 + theta (c2 + ...))."""
+    text = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        text = f"{c} + theta * ({text})"
+    return text
 
 
 def put_state(place: str, source: range, width: int) -> str:

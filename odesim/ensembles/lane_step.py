@@ -168,10 +168,18 @@ def step_text(plan: Plan, rows: Rows) -> str:
 
 
 def save_text(plan: Plan, rows: Rows) -> list[str]:
-    """The state of all lanes at their next saved times, by the interpolant of the last step."""
+    """In strict mode the state of all lanes at their next saved times, by the interpolant of the last step; else the polynomial in
+    theta that the interpolant is, computed once for all times that a step passes."""
     if not plan.saves:
         return []
     w = plan.width
+    if not plan.strict:
+        lines = [f"h = {at(rows.step, w)}"]
+        for p, row in enumerate(rows.powers):
+            weights = [(float(x), rows.stages[j]) for j, x in enumerate(plan.method.P[:, p]) if x != 0.0]
+            for d, target in enumerate(row):
+                lines.append(f"{at(target, w)} = h * ({' + '.join(f'{x!r} * {at(stage[d], w)}' for x, stage in weights)})")
+        return ["\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
     lines = [
         f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
         f"theta = (time - {at(rows.before, w)}) / h",
