@@ -112,7 +112,9 @@ class LaneEngine:
             chunk.status[codes == code] = Request.number(status)
         for i in np.flatnonzero(codes == 4):
             bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
-            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol):
+            if runs_away(
+                bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol
+            ):
                 chunk.status[i] = Request.number(Status.BLOW_UP)
 
 

@@ -4,6 +4,8 @@ Up to UNSEEN steps are taken without a look at the numbers: what is not finite s
 one by one and by the same machine code: a lane is marked at the step that failed, and the others have the bits that they had.
 """
 
+from typing import Any
+
 from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_numbers, load_state
 from odesim.ensembles.lane_run import fill_lines, fit, put_state
 from odesim.ensembles.lane_step import dense_states, dense_weights, stage_lines
@@ -92,9 +94,8 @@ else:
 FIRST_SAVE = """
 if saves > 0 and save[0] == t0:
     for l in range(count):
-        if S[{code} + l] == 0.0:
-            i = tile + l
-            {put}
+        i = tile + l
+        {put}
     q = 1
 """.strip("\n")
 
@@ -112,42 +113,54 @@ while q < saves and save[q] <= new:
 """.strip("\n")
 
 
-def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
+def fixed_text(plan: Plan, rows: Rows) -> str:
     """All after the right side: run(table) integrates members FIRST to END - 1 in tiles of W."""
-    return [*loops(plan, rows), run_text(plan, rows)]
+    return "\n\n\n".join([*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), run_text(plan, rows)])
 
 
-def loops(plan: Plan, rows: Rows) -> list[str]:
-    """The loops over lanes."""
-    n, w, m = plan.formulas.states, plan.width, plan.method
-    numbers = load_numbers(plan, rows)
-    before = [*numbers, *load_state(plan, "k0_", rows.f)]
-    put = [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)] + [f"{at(row, w)} = k{m.last}_{d}" for d, row in enumerate(rows.f)]
+def step_loops(plan: Plan, rows: Rows) -> list[str]:
+    """begin: the first derivative; march: steps first to end - 1; keep, back: the state before them; bad: how many lanes show numbers
+    that are not finite."""
+    w, before = plan.width, load_numbers(plan, rows)
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old, *rows.old_f), strict=True)]
-    seen = [at(row, w) for row in (*rows.y, *rows.f, *rows.extra)]
-    start = [*numbers, call_right(plan, "t", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
-    start += [f"{at(rows.code, w)} = 0.0", *(f"{at(row, w)} = 0.0" for row in rows.extra)]
-    march = loop(w, [*before, *stage_lines(plan, 1, m.last), *put])
-    steps = ["t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)", *march]
-    look = [f"wrong = {' + '.join(f'({a} - {a})' for a in seen)}", f"{at(rows.wrong, w)} = wrong"]
-    look.append(f"found += 1 if {at(rows.code, w)} == 0.0 and wrong != 0.0 else 0")
-    texts = [
+    start = [*before, call_right(plan, "t", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
+    start += [f"{at(row, w)} = 0.0" for row in (rows.code, *rows.extra)]
+    steps = [
+        "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)",
+        *loop(w, step_lines(plan, rows, plan.method.last)),
+    ]
+    wrong = " + ".join(f"({at(row, w)} - {at(row, w)})" for row in (*rows.y, *rows.f, *rows.extra))
+    look = [f"wrong = {wrong}", f"{at(rows.wrong, w)} = wrong", f"found += 1 if {at(rows.code, w)} == 0.0 and wrong != 0.0 else 0"]
+    return [
         kernel("begin(S, t)", loop(w, start)),
         kernel("march(S, t0, t1, step, total, h, first, end)", ["for k in range(first, end):", *(f"    {line}" for line in steps)]),
         kernel("keep(S)", loop(w, [f"{b} = {a}" for a, b in kept])),
         kernel("back(S)", loop(w, [f"{a} = {b}" for a, b in kept])),
         kernel("bad(S)", ["found = 0", *loop(w, look), "return found"]),
     ]
-    if plan.saves:
-        lines = [*before, *stage_lines(plan, 1, m.stages - 1), *put]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
-        lines += [f"{at(row, w)} = {' + '.join(f'(k{s}_{d} - k{s}_{d})' for s in range(m.last + 1, m.stages) for d in range(n))}" for row in rows.extra]
-        texts.append(kernel("dense(S, t, h, new)", loop(w, lines)))
-        inside = [*dense_weights(m), *loop(w, [f"{at(row, w)} = {value}" for row, value in zip(rows.saved, dense_states(plan, rows), strict=True)])]
-        whole = loop(w, [f"{at(a, w)} = {at(b, w)}" for a, b in zip(rows.saved, rows.y, strict=True)])
-        texts.append(kernel("interpolate(S, theta, h)", inside))
-        texts.append(kernel("copy(S)", whole))
-    return texts
+
+
+def save_loops(plan: Plan, rows: Rows) -> list[str]:
+    """dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    lines = step_lines(plan, rows, m.stages - 1)
+    lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+    extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
+    lines += [f"{at(row, w)} = {extra}" for row in rows.extra]
+    inside = [f"{at(row, w)} = {value}" for row, value in zip(rows.saved, dense_states(plan, rows), strict=True)]
+    return [
+        kernel("dense(S, t, h, new)", loop(w, lines)),
+        kernel("interpolate(S, theta, h)", [*dense_weights(m), *loop(w, inside)]),
+        kernel("copy(S)", loop(w, [f"{at(a, w)} = {at(b, w)}" for a, b in zip(rows.saved, rows.y, strict=True)])),
+    ]
+
+
+def step_lines(plan: Plan, rows: Rows, last: int) -> list[str]:
+    """A step with the stages to `last`; the new state and its derivative take the places of the old ones."""
+    w, m = plan.width, plan.method
+    lines = [*load_numbers(plan, rows), *load_state(plan, "k0_", rows.f), *stage_lines(plan, 1, last)]
+    lines += [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)]
+    return [*lines, *(f"{at(row, w)} = k{m.last}_{d}" for d, row in enumerate(rows.f))]
 
 
 def kernel(head: str, lines: list[str]) -> str:
@@ -163,7 +176,7 @@ def loop(width: int, lines: list[str]) -> list[str]:
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table)."""
     n, w = plan.formulas.states, plan.width
-    words = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
+    words: dict[str, Any] = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
     words |= {"fill": "\n".join(fill_lines(plan, rows)), "finish": "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w)}
     first = put_state(f"out[i * saves * {n}", rows.y, w)
     later = put_state(f"out[(i * saves + q) * {n}", rows.saved, w)

@@ -44,6 +44,7 @@ class Rows:
             self.next_save, self.before, self.step, self.done = self._take(4)
             self.saved = self._take(n)
             self.powers = [self._take(n) for _ in range(0 if plan.strict or plan.fixed else m.P.shape[1])]
+            self.line = self._take(-(-n * (len(self.powers) + 1) // plan.width)).start
 
         self.old_f = self.extra = range(0)
         self.wrong = -1

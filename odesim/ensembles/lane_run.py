@@ -158,7 +158,10 @@ def saving_text(plan: Plan, rows: Rows, at_lane: dict[str, int]) -> str:
         return fit(SAVING, put=put_state(place, rows.saved, w), W=w, **at_lane)
     parts = [rows.old, *rows.powers]
     names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
-    words = {"powers": "\n".join(f"{names[d][p]} = S[{row * w} + l]" for p, part in enumerate(parts) for d, row in enumerate(part))}
+    moved = [
+        (f"S[{rows.line * w + p * n + d}]", f"S[{row * w} + l]", names[d][p]) for p, part in enumerate(parts) for d, row in enumerate(part)
+    ]
+    words = {"powers": "\n".join([*(f"{a} = {b}" for a, b, _ in moved), *(f"{name} = {a}" for a, _, name in moved)])}
     words["values"] = "\n".join(f"v{d} = {horner(names[d])}" for d in range(n))
     words["put"] = "\n".join(f"{place} + {d}] = v{d}" for d in range(n))
     before = {"before": rows.before * w, "step": rows.step * w}

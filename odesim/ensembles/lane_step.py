@@ -167,11 +167,11 @@ def step_text(plan: Plan, rows: Rows) -> str:
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])
 
 
-def save_text(plan: Plan, rows: Rows) -> list[str]:
+def save_text(plan: Plan, rows: Rows) -> str:
     """In strict mode the state of all lanes at their next saved times, by the interpolant of the last step; else the polynomial in
     theta that the interpolant is, computed once for all times that a step passes."""
     if not plan.saves:
-        return []
+        return ""
     w = plan.width
     if not plan.strict:
         lines = [f"h = {at(rows.step, w)}"]
@@ -179,7 +179,7 @@ def save_text(plan: Plan, rows: Rows) -> list[str]:
             weights = [(float(x), rows.stages[j]) for j, x in enumerate(plan.method.P[:, p]) if x != 0.0]
             for d, target in enumerate(row):
                 lines.append(f"{at(target, w)} = h * ({' + '.join(f'{x!r} * {at(stage[d], w)}' for x, stage in weights)})")
-        return ["\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
+        return "\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
     lines = [
         f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
         f"theta = (time - {at(rows.before, w)}) / h",
@@ -187,7 +187,7 @@ def save_text(plan: Plan, rows: Rows) -> list[str]:
     ]
     for d, inside in enumerate(dense_states(plan, rows)):
         lines.append(f"{at(rows.saved[d], w)} = {inside} if time < new else {at(rows.y[d], w)}")
-    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
+    return "\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
 
 
 def dense_weights(m: Method) -> list[str]:

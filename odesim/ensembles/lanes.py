@@ -8,32 +8,33 @@ integrator of one system gives it: the arithmetic here is that of odesim.solve.e
 import hashlib
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
-from odesim.ensembles.lane_fixed import fixed_texts
+from odesim.ensembles.lane_fixed import fixed_text
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_step import begin_text, save_text, step_text
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
+SOURCES = ("ensembles.arithmetic", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
 RUNTIME = ("maximum", "minimum", "powi")
 
 
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    texts = fixed_texts(plan, rows) if plan.fixed else [begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)]
-    body = "\n\n\n".join([right_text(plan), *texts])
+    adaptive = [begin_text, step_text, save_text, run_text]
+    body = "\n\n\n".join([right_text(plan), *(text for make in ([fixed_text] if plan.fixed else adaptive) if (text := make(plan, rows)))])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
-    from odesim.solve.explicit import control, memory
-
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory))
+    found = [find_spec(f"odesim.{name}") for name in SOURCES]
+    text = "".join(Path(str(spec and spec.origin)).read_text(encoding="utf-8") for spec in found)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -46,14 +47,19 @@ def head_text(plan: Plan, body: str) -> str:
     math = [*plain, *(w for w in ("inf", "nan") if w in used)]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
-    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{' of a fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
     lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
     lines += [f"from math import {', '.join(math)}", ""] if math else []
     kinds = [w for w in ("float32", "float64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += [f"from odesim.ensembles.arithmetic import {', '.join(w for w in ARITHMETIC if w in used)}", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [
+        f"from odesim.ensembles.arithmetic import {', '.join(w for w in ARITHMETIC if w in used)}",
+        "from odesim.solve.explicit.memory import doubles, ints",
+        "",
+    ]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

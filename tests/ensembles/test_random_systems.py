@@ -86,6 +86,20 @@ def test_systems_made_of_many_terms(row):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_the_bits_of_float32(row):
+    """In strict mode lanes of float32 have the bits of single runs, with numbers, sums and arrays of other precision among them."""
+    chosen, weights, n, seed = row
+    system, rng = random_system(chosen, weights), np.random.default_rng(seed)
+    drive, start = rng.normal(size=(9, n)), rng.normal(size=(9, n))
+    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-5, "atol": 1e-5, "method": "tsit5", "save": 4, "strict": True, "dtype": "float32"}
+    found = odesim.ensemble(system, params={"a": drive}, initial={"x": start}, **run)
+    for i in (0, 8):
+        one = odesim.integrate(system, params={"a": drive[i]}, initial={"x": start[i]}, **run)
+        np.testing.assert_array_equal(found.x[i], one.y["x"])
+
+
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_systems(data):

@@ -38,7 +38,6 @@ from odesim.solve.explicit.slots import (
     N,
 )
 
-
 MAGIC = 1.5 * 2.0**52 + 1023.0  # adding it rounds to an integer n and leaves n + 1023 in the low bits
 
 
