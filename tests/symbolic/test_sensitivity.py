@@ -39,7 +39,8 @@ CASES = [
 def test_sensitivities_are_the_difference_of_two_runs(system, name):
     """Every parameter and every initial value of every System, in a random direction."""
     known, rng = numbers(system), np.random.default_rng(3)
-    way = rng.normal(size=np.shape({**known.params, **known.states}[name]))
+    values: dict[str, Any] = {**known.params, **known.states}
+    way = rng.normal(size=np.shape(values[name]))
     params = known.params | ({"phi": np.arange(2, 23, 3) % 7} if "phi" in known.params else {})  # every row once
     start = {state: value / 2 for state, value in known.states.items()}
     check_moves(moves(system, name, way, params, start, sizes=known.sizes, span=(0.0, 0.1)))
@@ -58,7 +59,7 @@ START = made(
 def test_what_only_the_initial_value_depends_on(name):
     """A parameter of the start alone moves the run through it."""
     rng = np.random.default_rng(5)
-    params = {"a": 0.7, "b": 0.4, "A": rng.normal(size=(3, 3))}
+    params: dict[str, Any] = {"a": 0.7, "b": 0.4, "A": rng.normal(size=(3, 3))}
     found = moves(START, name, rng.normal(size=np.shape(params[name])), params, {}, span=(0.0, 1.0))
     check_moves(found)
     assert np.abs(found["x"][1]).max() > 1e-2
