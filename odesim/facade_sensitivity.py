@@ -25,11 +25,12 @@ def with_sensitivities(system: System, names: str | Iterable[str], given: Collec
     for name in asked:
         if not isinstance(name, str):
             raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
-    if not asked:
-        return system, {}
-    made = _made(Same(system), asked)
-    moved = (pairs for name, pairs in made.sensitivities.items() if name not in system.states)
-    return made, {pairs[state]: 0.0 for pairs in moved for state in system.states if state in given}
+    made = _made(Same(system), asked) if asked else system
+    still: dict[str, float] = {}
+    for name, pairs in made.sensitivities.items():
+        if name not in made.states:
+            still |= {twin: 0.0 for of, twin in pairs.items() if of in made.states and (of in given or of in still)}
+    return made, still
 
 
 @lru_cache(maxsize=32)

@@ -71,6 +71,10 @@ def test_a_start_that_was_given_does_not_move():
     free, held = (odesim.integrate(START, initial=start, **run).sensitivities for start in ({}, {"x": [0.1, 0.2, 0.3]}))
     assert np.abs(free["a"]["x"][0]).min() > 0.1 and not any(held["a"][s].any() for s in "xy")
     np.testing.assert_array_equal(held["y"]["y"][0], np.eye(3))
+    twice = odesim.integrate(
+        sensitivities(sensitivities(START, "a"), "b"), initial={"x": [0.1, 0.2, 0.3]}, span=(0.0, 1.0), backend="numpy"
+    )
+    assert not any(twice.y[name].any() for name in ("dx_da", "dx_db", "ddx_da_db", "dy_da"))
 
 
 def test_decay_and_logistic_growth():
