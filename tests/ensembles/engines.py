@@ -48,12 +48,13 @@ class Engine:
 
     def run(self, system: System, params: Mapping[str, Any], initial: Mapping[str, Any], save: Array, **options: Any) -> Members:
         """Members of a System, whose params and initial all have a row (N, ...) for each of them; save (T,) are times."""
+        states = [str(name) for name in system.states]
         asked: dict[str, Any] = {"method": self.method, "strict": self.strict, "save": save, **options}
         if self.together:
             found = odesim.ensemble(system, params=params, initial=initial, **asked)
             status = [found.attrs["status_names"][int(s)] for s in found.status]
             return Members(
-                {str(n): found[n].values for n in map(str, system.states)},
+                {n: found[n].values for n in states},
                 status,
                 *(found[n].values for n in ("t_end", "steps", "rejected")),
             )
@@ -63,7 +64,7 @@ class Engine:
             own, start = ({name: rows[i] for name, rows in given.items()} for given in (params, initial))
             runs.append(odesim.integrate(system, params=own, initial=start, **asked))
         y: dict[str, Array] = {}
-        for name in map(str, system.states):
+        for name in states:
             y[name] = np.full((count, len(save), *runs[0].y[name].shape[1:]), np.nan)
             for i, run in enumerate(runs):
                 kept = np.isin(run.t, save)  # a run that stops early keeps its last state too
