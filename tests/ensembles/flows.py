@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import erfinv
-from sympy import IndexedBase, Interval, Piecewise, exp, oo, sqrt
+from sympy import Float, IndexedBase, Interval, Piecewise, exp, oo, sqrt
 
 from odesim.arrays import Array
 from odesim.symbolic import Param, Source, System, index, sizes, time
@@ -45,9 +45,7 @@ FLOWS = {
     "1-sqrt(1-t)": Flow(1 - sqrt(1 - time), lambda t, x0, a: t - 2 / 3 * (1 - (1 - t) ** 1.5), 0.0, 0.0, 1.0, "step_too_small"),
     "1/sqrt(1-t)": Flow(1 / sqrt(1 - time), lambda t, x0, a: x0 + 2 - 2 * np.sqrt(1 - t), 1.0, 0.0, 1.0, "step_too_small"),
     "NaN beyond 1": Flow(1 + a[m] * sqrt(1 - z), lambda t, x0, a: t, 0.0, 0.0, 1.0, "step_too_small"),
-    OVERFLOW: Flow(
-        1e307 + a[m] * z, lambda t, x0, a: x0 + 1e307 * t, 1.5e308, 0.0, (LARGEST - 1.5e308) / 1e307, "step_too_small"
-    ),
+    OVERFLOW: Flow(Float(1e307), lambda t, x0, a: x0 + 1e307 * t, 1.5e308, 0.0, (LARGEST - 1.5e308) / 1e307, "step_too_small"),
     "NaN below 0": Flow(-50 * z * (1 + a[m] * sqrt(z)), lambda t, x0, a: x0 * np.exp(-50 * t), 1.0),
     "NaN at once": Flow(sqrt(a[m] - 2) * z, lambda t, x0, a: t * np.nan, 1.0, 1.0, 0.0, "non_finite"),
 }

@@ -121,7 +121,9 @@ def test_written_out_is_the_array_truth(chosen, planes, count, seed):
     compiled = compile_system(system)
     layout = compiled.layout(extent)
     params = {**shared, "a": np.random.default_rng(seed + 1).normal(size=count)}
-    f = write_out(system, compile_system(system, strict=True).program, extent, {p.name: np.array(params[p.name]) for p in system.params if p.integer})
+    f = write_out(
+        system, compile_system(system, strict=True).program, extent, {p.name: np.array(params[p.name]) for p in system.params if p.integer}
+    )
     states = {name: rows[0] for name, rows in start.items()}
     truth = compiled.arrays(extent, {**params, **states, "t": 1.2})
     want = layout.join({name: truth[f"d_{name}"] for name in states})
