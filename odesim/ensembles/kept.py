@@ -88,7 +88,8 @@ def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> K
 
 
 def make_kept(system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int) -> Kept:
-    """Kept with names that nothing else in the ensemble has. layout: of the states; events: the shape of each; observed: {name: shape}.
+    """Kept with names that nothing else in the ensemble has. layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's
+    occurrences, 0 for no events at all.
 
     A name is the event's or state's with an end to it; underscores follow where that is taken.
     """
@@ -103,7 +104,7 @@ def make_kept(system: System, layout: Layout, events: Collection[tuple[int, ...]
 
     seen = tuple(free(name)[0] for name in observed)
     found = []
-    for event, shape in zip(system.events, events, strict=True):
+    for event, shape in zip(system.events if most else (), events if most else (), strict=True):
         word = re.sub(r"\W+", "_", event.name).strip("_") or "event"
         times, count, index = free(f"{word}_t", f"{word}_count", f"{word}_index")
         found.append((times, count, index if shape else ""))
@@ -133,6 +134,6 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
 
 def check_most(most: Any) -> int:
     """How many occurrences of an event are kept. Raises ParamError."""
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 1 <= most <= 10**6:
-        raise ParamError(f"max_events must be a whole number, 1 to 1000000, not {most!r}")
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 0 <= most <= 10**6:
+        raise ParamError(f"max_events must be a whole number, 0 to 1000000, not {most!r}")
     return int(most)

@@ -24,7 +24,7 @@ from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
 from odesim.solve.explicit.state import usable
 from odesim.solve.problem import Status
-from odesim.solve.tableau import METHODS, Method
+from odesim.solve.tableau import METHODS
 
 WIDTH = 8
 BLOCK = 512  # members that a thread takes at a time
@@ -140,13 +140,13 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    key = (id(compiled), sizes, request.method, request.saves, *(np.asarray(v).tobytes() for v in whole.values()))
+    key = (id(compiled), sizes, request.method, request.saves, bool(request.kept.events), *(np.asarray(v).tobytes() for v in whole.values()))
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
         try:
             formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
-            watch = make_watch(compiled, numbers.sizes, whole, METHODS[request.method])
+            watch = make_watch(request, numbers.sizes, whole)
         except CodegenError:
             formulas = watch = None
         plan = None
@@ -156,14 +156,15 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     return _PLANS[key][1]
 
 
-def make_watch(compiled: CompiledRHS, sizes: Mapping[str, int], whole: Mapping[str, Any], method: Method) -> Watch | None:
-    """What a kernel needs to know of the System's events; None where it has none. Raises CodegenError where they are too large."""
+def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
+    """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
+    compiled, method = request.compiled, METHODS[request.method]
     program, events = compiled.events_program, compiled.system.events
-    if program is None:
+    if program is None or not (request.kept.events or any(e.terminal for e in events)):
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
-    return Watch(write_values(compiled.system, program, sizes, whole), facts, max(4, method.P.shape[1]))
+    return Watch(write_values(compiled.system, program, sizes, whole), facts, max(4, method.P.shape[1]), bool(request.kept.events))
 
 
 def make_pool(threads: int) -> Any:

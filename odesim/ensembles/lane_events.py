@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 class Watch:
     """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
 
-    pieces: parts of a step at whose ends they are evaluated.
+    pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
     """
 
     formulas: Formulas
     facts: tuple[tuple[int, int, int, int], ...]
     pieces: int
+    keeps: bool
 
     @property
     def size(self) -> int:
@@ -87,14 +88,11 @@ def between_lines(plan: "Plan", rows: "Rows", theta: str | float, wanted: Iterab
     return lines
 
 
-def crossing(a: str, b: str, direction: int) -> str:
-    """1.0 where a function that goes from a to b passes zero, or ends on it, in its direction; without a branch."""
-    up, down = f"({a} < 0.0) & ({b} >= 0.0)", f"({a} > 0.0) & ({b} <= 0.0)"
-    return f"({up}) | ({down})" if direction == 0 else up if direction > 0 else down
-
-
 def watch_text(plan: "Plan", rows: "Rows") -> str:
-    """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search."""
+    """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
+
+    A lane is searched where the values of a component are not all on one side of zero: the search looks closer. NaN is on no side.
+    """
     watch, w = plan.watch, plan.width
     assert watch is not None
     size = range(watch.size)
@@ -102,6 +100,7 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
     lines += [f"p{k} = {at(rows.p[k], w)}" for k in watch.reads("p")]
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
+    lines += [f"low{i}, high{i} = (a0_{i} if a0_{i} < inf else inf), (a0_{i} if a0_{i} > -inf else -inf)" for i in size]
     for k in range(1, watch.pieces + 1):
         theta = k / watch.pieces
         if k < watch.pieces:
@@ -112,9 +111,11 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
             time = "new"
         lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
         lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
-        lines += [f"hit = hit | ({crossing(f'a{k - 1}_{i}', f'a{k}_{i}', watch.facts[i][0])})" for i in size]
+        lines += [f"low{i} = a{k}_{i} if a{k}_{i} < low{i} else low{i}" for i in size]
+        lines += [f"high{i} = a{k}_{i} if a{k}_{i} > high{i} else high{i}" for i in size]
     lines += ["taken = new > -inf", f"{at(rows.until, w)} = new"]
     lines += [f"{at(rows.g[i], w)} = a{watch.pieces}_{i} if taken else a0_{i}" for i in size]
+    lines += [f"hit = hit | ((low{i} <= 0.0) & (high{i} >= 0.0))" for i in size]
     lines += ["hit = hit & taken", f"{at(rows.hit, w)} = 1.0 if hit else 0.0", "hits += 1 if hit else 0"]
     head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return hits"])
@@ -166,9 +167,11 @@ if watch(S) > 0:
             found, last, theta = search(
                 probe, S, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
             )
-            keep(zeros, found, last, facts, {size}, members[l] * {names}, kept, times, places_of, counts)
+            {keeping}
             {stopping}
 """.strip("\n")
+
+KEEPING = "keep(zeros, found, last, facts, {size}, members[l] * {names}, kept, times, places_of, counts)"
 
 STOPPING = """
 if theta >= 0.0:

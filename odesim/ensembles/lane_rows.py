@@ -41,11 +41,11 @@ class Rows:
         self.count = 0
         self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
-        self.old, self.stages = range(0), list[range]()
+        self.old, self.stages = dict[int, int](), list[dict[int, int]]()
         self.next_save = self.before = self.step = self.done = self.until = -1
         if plan.dense:
-            self.old = self._take(n)
-            self.stages = [self._take(n) for _ in range(m.stages)]
+            wanted = range(n) if plan.saves or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")
+            self.old, *self.stages = (dict(zip(wanted, self._take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
             self.before, self.step, self.done = self._take(3)
             self.until = self.done
         if plan.saves:

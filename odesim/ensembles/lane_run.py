@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from odesim.ensembles.lane_events import LANDING, STOPPING, WATCHING, watching_words
+from odesim.ensembles.lane_events import KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
@@ -146,7 +146,8 @@ def run_text(plan: Plan, rows: Rows) -> str:
     if plan.watch is not None:
         more = watching_words(plan, rows)
         terminal = plan.watch.terminal
-        words["watching"] = fit(WATCHING, stopping=fit(STOPPING, **more) if terminal else "pass", **more)
+        parts = {"keeping": KEEPING.format(**more) if plan.watch.keeps else "pass", "stopping": fit(STOPPING, **more) if terminal else "pass"}
+        words["watching"] = fit(WATCHING, **parts, **more)
         words["event_arrays"] = EVENT_ARRAYS.format(**AT)
         if terminal:
             words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"

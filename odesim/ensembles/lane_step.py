@@ -160,8 +160,8 @@ def step_text(plan: Plan, rows: Rows) -> str:
         "ended += 0 if code == 0.0 else 1",
     ]
     if plan.dense:
-        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")

@@ -118,7 +118,7 @@ class Chunk:
 
     def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""
-        for e, (name, shape) in enumerate(shapes.items()):
+        for e, (name, shape) in enumerate(shapes.items() if self.event_count.shape[1] else ()):
             events = found[name]
             first = events[: self.event_t.shape[2]]
             self.event_count[i, e] = len(events)
