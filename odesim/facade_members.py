@@ -10,7 +10,7 @@ from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_k
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.observed import observed_shapes
+from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
@@ -102,12 +102,13 @@ def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine
 
 
 def engine_key(engine: LaneEngine | SingleEngine) -> str:
-    """What names the compiled code that integrates members: the same name, the same bits."""
+    """What names the compiled code that integrates and observes members: the same name, the same bits."""
+    seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine):
-        return engine.request.compiled.key
+        return engine.request.compiled.key + seen
     from odesim.codegen.cache import module_name
 
-    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes")
+    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes") + seen
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:

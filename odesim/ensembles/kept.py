@@ -3,16 +3,14 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from odesim.arrays import Array, Layout
+from odesim.ensembles.chunk import Chunk
 from odesim.errors import ParamError, no_such
 from odesim.symbolic.system import System
-
-if TYPE_CHECKING:
-    from odesim.ensembles.result import Chunk
 
 NOTHING = Layout((), ())
 MOST_EVENTS = 8
@@ -35,7 +33,11 @@ class Kept:
     observed: Layout = NOTHING
     observe: tuple[str, ...] = ()
 
-    def parts(self, chunk: "Chunk") -> dict[str, Array]:
+    def chunk(self, count: int, times: int, n: int) -> Chunk:
+        """This many members with n states at these times, not done yet."""
+        return Chunk.empty(count, times, n, len(self.events), self.most, self.ends.size, self.observed.size)
+
+    def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an array: (N, ...)}, views of the chunk."""
         found = {}
         for e, (times, count, index) in enumerate(self.events):

@@ -1,6 +1,7 @@
 """Observables of members at their saved times: expressions by one compiled loop over members, Python functions member by member."""
 
 import ctypes
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from odesim.codegen.straight import Formulas, write_values
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.system import System
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
 RUNTIME = ("maximum", "minimum", "powi")
@@ -183,6 +185,17 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
         found, _ = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes, {})
         shapes |= {name: found[name].shape[1:] for name in names if name not in shapes}
     return {name: shapes[name] for name in names}
+
+
+def observed_key(system: System, names: tuple[str, ...]) -> str:
+    """_ and 8 hex digits of what these observables compute; nothing where there are none."""
+    if not names:
+        return ""
+    made = hashlib.sha256()
+    for name in names:
+        e = system.observables[name]
+        made.update(sp.srepr(e).encode() if isinstance(e, sp.Basic) else getattr(getattr(e, "__code__", None), "co_code", b""))
+    return f"_{made.hexdigest()[:8]}"
 
 
 def loop_text(model: str, f: Formulas) -> str:
