@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.ensembles.design import Design
+from odesim.ensembles.kept import MOST_EVENTS
 from odesim.ensembles.lane_engine import make_pool
 from odesim.ensembles.members import Members
-from odesim.ensembles.kept import MOST_EVENTS
 from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
 from odesim.ensembles.run import GOOD, integrated
 from odesim.errors import ParamError
@@ -71,6 +71,11 @@ def ensemble(
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
 
+    observe: names of observables, or "all", kept at the saved times. For every event of the model: NAME_t (member, occurrence), the times
+    of the first max_events (NaN beyond), NAME_count (member,) of all, and NAME_index, the flat number of the component where it has
+    any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
+    letter, digit or _ in an event's name becomes _.
+
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
     after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
@@ -92,7 +97,9 @@ def ensemble(
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
     check_room(chosen.source.count * len(request.times), request.layout.size, 8)
-    check_fits("what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8)
+    check_fits(
+        "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
+    )
     engine = make_engine(request, chosen)
     engine.prepare()
     pool, stop = make_pool(threads), np.zeros(1, np.int64)

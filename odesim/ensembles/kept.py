@@ -89,11 +89,12 @@ def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> K
     return Kept(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]))
 
 
-def make_kept(system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int) -> Kept:
-    """Kept with names that nothing else in the ensemble has. layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's
-    occurrences, 0 for no events at all.
+def make_kept(
+    system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int
+) -> Kept:
+    """Kept with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
 
-    A name is the event's or state's with an end to it; underscores follow where that is taken.
+    layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all.
     """
     taken = {*FIXED, *layout.names, *(p.name for p in system.params), *(f"{name}_start" for name in (*layout.names, *FIXED))}
 

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -140,18 +141,23 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    key = (id(compiled), sizes, request.method, request.saves, bool(request.kept.events), *(np.asarray(v).tobytes() for v in whole.values()))
+    key = (
+        id(compiled),
+        sizes,
+        request.method,
+        request.saves,
+        bool(request.kept.events),
+        *(np.asarray(v).tobytes() for v in whole.values()),
+    )
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
-        try:
+        plan = None
+        with suppress(CodegenError):
             formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
             watch = make_watch(request, numbers.sizes, whole)
-        except CodegenError:
-            formulas = watch = None
-        plan = None
-        if formulas is not None and len(formulas.lines) + (watch.lines if watch else 0) <= MOST_LINES:
-            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves, watch)
+            if max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES:
+                plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves, watch)
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
 

@@ -1,7 +1,8 @@
 """The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
 
-Where a value changes its sign, that lane alone is searched (lane_search.py). What belongs to the method here is between_lines, its
-interpolant; the rest is the same for any that keeps the start of a step, its length and what the interpolant needs.
+Where a value changes its sign, that lane alone is searched (lane_search.py). What belongs to the method here is its
+interpolant (interpolant_text, load_lines, between_lines); the rest is the same for any that keeps where a step started and how long it
+was.
 """
 
 import re
@@ -60,32 +61,57 @@ def happen_text(watch: Watch) -> str:
     """happen(t, states, parameters) -> (size,): the event functions of one member."""
     f = watch.formulas
     arguments = ", ".join(["t", *(f"y{d}" for d in watch.reads("y")), *(f"p{k}" for k in watch.reads("p"))])
-    return "\n".join(["@inlined", f"def happen({arguments}):", *(f"    {line}" for line in f.lines), f"    return ({', '.join(f.outputs)},)"])
+    return "\n".join(
+        ["@inlined", f"def happen({arguments}):", *(f"    {line}" for line in f.lines), f"    return ({', '.join(f.outputs)},)"]
+    )
 
 
-def between_lines(plan: "Plan", rows: "Rows", theta: str | float, wanted: Iterable[int]) -> list[str]:
-    """Lines that set z<d>, the states wanted at theta of the last step, from h. theta: a name, or a number known here."""
-    m, width = plan.method, plan.width
-    used = [j for j in range(m.stages) if any(m.P[j])]
+def used_stages(plan: "Plan") -> list[int]:
+    """The stages that the interpolant reads."""
+    return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
+
+
+def interpolant_text(plan: "Plan") -> str:
+    """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps. Said once: quick to compile."""
+    used = used_stages(plan)
     lines = []
     for j in used:
-        powers = [float(x) for x in reversed(m.P[j])]
-        if isinstance(theta, float):
-            value = 0.0
-            for x in powers:
-                value = (value + x) * theta
-            lines.append(f"c{j} = h * {value!r}")
-        else:
-            text = "0.0"
-            for x in powers:
-                text = f"(({text} + {x!r}) * {theta})"
-            lines.append(f"c{j} = h * {text}")
-    for d in wanted:
-        text = at(rows.old[d], width)
+        text = "0.0"
+        for x in reversed(plan.method.P[j]):
+            text = f"(({text} + {float(x)!r}) * theta)"
+        lines.append(f"c{j} = h * {text}")
+    total = "y"
+    for j in used:
+        total = f"({total} + c{j} * k{j})"
+    weights = [
+        "@inlined",
+        "def weights(h, theta):",
+        *(f"    {line}" for line in lines),
+        f"    return ({', '.join(f'c{j}' for j in used)},)",
+    ]
+    blend = ["@inlined", f"def blend(y, {', '.join(f'c{j}, k{j}' for j in used)}):", f"    return {total}"]
+    return "\n".join([*weights, "", "", *blend])
+
+
+def load_lines(plan: "Plan", rows: "Rows", wanted: Iterable[int]) -> list[str]:
+    """Lines that load what the interpolant of the states wanted needs: y<d>, k<stage>_<d>."""
+    states = list(wanted)
+    lines = [f"y{d} = {at(rows.old[d], plan.width)}" for d in states]
+    return lines + [f"k{j}_{d} = {at(rows.stages[j][d], plan.width)}" for d in states for j in used_stages(plan)]
+
+
+def between_lines(plan: "Plan", theta: str | float, wanted: Iterable[int]) -> list[str]:
+    """Lines that set z<d>, the states wanted at theta of the last step, from h and what was loaded. theta: a name, or a number."""
+    used = used_stages(plan)
+    lines = [f"{', '.join(f'c{j}' for j in used)}, = weights(h, theta)"]
+    if isinstance(theta, float):
+        lines = []
         for j in used:
-            text = f"({text} + c{j} * {at(rows.stages[j][d], width)})"
-        lines.append(f"z{d} = {text[1:-1] if used else text}")
-    return lines
+            value = 0.0
+            for x in reversed(plan.method.P[j]):
+                value = (value + float(x)) * theta
+            lines.append(f"c{j} = h * {value!r}")
+    return lines + [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
 
 
 def watch_text(plan: "Plan", rows: "Rows") -> str:
@@ -98,13 +124,14 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
     size = range(watch.size)
     lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
     lines += [f"p{k} = {at(rows.p[k], w)}" for k in watch.reads("p")]
+    lines += load_lines(plan, rows, watch.reads("y"))
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
     lines += [f"low{i}, high{i} = (a0_{i} if a0_{i} < inf else inf), (a0_{i} if a0_{i} > -inf else -inf)" for i in size]
     for k in range(1, watch.pieces + 1):
         theta = k / watch.pieces
         if k < watch.pieces:
-            lines += between_lines(plan, rows, theta, watch.reads("y"))
+            lines += between_lines(plan, theta, watch.reads("y"))
             time = f"before + {theta!r} * h"
         else:
             lines += [f"z{d} = {at(rows.y[d], w)}" for d in watch.reads("y")]
@@ -125,7 +152,7 @@ def probe_text(plan: "Plan", rows: "Rows") -> str:
     """probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
-    lines = [f"h = {at(rows.step, w)}", *between_lines(plan, rows, "theta", watch.reads("y"))]
+    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, "theta", watch.reads("y"))]
     lines += [f"p{k} = {at(rows.p[k], w)}" for k in watch.reads("p")]
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
@@ -139,7 +166,7 @@ def settle_text(plan: "Plan", rows: "Rows") -> list[str]:
         return []
     w, states = plan.width, range(plan.formulas.states)
     lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
-    lines += [f"    {line}" for line in between_lines(plan, rows, "theta", states)]
+    lines += [f"    {line}" for line in (*load_lines(plan, rows, states), *between_lines(plan, "theta", states))]
     lines += [f"    {at(rows.y[d], w)} = z{d}" for d in states]
     return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
 
@@ -148,7 +175,7 @@ def event_texts(plan: "Plan", rows: "Rows") -> list[str]:
     """The functions of a kernel that watches events."""
     if plan.watch is None:
         return []
-    return [watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
+    return [interpolant_text(plan), watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
 
 
 def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
@@ -158,6 +185,11 @@ def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
     call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
     return [call, *(f"{at(row, plan.width)} = w{i}" for i, row in enumerate(rows.g))]
 
+
+ARRAYS = """
+facts, zeros, kept = ints(at[{FACTS}]), doubles(at[{FOUND}]), at[{KEPT}]
+times, places_of, counts = doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[{FOUND_N}])
+""".strip("\n")
 
 WATCHING = """
 if watch(S) > 0:

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from odesim.ensembles.lane_events import KEEPING, LANDING, STOPPING, WATCHING, watching_words
+from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
@@ -93,12 +93,6 @@ while due > 0:
 """.strip("\n")
 
 
-EVENT_ARRAYS = """
-facts, zeros, times, places_of, counts = ints(at[{FACTS}]), doubles(at[{FOUND}]), doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[{FOUND_N}])
-kept = at[{KEPT}]
-""".strip("\n")
-
-
 def fit(template: str, **words: object) -> str:
     """The template with its words; a word of several lines goes on where the first of them begins."""
     out = []
@@ -146,9 +140,12 @@ def run_text(plan: Plan, rows: Rows) -> str:
     if plan.watch is not None:
         more = watching_words(plan, rows)
         terminal = plan.watch.terminal
-        parts = {"keeping": KEEPING.format(**more) if plan.watch.keeps else "pass", "stopping": fit(STOPPING, **more) if terminal else "pass"}
+        parts = {
+            "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+            "stopping": fit(STOPPING, **more) if terminal else "pass",
+        }
         words["watching"] = fit(WATCHING, **parts, **more)
-        words["event_arrays"] = EVENT_ARRAYS.format(**AT)
+        words["event_arrays"] = ARRAYS.format(**AT)
         if terminal:
             words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"
     words["first_save"] = fit(FIRST_SAVE, put=put(f"out[i * saves * {n}", rows.y), **at_lane) if plan.saves else "pass"

@@ -35,7 +35,7 @@ def modelled(S: Any, first: int, gap: int, pieces: int, theta: float) -> float:
 
 
 @helper
-def root(probe: Any, S: Any, l: int, i: int, first: int, gap: int, pieces: int, piece: int, width: float, exact: bool) -> float:  # noqa: E741
+def root(probe: Any, S: Any, l: int, i: int, first: int, gap: int, pieces: int, piece: int, width: float, exact: bool) -> float:
     """The theta in a piece at which component i has crossed zero: Illinois steps, every fourth one a bisection.
 
     Ends when the bracket is narrower than width. exact: on the event functions themselves, by probe(S, l, theta, i).
@@ -67,7 +67,18 @@ def root(probe: Any, S: Any, l: int, i: int, first: int, gap: int, pieces: int, 
 
 @helper
 def search(
-    probe: Any, S: Any, l: int, width: int, base: int, size: int, pieces: int, t: float, h: float, new: float, facts: Any, found: Any  # noqa: E741
+    probe: Any,
+    S: Any,
+    l: int,
+    width: int,
+    base: int,
+    size: int,
+    pieces: int,
+    t: float,
+    h: float,
+    new: float,
+    facts: Any,
+    found: Any,
 ) -> Any:
     """(how many zeros, the time of the first terminal one or new, its theta or -1) of lane l's step of h from t to new.
 
