@@ -87,7 +87,7 @@ def test_closed_forms():
 def test_where_a_member_did_not_come_there_is_nothing():
     """NaN after the last time reached, also of an observable that knows the time alone."""
     found = run(max_steps=5)
-    late = (found.t_end < found.time).values
+    late = found.t_end.values[:, None] < found.time.values
     assert late.any() and not late.all()
     for name in ("clock", "total", "slope", "log"):
         missing = np.isnan(found[name].values).reshape(*late.shape, -1)
