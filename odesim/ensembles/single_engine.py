@@ -29,7 +29,7 @@ class SingleEngine:
     def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
         request = self.request
-        chunk = Chunk.empty(count, len(request.times), request.layout.size)
+        chunk = request.chunk(count)
 
         def one(i: int) -> None:
             if not stop[0]:
@@ -59,4 +59,7 @@ class SingleEngine:
         with suppress(ValueError):
             chunk.y[i, :reached] = raw.y[:reached]
         chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
+        chunk.put_events(i, raw.events, {event.name: event.shape for event in events})
+        if chunk.y_end.size:
+            chunk.y_end[i] = raw.y_last
         chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
