@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from odesim.ensembles.design import Design, Table
+from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
@@ -70,8 +72,11 @@ def make_request(
     dtype: str,
     strict: bool,
     max_steps: int,
+    observe: Any = (),
+    max_events: int = MOST_EVENTS,
 ) -> Request:
     """The request, checked. Raises an OdesimError."""
+    names, most = check_observe(system, observe), check_most(max_events)
     chosen = "tsit5" if method == "auto" else method
     if chosen not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
@@ -85,7 +90,9 @@ def make_request(
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, backend, dtype, strict)
     compiled.check_sizes(shared.sizes)
-    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    seen = observed_shapes(compiled, names, shared)
+    kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most)
+    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept)
 
 
 def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:
@@ -95,12 +102,13 @@ def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine
 
 
 def engine_key(engine: LaneEngine | SingleEngine) -> str:
-    """What names the compiled code that integrates members: the same name, the same bits."""
+    """What names the compiled code that integrates and observes members: the same name, the same bits."""
+    seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine):
-        return engine.request.compiled.key
+        return engine.request.compiled.key + seen
     from odesim.codegen.cache import module_name
 
-    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes")
+    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes") + seen
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:

@@ -35,6 +35,9 @@ PATH = click.Path(path_type=Path)
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
+@click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
+@click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
+@click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
@@ -51,6 +54,8 @@ def ensemble_verb(
     params: tuple[str, ...],
     sizes: tuple[str, ...],
     initial: tuple[str, ...],
+    observe: str | None,
+    max_events: int,
     threads: int,
     fail_fast: bool,
     overwrite: bool,
@@ -82,6 +87,7 @@ def ensemble_verb(
     asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
     asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, **request.options}
     asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
+    asked |= {"observe": observe, "max_events": max_events}
     asked["save"] = request.save if options["save"] is not None else None
     ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}
     with EnsembleProgress(model, False if quiet else None) as progress:

@@ -15,7 +15,7 @@ from typing import Any
 
 from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.extents import extents
-from odesim.codegen.kernels import ROWS, RightSide
+from odesim.codegen.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.reduce import LANES, SEQUENCE
 from odesim.codegen.wide import shape_of
 from odesim.errors import CodegenError
@@ -174,7 +174,7 @@ class Straight:
         raise CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
 
     def _operate(self, op: ast.operator, a: Any, b: Any) -> Any:
-        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"}[type(op)]
+        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**"}[type(op)]
         if isinstance(a, Real) or isinstance(b, Real):
             return Real(f"{_text(_real(a))} {sign} {_text(_real(b))}", False)
         exact: dict[str, Callable[[int, int], int]] = {
@@ -182,6 +182,7 @@ class Straight:
             "-": int.__sub__,
             "*": int.__mul__,
             "//": int.__floordiv__,
+            "**": int.__pow__,  # M**2 + M: where a state begins
         }
         if sign not in exact:
             raise CodegenError("whole numbers are never divided in a kernel")
@@ -311,7 +312,7 @@ def _places(view: View) -> list[int]:
 
 @dataclass(frozen=True)
 class Formulas:
-    """lines that compute outputs (n,) from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+    """lines that compute outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
     values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
     parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
@@ -335,13 +336,49 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     """
     form = shape_of(system, program, strict=True)
     kernel = RightSide(system, form, dtype)
+    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    found = _written(
+        kernel,
+        sizes,
+        whole,
+        blocks,
+        lambda n, state: {
+            **{"x_": make_view([*state], (n,))},
+            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
+            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
+            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        },
+        dtype,
+    )
+    return replace(found, late=LATE if form.local else 0)
+
+
+def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Formulas:
+    """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
+    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    return _written(Kernel("values", system, program, "float64"), sizes, whole, blocks, lambda n, state: {})
+
+
+def _states(system: System, sizes: Mapping[str, int]) -> int:
+    return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
+
+
+def _written(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    whole: Mapping[str, Any],
+    blocks: int,
+    more: Callable[[int, list[Real]], dict[str, Any]],
+    dtype: str = "float64",
+) -> Formulas:
+    """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
     own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
     run = Straight(f"{kernel.definition()}\n")
-    n = sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
-    if n > MOST:
+    n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
+    if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
     values, given, count_, doubles = {}, dict[str, Any](), 0, set[int]()
-    for p in system.params:
+    for p in kernel.system.params:
         shape = extents(p.shape, sizes)
         size = prod(shape)
         if p.integer:
@@ -353,21 +390,18 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
             count_ += size
         given[p.name] = make_view(cells, shape) if shape else cells[0]
     state = [Real(f"y{k}") for k in range(n)]
-    out = make_view([ZERO] * n, (n,), cast=own)
-    blocks = -(-max([n, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    out = make_view([ZERO] * total, (total,), cast=own)
     slots = kernel.nests.slots
     temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
     env = {
         **sizes,
         **given,
         **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
-        **{"t": Real("t"), "y_": make_view([*state], (n,), cast=own), "x_": make_view([*state], (n,)), "out_": out},
-        **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0, "keep_": 1},
-        **{"early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
-        **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        **{"t": Real("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
         **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
+        **more(n, state),
     }
     run.run(kernel.name, env)
     outputs = tuple(_real(run.named(v)).text for v in out.values())
-    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles), LATE if form.local else 0)
+    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles))

@@ -7,8 +7,10 @@ one by one and by the same machine code: a lane is marked at the step that faile
 from typing import Any
 
 from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_numbers, load_state
-from odesim.ensembles.lane_run import fill_lines, fit, put_state
-from odesim.ensembles.lane_step import dense_states, dense_weights, stage_lines
+from odesim.ensembles.lane_run import fill_lines
+from odesim.ensembles.lane_save import dense_states, dense_weights
+from odesim.ensembles.lane_step import stage_lines
+from odesim.ensembles.template import fit, put_state
 
 UNSEEN = 64
 
@@ -113,16 +115,16 @@ while q < saves and save[q] <= new:
 """.strip("\n")
 
 
-def fixed_text(plan: Plan, rows: Rows) -> str:
+def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
     """All after the right side: run(table) integrates members FIRST to END - 1 in tiles of W."""
-    return "\n\n\n".join([*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), run_text(plan, rows)])
+    return [*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), run_text(plan, rows)]
 
 
 def step_loops(plan: Plan, rows: Rows) -> list[str]:
     """begin: the first derivative; march: steps first to end - 1; keep, back: the state before them; bad: how many lanes show numbers
     that are not finite."""
     w, before = plan.width, load_numbers(plan, rows)
-    kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old, *rows.old_f), strict=True)]
+    kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old.values(), *rows.old_f), strict=True)]
     start = [*before, call_right(plan, "t", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
     start += [f"{at(row, w)} = 0.0" for row in (rows.code, *rows.extra)]
     steps = [
@@ -144,7 +146,7 @@ def save_loops(plan: Plan, rows: Rows) -> list[str]:
     """dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = step_lines(plan, rows, m.stages - 1)
-    lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+    lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
     extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
     lines += [f"{at(row, w)} = {extra}" for row in rows.extra]
     inside = [f"{at(row, w)} = {value}" for row, value in zip(rows.saved, dense_states(plan, rows), strict=True)]

@@ -2,7 +2,10 @@
 
 from itertools import pairwise
 
+from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
+from odesim.ensembles.lane_save import saving_text
+from odesim.ensembles.template import fit, put_state
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
 RUN = """
@@ -21,6 +24,7 @@ def run(table):
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    {event_arrays}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
     for tile in range(first, end, {W}):
         for l in range({W}):
@@ -39,6 +43,7 @@ def run(table):
             if code != 0:
                 i = members[l]
                 if i >= 0:
+                    {landing}
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     if code == 1:
@@ -63,6 +68,7 @@ def run(table):
         ended = idle
         while ended == idle:
             ended, due = step(S, t0, t1, rtol, atol, most)
+            {watching}
             {saving}
 """.strip("\n")
 
@@ -75,62 +81,13 @@ places[l] = q
 S[{next} + l] = save[q] if q < saves else inf
 """.strip("\n")
 
-SAVING = """
-while due > 0:
-    interpolate(S)
-    due = 0
-    for l in range({W}):
-        if members[l] >= 0 and S[{next} + l] <= S[{done} + l]:
-            i, q = members[l], places[l]
-            {put}
-            places[l] = q + 1
-            S[{next} + l] = save[q + 1] if q + 1 < saves else inf
-            due += 1 if S[{next} + l] <= S[{done} + l] else 0
-""".strip("\n")
-
-
-SAVING_BY_POWERS = """
-if due > 0:
-    powers(S)
-    for l in range({W}):
-        time, new = S[{next} + l], S[{done} + l]
-        if members[l] >= 0 and time <= new:
-            i, q, t, inverse = members[l], places[l], S[{before} + l], 1.0 / S[{step} + l]
-            {powers}
-            while time < new:
-                theta = (time - t) * inverse
-                {values}
-                {put}
-                q += 1
-                time = save[q] if q < saves else inf
-            if time == new:
-                {put_end}
-                q += 1
-                time = save[q] if q < saves else inf
-            places[l] = q
-            S[{next} + l] = time
-""".strip("\n")
-
-
-def fit(template: str, **words: object) -> str:
-    """The template with its words; a word of several lines goes on where the first of them begins."""
-    out = []
-    for line in template.split("\n"):
-        name = line.strip().strip("{}")
-        if line.strip() == f"{{{name}}}":
-            margin = line[: len(line) - len(line.lstrip())]
-            out += [margin + inner for inner in str(words[name]).split("\n")]
-        else:
-            out.append(line.format(**words))
-    return "\n".join(out)
-
 
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
     n, w = plan.formulas.states, plan.width
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
-    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
-    start = [*rows.f, rows.h, rows.code]
+    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
+    start = start_rows(rows)
     kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
     words = {
         **AT,
@@ -142,43 +99,32 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "fill": "\n".join(fill_lines(plan, rows)),
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
-        "finish": "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w),
         "stopped": put_state(f"state[i * {n}", rows.y, w),
+        "landing": "pass",
+        "watching": "pass",
+        "event_arrays": "pass",
     }
+    end = "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w)
+    words["finish"] = end
+    if plan.watch is not None:
+        more = watching_words(plan, rows)
+        terminal = plan.watch.terminal
+        parts = {
+            "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+            "stopping": fit(STOPPING, **more) if terminal else "pass",
+        }
+        words["watching"] = fit(WATCHING, **parts, **more)
+        words["event_arrays"] = ARRAYS.format(**AT)
+        if terminal:
+            words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"
     words["first_save"] = fit(FIRST_SAVE, put=put_state(f"out[i * saves * {n}", rows.y, w), **at_lane) if plan.saves else "pass"
-    words["saving"] = saving_text(plan, rows, at_lane) if plan.saves else "pass"
+    words["saving"] = saving_text(plan, rows) if plan.saves else "pass"
     return fit(RUN, **words)
 
 
-def saving_text(plan: Plan, rows: Rows, at_lane: dict[str, int]) -> str:
-    """Lines that write what the last step passed."""
-    n, w = plan.formulas.states, plan.width
-    place = f"out[(i * saves + q) * {n}"
-    if plan.strict:
-        return fit(SAVING, put=put_state(place, rows.saved, w), W=w, **at_lane)
-    parts = [rows.old, *rows.powers]
-    names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
-    moved = [
-        (f"S[{rows.line * w + p * n + d}]", f"S[{row * w} + l]", names[d][p]) for p, part in enumerate(parts) for d, row in enumerate(part)
-    ]
-    words = {"powers": "\n".join([*(f"{a} = {b}" for a, b, _ in moved), *(f"{name} = {a}" for a, _, name in moved)])}
-    words["values"] = "\n".join(f"v{d} = {horner(names[d])}" for d in range(n))
-    words["put"] = "\n".join(f"{place} + {d}] = v{d}" for d in range(n))
-    before = {"before": rows.before * w, "step": rows.step * w}
-    return fit(SAVING_BY_POWERS, **words, put_end=put_state(place, rows.y, w), W=w, **before, **at_lane)
-
-
-def horner(coefficients: list[str]) -> str:
-    """c0 + theta (c1 + theta (c2 + ...))."""
-    text = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        text = f"{c} + theta * ({text})"
-    return text
-
-
-def put_state(place: str, source: range, width: int) -> str:
-    """Lines that write a state of n numbers."""
-    return "\n".join(f"{place} + {d}] = S[{row * width} + l]" for d, row in enumerate(source))
+def start_rows(rows: Rows) -> list[int]:
+    """The rows of a member that are known before it has a lane."""
+    return [*rows.f, rows.h, rows.code, *rows.g]
 
 
 def fill_lines(plan: Plan, rows: Rows) -> list[str]:

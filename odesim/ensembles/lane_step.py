@@ -1,7 +1,7 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
+from odesim.ensembles.lane_events import begin_lines
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_numbers, load_state, real
-from odesim.solve.tableau import Method
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -59,6 +59,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         f"{at(rows.h, w)} = guess if guess < most else most",
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
     ]
     return "\n".join(
         [
@@ -127,11 +128,12 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *stage_lines(plan, 1, m.last),
         *error_lines(plan),
     ]
-    if plan.saves:
+    if plan.dense:
         lines += stage_lines(plan, m.last + 1, m.stages - 1)
         if m.stages > m.last + 1:
             extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
-            lines.append(f"error = nan if {at(rows.next_save, w)} < new and {extra} != 0.0 else error")
+            needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
+            lines.append(f"error = nan if {needed} and {extra} != 0.0 else error")
     lines += [
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",
@@ -148,7 +150,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
         f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
         f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
         f"{at(rows.t, w)} = new if accept else t",
         *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
@@ -158,55 +160,11 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"{at(rows.code, w)} = code",
         "ended += 0 if code == 0.0 else 1",
     ]
-    if plan.saves:
-        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+    if plan.dense:
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
     head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])
-
-
-def save_text(plan: Plan, rows: Rows) -> str:
-    """In strict mode the state of all lanes at their next saved times, by the interpolant of the last step; else the polynomial in
-    theta that the interpolant is, computed once for all times that a step passes."""
-    if not plan.saves:
-        return ""
-    w = plan.width
-    if not plan.strict:
-        lines = [f"h = {at(rows.step, w)}"]
-        for p, row in enumerate(rows.powers):
-            weights = [(float(x), rows.stages[j]) for j, x in enumerate(plan.method.P[:, p]) if x != 0.0]
-            for d, target in enumerate(row):
-                lines.append(f"{at(target, w)} = h * ({' + '.join(f'{x!r} * {at(stage[d], w)}' for x, stage in weights)})")
-        return "\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
-    lines = [
-        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
-        f"theta = (time - {at(rows.before, w)}) / h",
-        *dense_weights(plan.method),
-    ]
-    for d, inside in enumerate(dense_states(plan, rows)):
-        lines.append(f"{at(rows.saved[d], w)} = {inside} if time < new else {at(rows.y[d], w)}")
-    return "\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
-
-
-def dense_weights(m: Method) -> list[str]:
-    """c<j>: what stage j counts for at theta."""
-    lines = []
-    for j in dense_stages(m):
-        text = "0.0"
-        for x in reversed(m.P[j].tolist()):
-            text = f"(({text} + {x!r}) * theta)"
-        lines.append(f"c{j} = h * {text}")
-    return lines
-
-
-def dense_states(plan: Plan, rows: Rows) -> list[str]:
-    """The components of the state at theta."""
-    w, used = plan.width, dense_stages(plan.method)
-    return [combination(plan, at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in enumerate(rows.old)]
-
-
-def dense_stages(m: Method) -> list[int]:
-    """The stages that the interpolant reads."""
-    return [j for j in range(m.stages) if any(m.P[j])]

@@ -12,22 +12,31 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
-from odesim.ensembles.lane_fixed import fixed_text
+from odesim.ensembles.lane_events import event_texts, happen_text
+from odesim.ensembles.lane_fixed import fixed_texts
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
-from odesim.ensembles.lane_step import begin_text, save_text, step_text
+from odesim.ensembles.lane_save import save_texts
+from odesim.ensembles.lane_step import begin_text, step_text
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
-SOURCES = ("ensembles.arithmetic", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
+SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
 RUNTIME = ("maximum", "minimum", "powi")
 
 
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    adaptive = [begin_text, step_text, save_text, run_text]
-    body = "\n\n\n".join([right_text(plan), *(text for make in ([fixed_text] if plan.fixed else adaptive) if (text := make(plan, rows)))])
+    texts = fixed_texts(plan, rows) if plan.fixed else adaptive_texts(plan, rows)
+    body = "\n\n\n".join([right_text(plan), *texts])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
+
+
+def adaptive_texts(plan: Plan, rows: Rows) -> list[str]:
+    """All after the right side, where every lane has a step of its own."""
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    loops = [begin_text(plan, rows), step_text(plan, rows), *save_texts(plan, rows), *event_texts(plan, rows)]
+    return [*events, *loops, run_text(plan, rows)]
 
 
 @cache
@@ -55,11 +64,10 @@ def head_text(plan: Plan, body: str) -> str:
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += [
-        f"from odesim.ensembles.arithmetic import {', '.join(w for w in ARITHMETIC if w in used)}",
-        "from odesim.solve.explicit.memory import doubles, ints",
-        "",
-    ]
+    used_arithmetic = [w for w in ARITHMETIC if w in used]
+    lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
+    lines += [f"from odesim.ensembles.arithmetic import {', '.join(used_arithmetic)}"]
+    lines += ["from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

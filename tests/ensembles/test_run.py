@@ -58,6 +58,7 @@ CASES: dict[str, dict[str, Any]] = {
     "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 60).reshape(20, 3)}},
     "stiff": {"method": "rodas5p", "members": 9},
     "failures": {"max_steps": 6},
+    "observed": {"observe": "gap", "max_events": 2},
 }
 
 
