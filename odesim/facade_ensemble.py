@@ -63,6 +63,8 @@ def ensemble(
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
 
+    method: "auto" lets a pilot of a few members, spread over the design, choose one method for all, which the attributes `method` and
+    `auto` name; an ensemble whose bits are to be those of N ensembles of one is one with a named method.
     save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
@@ -154,5 +156,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    if request.auto:
+        about["auto"] = request.auto
     attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

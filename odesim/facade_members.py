@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.ensembles.auto import choose
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine
 from odesim.ensembles.lanes import kernel_text
@@ -71,7 +72,7 @@ def make_request(
     strict: bool,
     max_steps: int,
 ) -> Request:
-    """The request, checked. Raises an OdesimError."""
+    """The request, checked; of the method auto, a few members are integrated to choose one. Raises an OdesimError."""
     chosen = "tsit5" if method == "auto" else method
     if chosen not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
@@ -85,7 +86,8 @@ def make_request(
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, backend, dtype, strict)
     compiled.check_sizes(shared.sizes)
-    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
 
 
 def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:

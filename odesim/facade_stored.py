@@ -30,7 +30,7 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method."""
 
     path: Path
     model: str
@@ -39,13 +39,14 @@ class EnsembleRun:
     tally: Tally
     seconds: float = 0.0
     retried: int = 0
+    auto: str = ""
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried)
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""))
 
     @property
     def status(self) -> str:
@@ -174,9 +175,10 @@ def resume(
         members, request, engine = restore(store)
         retried = 0
         if retry_failed:
-            changed = {"method": method if method != "auto" else "tsit5"} if method else {}
+            changed = {}
             if method is not None:
-                make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                changed = {"method": asked.method}
             retried = store.retry(changed, GOOD)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
     except OSError as error:
@@ -333,6 +335,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "sizes": shared.sizes,
         "span": [shared.t0, shared.t1],
         "method": request.method,
+        **({"auto": request.auto} if request.auto else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),

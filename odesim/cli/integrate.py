@@ -32,7 +32,11 @@ FINISHED = ("ok", "event")
 @click.option(
     "--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these; T1, for one."
 )
-@click.option("--method", metavar="NAME", help="auto (default: the cheapest, by a pilot), tsit5, vern7, dop853, euler, rk4; rodas4, rodas5p where it is stiff.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    help="auto (default: the cheapest, by a pilot), tsit5, vern7, dop853, euler, rk4; rodas4, rodas5p where it is stiff.",
+)
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step, for any method.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")

@@ -16,7 +16,7 @@ UNDONE = -1
 
 @dataclass(frozen=True)
 class Request:
-    """A System, compiled, and how its members are integrated; times (T,) are kept."""
+    """A System, compiled, and how its members are integrated; times (T,) are kept. auto: why this method, where a pilot chose it."""
 
     compiled: CompiledRHS
     sizes: dict[str, int]
@@ -28,6 +28,7 @@ class Request:
     atol: float = 1e-9
     max_steps: int = 1_000_000
     step: float | None = None
+    auto: str = ""
 
     @property
     def system(self) -> System:

@@ -117,7 +117,8 @@ class Rival:
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
         whole = run.tried + left
-        why = f"{self.method.name} would need about {rounded(whole)} steps (stability, not accuracy, limits them), {STIFF} {raw.stats['steps']:.0f}"
+        why = f"{self.method.name} would need about {rounded(whole)} steps (stability, not accuracy, limits them)"
+        why += f", {STIFF} {raw.stats['steps']:.0f}"
         return replace(raw, auto=f"{STIFF}: {why}")
 
     _lost = False

@@ -158,5 +158,3 @@ def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
     if options.get("step") is not None:
         return {**options, "step": options["step"] * (2 if factor == LOOSER[0] else 4)}
     return {**options, "rtol": options["rtol"] * factor, "atol": options["atol"] * factor}
-
-

@@ -118,7 +118,11 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
-            other = " (where it is stiff, rodas5p needs far fewer)" if step is None and problem.linear and isinstance(state.method, Method) else ""
+            other = (
+                " (where it is stiff, rodas5p needs far fewer)"
+                if step is None and problem.linear and isinstance(state.method, Method)
+                else ""
+            )
             advice = f"allow more steps{other}, loosen rtol or shorten the span"
             return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; {advice}"
         case Status.BLOW_UP:
