@@ -79,9 +79,9 @@ class Rival:
 
     def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, options: dict[str, Any]) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        self.why = ""
+        self.why, self._out = "", ""
         self._run: Any = None
-        self._out = ""
+        self._lost = False
         if strict:
             self._out = f"; stability limits them, and {STIFF} has no strict mode"
         elif problem.linear is None or problem.costs is None:
@@ -120,8 +120,6 @@ class Rival:
         why = f"{self.method.name} would need about {rounded(whole)} steps (stability, not accuracy, limits them)"
         why += f", {STIFF} {raw.stats['steps']:.0f}"
         return replace(raw, auto=f"{STIFF}: {why}")
-
-    _lost = False
 
     def _budget(self, tried: int) -> int:
         """Steps of the stiff method that the explicit run so far has earned it. Raises CodegenError."""

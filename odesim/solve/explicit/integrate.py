@@ -85,7 +85,7 @@ class ExplicitRun:
     def go(self, most: float = math.inf) -> bool:
         """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
         begun = time.perf_counter()
-        ended, self._left = False, (self.t, self.tried)
+        ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
             ended = self._slices(most)
         self._seconds += time.perf_counter() - begun

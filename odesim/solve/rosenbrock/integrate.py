@@ -64,7 +64,7 @@ class RosenbrockRun:
 
     def go(self, most: float = math.inf) -> bool:
         """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
-        begun, ended = time.perf_counter(), False
+        begun, ended = time.perf_counter(), True  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"):
             ended = self._loop(most)
         self._seconds += time.perf_counter() - begun
