@@ -1,6 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,10 @@ import numpy as np
 from odesim.ensembles.design import Design
 from odesim.ensembles.lane_engine import make_pool
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, Chunk, Request
+from odesim.ensembles.result import BLOW_UPS, STATUSES, Chunk, Request
 from odesim.ensembles.run import GOOD
 from odesim.errors import ParamError
-from odesim.facade import dimensions, versions
+from odesim.facade import RESCALED, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.memory import check_room
 from odesim.registry import list_models, load_model
@@ -44,6 +45,7 @@ def ensemble(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    clock: str = "ordinary",
     threads: int = 1,
     vary: Mapping[str, Any] | None = None,
     grid: Mapping[str, Any] | None = None,
@@ -69,6 +71,7 @@ def ensemble(
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
 
+    clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
     after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
@@ -77,6 +80,7 @@ def ensemble(
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
+    options["clock"] = clock
     check_threads(threads)
     if out is not None:
         from odesim.store.read import open_run
@@ -120,7 +124,7 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
 
 def ask(system: System, *, save: Any, **options: Any) -> tuple[Members, Request]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
-    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps")
+    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "clock")
     request = {name: options.pop(name) for name in how}
     chosen = choose_members(system, **options)
     return chosen, make_request(system, chosen, save, **request)
@@ -136,7 +140,7 @@ def reference(model: str | PathLike[str] | System) -> str | None:
 
 def joined(chunks: list[Chunk]) -> Chunk:
     """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, name) for c in chunks]) for name in ("y", "status", "t_end", "steps", "rejected")))
+    return Chunk(*(np.concatenate([getattr(c, f.name) for c in chunks]) for f in fields(Chunk)))
 
 
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
@@ -148,7 +152,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
-    for name in ("status", "t_end", "steps", "rejected"):
+    for name in ("status", "t_end", "steps", "rejected", *(BLOW_UPS if request.clock else ())):
         data[name] = ("member", getattr(chunk, name))
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
     for name, values in own.items():
@@ -156,7 +160,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
-    if request.auto:
-        about["auto"] = request.auto
+    about |= {"auto": request.auto} if request.auto else {}
+    about |= {"clock": RESCALED} if request.clock else {}
     attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

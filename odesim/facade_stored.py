@@ -15,7 +15,7 @@ from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, chunk_size, open_chunks, run_chunks, shard_chunks, tally
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
-from odesim.facade import dimensions, versions
+from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import as_design, axis_names, check_threads, engine_key, label_of, make_engine, make_request
 from odesim.facade_train import stopping
 from odesim.registry import load_model
@@ -321,10 +321,10 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    return {**{name: said[name] for name in names}, "backend": "numba", "strict": bool(said["strict"])}
+    return {**{name: said[name] for name in names}, "backend": "numba", "strict": bool(said["strict"]), "clock": said.get("clock", CLOCKS[0])}
 
 
-def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: LaneEngine | SingleEngine) -> Manifest:
+def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Any) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
@@ -336,6 +336,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "span": [shared.t0, shared.t1],
         "method": request.method,
         **({"auto": request.auto} if request.auto else {}),
+        **({"clock": RESCALED} if request.clock else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),

@@ -1,13 +1,16 @@
 """The rescaled clock: blow-up times against closed forms, their error estimates, and runs that do not blow up."""
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.special import exp1
 from sympy import Abs, Expr, IndexedBase, Interval, Sum, Symbol, cos, exp, oo
 
 import odesim
+from odesim.cli import cli
 from odesim.errors import SolveError, SpecError
 from odesim.registry import load_model
 from odesim.symbolic import Param, Source, System, index, logsumexp, over, sizes, time
@@ -154,3 +157,38 @@ def test_wrong_requests() -> None:
                    growth=exp(logsumexp(v[l], (l, M))))  # fmt: skip
     with pytest.raises(SpecError, match="'clock' is needed for the rescaled clock"):
         odesim.integrate(named, clock="rescaled")
+
+
+def test_ensemble(tmp_path: Any) -> None:
+    """Members as `integrate` does each, bit for bit in strict mode; in memory and on disk; NaN where a member does not blow up."""
+    D = np.random.default_rng(0).normal(size=(4, 10))
+    D[2] = 0.01
+    kw: dict[str, Any] = {"clock": "rescaled", "span": (0.0, 5.0), "method": "tsit5", "rtol": 1e-8, "atol": 1e-11, "strict": True}
+    save = [0.25, 5.0]
+    made = odesim.ensemble("joma.linear", params={"Delta": D}, save=save, **kw)
+    assert [made.attrs["status_names"][s] for s in made.status.values] == ["blow_up", "blow_up", "ok", "blow_up"]
+    for i in range(4):
+        one = odesim.integrate("joma.linear", params={"Delta": D[i]}, save=save, **kw)
+        rows = [k for k, t in enumerate(save) if t in one.t]
+        assert np.array_equal(made.v[i, rows], one.y["v"][: len(rows)]) and np.isnan(made.v[i, len(rows) :]).all()
+        found = [e["t"] for e in one.events["blow_up"]] or [np.nan]
+        np.testing.assert_array_equal([made.blow_up_t[i], made.blow_up_error[i]], [found[0], one.attrs.get("blow_up_error", np.nan)])
+    exact = np.sqrt(np.pi / 2) / np.abs(D).max(axis=1)
+    off = np.abs(made.blow_up_t - exact)
+    assert (off <= made.blow_up_error)[[0, 1, 3]].all() and np.isnan(off[2])
+    out = odesim.ensemble("joma.linear", params={"Delta": D}, save=save, out=tmp_path / "run.zarr", **kw)
+    for name in ("v", "status", "t_end", "blow_up_t", "blow_up_error"):
+        np.testing.assert_array_equal(out[name], made[name])
+    ordinary = odesim.ensemble("joma.linear", params={"Delta": D}, span=(0.0, 0.3), method="tsit5")
+    assert "blow_up_t" not in ordinary and "clock" not in ordinary.attrs
+
+
+def test_command_line(tmp_path: Any) -> None:
+    """--clock rescaled: exit code 3 with t* and its error in one sentence, in --json and in the table; the picture is drawn."""
+    args = ["integrate", "joma.linear", "--clock", "rescaled", "--span", "0:5", "--rtol", "1e-10", "--atol", "1e-13"]
+    done = CliRunner().invoke(cli, [*args, "--json", "--plot", str(tmp_path / "run.png")])
+    said = json.loads(done.stdout)
+    assert (done.exit_code, said["status"], said["clock"]) == (3, "blow_up", "rescaled")
+    assert abs(said["events"]["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= said["blow_up_error"] < 1e-8
+    assert "runs to infinity at t = 1.25331413" in done.stderr and (tmp_path / "run.png").exists()
+    assert "t = 1.25331413" in CliRunner().invoke(cli, args).stdout

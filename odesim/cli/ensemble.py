@@ -34,6 +34,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
+@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
@@ -82,7 +83,7 @@ def ensemble_verb(
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     design["members"] = members
     asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
-    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, **request.options}
+    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, "clock": "ordinary", **request.options}
     asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
     asked["save"] = request.save if options["save"] is not None else None
     ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}

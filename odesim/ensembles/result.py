@@ -12,11 +12,15 @@ from odesim.symbolic.system import System
 
 STATUSES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED)
 UNDONE = -1
+BLOW_UPS = ("blow_up_t", "blow_up_error")  # of members in the rescaled clock
 
 
 @dataclass(frozen=True)
 class Request:
-    """A System, compiled, and how its members are integrated; times (T,) are kept. auto: why this method, where a pilot chose it."""
+    """A System, compiled, and how its members are integrated; times (T,) are kept.
+
+    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that.
+    """
 
     compiled: CompiledRHS
     sizes: dict[str, int]
@@ -29,6 +33,7 @@ class Request:
     max_steps: int = 1_000_000
     step: float | None = None
     auto: str = ""
+    clock: CompiledRHS | None = None
 
     @property
     def system(self) -> System:
@@ -60,16 +65,19 @@ class Request:
 @dataclass(frozen=True)
 class Chunk:
     """Members: y (N, T, n), NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end (N,): the last time
-    reached; steps, rejected (N,)."""
+    reached; steps, rejected (N,); blow_up_t, blow_up_error (N,): the time of a blow-up and its error estimate, of the rescaled clock."""
 
     y: Array
     status: Array
     t_end: Array
     steps: Array
     rejected: Array
+    blow_up_t: Array
+    blow_up_error: Array
 
     @classmethod
     def empty(cls, count: int, times: int, n: int) -> "Chunk":
         """Nothing done yet."""
         whole = (np.zeros(count, np.int64) for _ in range(2))
-        return cls(np.full((count, times, n), np.nan), np.full(count, UNDONE, np.int8), np.full(count, np.nan), *whole)
+        blow_up = (np.full(count, np.nan) for _ in range(2))
+        return cls(np.full((count, times, n), np.nan), np.full(count, UNDONE, np.int8), np.full(count, np.nan), *whole, *blow_up)

@@ -1,6 +1,6 @@
 """Members integrated one after another by the integrator of one system: what lanes cannot do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.bind import Numbers
+from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
 from odesim.solve import EventSpec, Linear, Problem, integrate_problem
@@ -29,27 +30,13 @@ class SingleEngine:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
         request = self.request
         chunk = Chunk.empty(count, len(request.times), request.layout.size)
-
-        def one(i: int) -> None:
-            if not stop[0]:
-                self._one(chunk, i, member(params, i), member(initial, i))
-
-        for _ in (pool.map if pool is not None else map)(one, range(count)):
-            pass
+        each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
-        compiled = request.compiled
-        bound = compiled.bind(shared.sizes, {**shared.params, **params})
-        y0 = bound.layout.join({**shared.initial, **initial}, request.dtype)
-        shapes = compiled.event_shapes(shared.sizes)
-        events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(request.system.events, shapes, strict=True))
-
-        def linear() -> Linear:
-            return compiled.linear.bind(shared.sizes, {**shared.params, **params}, bound.layout)
-
-        problem = Problem(bound, y0, request.t0, request.t1, events, request.system.name, linear)
+        start = {**shared.initial, **initial}
+        problem = problem_of(request.compiled, shared.sizes, {**shared.params, **params}, start, request.t0, request.t1)
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
         reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
@@ -57,3 +44,28 @@ class SingleEngine:
             chunk.y[i, :reached] = raw.y[:reached]
         chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
         chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+
+
+def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
+    """one(i) for every member, in the pool's threads where there is one, until stop[0] is set."""
+
+    def unless_stopped(i: int) -> None:
+        if not stop[0]:
+            one(i)
+
+    for _ in (pool.map if pool is not None else map)(unless_stopped, range(count)):
+        pass
+
+
+def problem_of(
+    compiled: CompiledRHS, sizes: Mapping[str, int], params: Mapping[str, Any], initial: Mapping[str, Any], t0: float, t1: float
+) -> Problem:
+    """The problem of one member from t0 to t1."""
+    bound = compiled.bind(sizes, params)
+    shapes = compiled.event_shapes(sizes)
+    events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(compiled.system.events, shapes, strict=True))
+
+    def linear() -> Linear:
+        return compiled.linear.bind(sizes, params, bound.layout)
+
+    return Problem(bound, bound.layout.join(initial, compiled.dtype), t0, t1, events, compiled.system.name, linear)

@@ -58,7 +58,9 @@ class Clock:
             s, t = np.linspace(0.0, s_last, grid), None
         else:
             t = grid[grid <= t_last]
-            s = self._places(t, s_last, first, options)
+            s = np.where(t >= t_last, s_last, 0.0)
+            between = (t > self.t0) & (t < t_last)
+            s[between] = self._places(t[between], s_last, first, options)
         marks = np.concatenate([found.t for found in first.events.values()]) if first.events else np.empty(0)
         rows = self._rows(np.unique(np.concatenate([s, marks])), first, options)
         y = np.array([rows[float(at)] for at in s]).reshape(len(s), len(first.y_last))

@@ -16,7 +16,7 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table, design_of
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.ensembles.result import BLOW_UPS, STATUSES, UNDONE, Chunk
 from odesim.errors import ParamError, StoreError
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
 from odesim.store.plain import plain
@@ -105,9 +105,10 @@ class EnsembleStore:
         self.path = path
         self.said = ensemble_attributes(path)
         self.count, self.chunk = self.said["members"], self.said["chunk"]
+        self.ledger = (*LEDGER, *(BLOW_UPS if "clock" in self.said else ()))
         with reading(path):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
-            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values())
+            names = (*self.said["states"], *self.ledger, ATTEMPT, *self.said["labels"].values())
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[0] != self.count:
@@ -149,7 +150,7 @@ class EnsembleStore:
         with reading(self.path):
             for name, view in self.layout.split(chunk.y).items():
                 view[...] = self.arrays[name][first:end]
-            for name in LEDGER:
+            for name in self.ledger:
                 getattr(chunk, name)[...] = self.arrays[name][first:end]
         return chunk
 
@@ -162,7 +163,7 @@ class EnsembleStore:
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
                 self.arrays[self.said["labels"][name]][first:end] = values
-        for name in (*COUNTS, "status"):
+        for name in (*self.ledger[1:], "status"):
             self.arrays[name][first:end] = getattr(chunk, name)
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
@@ -220,6 +221,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
     work = sibling(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
+    more = dict.fromkeys(BLOW_UPS, (np.float64, np.nan)) if "clock" in manifest.about else {}
     said = {
         RUN_MARK: RUN_FORMAT,
         **manifest.about,
@@ -231,7 +233,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "attempts": [{}],
         "states": list(manifest.layout.names),
         "observables": [],
-        "ledger": list(LEDGER),
+        "ledger": [*LEDGER, *more],
         "coordinates": " ".join(labels.values()),
         "status_names": [str(s) for s in STATUSES],
     }
@@ -244,7 +246,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
             full = (count, len(manifest.times), *shape)
             _make(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
-        for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
+        for name, (dtype, fill) in {**COUNTS, **more, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
             _make(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
         for part in design.parts:
             label, axes = manifest.labels[part.name]
