@@ -13,7 +13,6 @@ from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, chunk_size, open_chunks, run_chunks, shard_chunks, tally
-from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
 from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import as_design, axis_names, check_threads, engine_key, label_of, make_engine, make_request
@@ -321,7 +320,12 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    return {**{name: said[name] for name in names}, "backend": "numba", "strict": bool(said["strict"]), "clock": said.get("clock", CLOCKS[0])}
+    return {
+        **{name: said[name] for name in names},
+        "backend": "numba",
+        "strict": bool(said["strict"]),
+        "clock": said.get("clock", CLOCKS[0]),
+    }
 
 
 def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Any) -> Manifest:

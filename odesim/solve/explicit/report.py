@@ -126,9 +126,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             advice = f"allow more steps{other}, loosen rtol or shorten the span"
             return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; {advice}"
         case Status.BLOW_UP:
-            return (
-                f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
-            )
+            where = f"{where} (step {h:.3g}), {what}"
+            return f"the solution runs to infinity at {where}; end the span before it, or take the rescaled clock where the model has one"
         case Status.STEP_TOO_SMALL:
             return (
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
