@@ -118,6 +118,13 @@ def test_without_a_blow_up() -> None:
     assert "blow_up_error" not in run.attrs and run.attrs["clock"] == "rescaled" and "clock" not in ordinary.attrs
 
 
+def test_sensitivities() -> None:
+    """Derivatives by the saliency at times t are those of the ordinary clock, to a hundred tolerances."""
+    kw: dict[str, Any] = {"span": (0.0, 1.0), "save": [0.5, 1.0], "sensitivities": "Delta", "rtol": 1e-9, "atol": 1e-12, "sizes": {"M": 3}}
+    run, ordinary = odesim.integrate("joma.linear", clock="rescaled", **kw), odesim.integrate("joma.linear", **kw)
+    np.testing.assert_allclose(run.y["dv_dDelta"], ordinary.y["dv_dDelta"], rtol=1e-7, atol=1e-8)
+
+
 def test_stops_short_of_the_blow_up() -> None:
     """A span that ends before t* ends there; one more step is not taken."""
     run = odesim.integrate("joma.linear", clock="rescaled", span=(0, 1.25), rtol=1e-10, atol=1e-13)

@@ -1,7 +1,7 @@
 """Members integrated one after another by the integrator of one system: what lanes cannot do."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
-from odesim.solve import EventSpec, Linear, Problem, integrate_problem
+from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
+from odesim.solve.rosenbrock.blas import few_blas_threads
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class SingleEngine:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
         request = self.request
         chunk = Chunk.empty(count, len(request.times), request.layout.size)
-        each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
+        # around all threads: a thread that leaves the limit lifts it for the others
+        with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
+            each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:

@@ -108,6 +108,7 @@ class System:
     time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
     its dimensions) or function(t, states, derivatives, params) in numpy.
     growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
+    sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
     Raises SpecError when a part does not fit.
     """
 
@@ -126,6 +127,7 @@ class System:
     events: tuple[Event, ...] = ()
     closed_forms: tuple[ClosedForm, ...] = ()
     growth: Any = None
+    sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system

@@ -13,6 +13,7 @@ from odesim.solve.explicit import slots
 from odesim.solve.explicit.integrate import check_options, ctrl_c, save_grid
 from odesim.solve.explicit.report import collect
 from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.solve.rosenbrock.method import Rosenbrock
 from odesim.solve.rosenbrock.run import Run
 
@@ -65,7 +66,7 @@ class RosenbrockRun:
     def go(self, most: float = math.inf) -> bool:
         """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
         begun, ended = time.perf_counter(), True  # as an interrupt leaves it
-        with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"):
+        with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
             ended = self._loop(most)
         self._seconds += time.perf_counter() - begun
         return ended or bool(self._run.count[slots.STOP])
