@@ -17,7 +17,8 @@ class Chunk:
     reached; steps, rejected (N,).
 
     event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
-    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q).
+    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
+    and its error estimate in the rescaled clock, (N, 0) in the ordinary one.
     """
 
     y: Array
@@ -30,16 +31,12 @@ class Chunk:
     event_count: Array
     y_end: Array
     observed: Array
+    blow_up: Array
 
     @classmethod
-    def empty(cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0) -> "Chunk":
-        """Nothing done yet."""
-        chunk = cls.room(count, times, n, events, most, ends, observed)
-        chunk.y[...] = np.nan
-        return chunk
-
-    @classmethod
-    def room(cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0) -> "Chunk":
+    def room(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
         """Nothing done yet, and nothing written to y: what fills it is the first to touch its pages."""
 
         def nothing(*shape: int) -> Array:
@@ -56,6 +53,7 @@ class Chunk:
             event_count=np.zeros((count, events), np.int64),
             y_end=nothing(ends),
             observed=nothing(times, observed),
+            blow_up=nothing(blow_up),
         )
 
     def part(self, first: int, end: int) -> "Chunk":

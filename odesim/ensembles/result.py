@@ -28,7 +28,10 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Request:
-    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says."""
+    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
+
+    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that.
+    """
 
     compiled: CompiledRHS
     sizes: dict[str, int]
@@ -41,6 +44,8 @@ class Request:
     max_steps: int = 1_000_000
     step: float | None = None
     kept: Kept = field(default_factory=Kept)
+    auto: str = ""
+    clock: CompiledRHS | None = None
 
     @property
     def system(self) -> System:
@@ -63,9 +68,9 @@ class Request:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def room(self, count: int) -> Chunk:
-        """This many members, not done yet, with nothing written to their states."""
-        return self.kept.room(count, len(self.times), self.layout.size)
+    def room(self, count: int, into: Chunk | None = None) -> Chunk:
+        """This many members, not done yet, with nothing written to their states: into, where it is given."""
+        return into or self.kept.room(count, len(self.times), self.layout.size)
 
     @staticmethod
     def number(status: Status) -> int:
