@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.ensembles.design import Design
-from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import STATUSES, Chunk, Request
-from odesim.ensembles.run import GOOD
+from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
 from odesim.facade import dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.memory import check_room
 from odesim.registry import list_models, load_model
+from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
     import xarray
 
     from odesim.facade_stored import EnsembleRun
-
-CHUNK = 4096
 
 
 def ensemble(
@@ -65,12 +64,13 @@ def ensemble(
 
     save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
-    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
+    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
+    SIGTERM keep the chunks that are done; the other members are then `interrupted`.
 
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
-    after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
-    how many, how many of these failed). Raises an OdesimError with one sentence where the request is wrong.
+    after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
+    Raises an OdesimError with one sentence where the request is wrong.
     """
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
@@ -87,22 +87,12 @@ def ensemble(
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
     check_room(chosen.source.count * len(request.times), request.layout.size, 8)
-    engine = make_engine(request, chosen)
+    engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    pool, stop = make_pool(threads), np.zeros(1, np.int64)
-    total, failed, chunks = chosen.source.count, 0, []
-    try:
-        for first in range(0, total, CHUNK * max(threads, 1)):
-            end = min(first + CHUNK * max(threads, 1), total)
-            chunks.append(engine.integrate(*chosen.chunk(first, end), end - first, stop, pool))
-            failed += int((~np.isin(chunks[-1].status, GOOD)).sum())
-            if progress:
-                progress(end, total, failed)
-    finally:
-        stop[0] = 1
-        if pool is not None:
-            pool.shutdown()
-    return dataset(request, chosen, joined(chunks))
+    held = Held(Chunk.empty(count, len(request.times), request.layout.size), chunk_size(count, request.row) * threads)
+    with stopping() as asked:
+        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
+    return dataset(request, chosen, held.ended())
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
@@ -132,11 +122,6 @@ def reference(model: str | PathLike[str] | System) -> str | None:
     return text if text in list_models() else str(Path(text).expanduser().absolute())
 
 
-def joined(chunks: list[Chunk]) -> Chunk:
-    """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, name) for c in chunks]) for name in ("y", "status", "t_end", "steps", "rejected")))
-
-
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
     """The members as xarray holds them, with what was a member's own."""
     import xarray as xr
@@ -146,8 +131,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
-    for name in ("status", "t_end", "steps", "rejected"):
-        data[name] = ("member", getattr(chunk, name))
+    data |= {name: ("member", values) for name, values in chunk.arrays.items() if name != "y"}
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
     for name, values in own.items():
         label = label_of(system, name)

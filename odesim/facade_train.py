@@ -1,10 +1,7 @@
 """`odesim.train`: a task by name, settings in, a Trajectory out; stored while it runs, and gone on with after a stop."""
 
 import platform
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from os import PathLike
@@ -25,6 +22,7 @@ from odesim.reference.tasks import load_task
 from odesim.reference.train import check_count, check_save
 from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import INTERRUPTED, Trajectory
+from odesim.stopping import stopping
 
 if TYPE_CHECKING:
     from odesim.store.lock import RunLock
@@ -213,31 +211,6 @@ def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> 
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Within it Ctrl-C and SIGTERM make the function that it gives true; a second one ends the program as ever."""
-    asked = False
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # another handler, or none at all as under nohup, is somebody's wish
-    usual = {number: handler for number, handler in found.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
-
-    def handle(number: int, _: Any) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(number, usual[signal.Signals(number)])
-
-    for number in usual:
-        signal.signal(number, handle)
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
 
 
 def versions() -> dict[str, str]:

@@ -69,7 +69,7 @@ def resume_verb(run: Path, as_json: bool, quiet: bool, **options: Any) -> int:
 def rerun_verb(run: Path, threads: int, as_json: bool, quiet: bool) -> int:
     """Compute every member of RUN again and compare all bits; RUN stays as it is. Exit code 3 where one differs."""
     from odesim.cli.ensemble_result import EnsembleProgress
-    from odesim.facade_stored import rerun
+    from odesim.facade_rerun import rerun
 
     with EnsembleProgress(run.name, False if quiet else None) as progress:
         found = rerun(run, threads=threads, progress=progress.show)

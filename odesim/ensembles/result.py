@@ -1,7 +1,8 @@
 """What an ensemble is asked for, and what a chunk of it gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class Request:
         return self.compiled.layout(self.sizes)
 
     @property
+    def row(self) -> int:
+        """Bytes of the states of one member at all its times."""
+        return len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+
+    @property
     def saves(self) -> bool:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
@@ -66,6 +72,20 @@ class Chunk:
     t_end: Array
     steps: Array
     rejected: Array
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """{field: (N, ...)}: all that is known of the members."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def part(self, at: Any) -> "Chunk":
+        """The members at: a slice, or their places (k,)."""
+        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+
+    def put(self, at: Any, part: "Chunk") -> None:
+        """Writes the members of part in the places at."""
+        for name, values in part.arrays.items():
+            self.arrays[name][at] = values
 
     @classmethod
     def empty(cls, count: int, times: int, n: int) -> "Chunk":

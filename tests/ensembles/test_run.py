@@ -22,7 +22,8 @@ from odesim.ensembles import run as chunks_module
 from odesim.ensembles.result import STATUSES, UNDONE
 from odesim.ensembles.run import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
-from odesim.facade_stored import look, rerun, resume
+from odesim.facade_rerun import rerun
+from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
 
 MODEL = "joma.nonlinear"
@@ -34,7 +35,7 @@ RUN: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": COUNT, "si
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 8 members, so that a few dozen are several."""
-    monkeypatch.setattr("odesim.facade_stored.chunk_size", lambda count, row: min(SIZE, count))
+    monkeypatch.setattr("odesim.facade_manifest.chunk_size", lambda count, row: min(SIZE, count))
 
 
 def memory(**asked):
@@ -143,6 +144,21 @@ def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
     assert (found.status.values != UNDONE).sum() == stop_after * SIZE
     assert resume(out, threads=2).status == "ok"
     same(odesim.open_run(out), memory())
+
+
+@pytest.mark.parametrize("stop_after", [0, 2])
+def test_an_interrupted_ensemble_in_memory(stop_after, monkeypatch):
+    """SIGINT in memory: members of the chunks that are done have their bits, the others are interrupted and NaN."""
+    monkeypatch.setattr("odesim.facade_ensemble.chunk_size", lambda count, row: min(SIZE, count))
+
+    def stop(done, total, failed):
+        if done == stop_after * SIZE:
+            signal.raise_signal(signal.SIGINT)
+
+    found, whole, done = memory(progress=stop), memory(), stop_after * SIZE
+    np.testing.assert_array_equal(found.v[:done], whole.v[:done])
+    assert not found.status[:done].any() and np.isnan(found.v[done:]).all()
+    assert {found.attrs["status_names"][int(s)] for s in found.status[done:]} == {"interrupted"}
 
 
 def test_a_chunk_in_flight_is_lost_alone(small_chunks, tmp_path, monkeypatch):
