@@ -12,12 +12,15 @@ from odesim.facade_manifest import restore
 from odesim.facade_members import check_threads
 from odesim.facade_stored import engines
 from odesim.stopping import stopping
-from odesim.store.ensemble import EnsembleStore
+from odesim.store.ensemble import EnsembleStore, lost_sentence
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """A stored ensemble and the same computed again. first: (member, name) of the first difference; largest: of all."""
+    """A stored ensemble and the same computed again. first: (member, name) of the first difference; largest: of all.
+
+    lost: members that are said to be done and are not all there, so that nothing can be compared.
+    """
 
     path: Path
     members: int
@@ -25,19 +28,23 @@ class Rerun:
     first: tuple[int, str] | None
     largest: float
     stopped: bool = False
+    lost: int = 0
 
     @property
     def same(self) -> bool:
         """Whether all of it was computed again and every bit is the same."""
-        return self.first is None and not self.stopped
+        return self.first is None and not self.stopped and not self.lost
 
     @property
     def message(self) -> str:
         head = f"stopped after {self.members} members" if self.stopped else f"{self.members} members computed again"
+        tail = f"; it {lost_sentence(self.lost)}" if self.lost else ""
         if self.first is None:
-            return f"{head}: every bit is the same"
+            return f"{head}: every bit is the same{tail}"
         member, name = self.first
-        return f"{head}: {self.different} differ, the first is {name} of member {member}; the largest difference is {self.largest:.3g}"
+        return (
+            f"{head}: {self.different} differ, the first is {name} of member {member}; the largest difference is {self.largest:.3g}{tail}"
+        )
 
 
 def rerun(path: Path, *, threads: int = 1, progress: Progress | None = None) -> Rerun:
@@ -56,7 +63,7 @@ def rerun(path: Path, *, threads: int = 1, progress: Progress | None = None) -> 
             asked=asked,
             progress=progress,
         )
-    return Rerun(path, shadow.compared, shadow.different, shadow.first, shadow.largest, done.stopped)
+    return Rerun(path, shadow.compared, shadow.different, shadow.first, shadow.largest, done.stopped, store.lost_members())
 
 
 class Shadow:

@@ -14,7 +14,7 @@ from odesim.errors import ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
 from odesim.facade_members import check_threads, make_engine, make_request
 from odesim.stopping import stopping
-from odesim.store.ensemble import EnsembleStore
+from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same, create_ensemble, ensemble_attributes
 from odesim.store.paths import check_run
@@ -25,7 +25,7 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; lost: said to be done, but not there."""
 
     path: Path
     model: str
@@ -34,13 +34,14 @@ class EnsembleRun:
     tally: Tally
     seconds: float = 0.0
     retried: int = 0
+    lost: int = 0
 
     @classmethod
-    def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0) -> "EnsembleRun":
+    def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried)
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, lost)
 
     @property
     def status(self) -> str:
@@ -52,6 +53,8 @@ class EnsembleRun:
         """One sentence on what is missing or failed."""
         t = self.tally
         failed = f"{t.failed} of {t.done} members failed ({t.failures})" if t.failed else ""
+        if self.lost:
+            return f"{self.path} {lost_sentence(self.lost)}"
         if t.done < t.total:
             return "; ".join(filter(None, (f"stopped after {t.done} of {t.total} members", failed, f"what is done is kept in {self.path}")))
         return f"{failed}; what was computed is in {self.path}" if failed else f"{t.total} members are done"
@@ -183,4 +186,4 @@ def resume(
 def look(path: Path) -> EnsembleRun:
     """How far the ensemble at path is; another process may be at it. Raises StoreError."""
     store = EnsembleStore(path)
-    return EnsembleRun.of(store, tally(store, shard_chunks(store.count, store.chunk)))
+    return EnsembleRun.of(store, tally(store, shard_chunks(store.count, store.chunk)), lost=store.lost_members())

@@ -27,8 +27,10 @@ def status_verb(run: Path, as_json: bool) -> int:
         from odesim.facade_stored import look
 
         found = look(run)
+        if found.lost:
+            say(found.message)
         click.echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
-        return DONE
+        return STOPPED if found.lost else DONE
     kind, what = ("training", said.get("task")) if "task" in said else ("integration", said.get("model"))
     names = ("status", "message", "iteration", "steps", "t_end")
     rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}

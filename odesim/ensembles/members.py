@@ -85,6 +85,7 @@ class Members:
             found = at_members(slot.start, self.system.axes, self.shared.sizes, self.shared.params, own)
             found[~fine] = np.nan
             return found
+        assert callable(slot.start)
         found = np.full((len(fine), *np.shape({**self.shared.initial, **self.shared.params}[slot.name])), np.nan)
         for i in np.flatnonzero(fine):
             try:

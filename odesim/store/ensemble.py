@@ -13,7 +13,9 @@ import numpy as np
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_of
 from odesim.ensembles.result import UNDONE, Chunk
+from odesim.ensembles.run import slabs
 from odesim.errors import StoreError
+from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, INITIAL, LEDGER, POINTS, ensemble_attributes
 from odesim.store.read import reading
 from odesim.store.write import PARAMS, TIME
@@ -28,7 +30,7 @@ class EnsembleStore:
         self.path = path
         self.said = ensemble_attributes(path)
         self.count, self.chunk = self.said["members"], self.said["chunk"]
-        with reading(path):
+        with reading(path), zarr.config.set(ALWAYS):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
             names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values())
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
@@ -37,14 +39,23 @@ class EnsembleStore:
                     raise ValueError(f"{name} is stored as {array.dtype} {array.shape} for {self.count} members")
             self.arrays = arrays
             times: Any = self.group[TIME]
+            check_arrays(path, {TIME: times})
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
+            tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
+        given: dict[str, Any] = {}
+        made: dict[str, Any] = {}
+        for name, label in self.said["labels"].items():
+            (given if name in tables else made)[label] = arrays[label]
+        check_arrays(path, given)
+        # what is written with a chunk, and is lost where its file is
+        self.written = [*self.said["states"], *COUNTS, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
         with reading(self.path):
-            points = dict(self.group[POINTS].arrays()) if POINTS in self.group else {}
+            points = self._small(POINTS)
             tables = {name: self.arrays[label] for name, label in self.said["labels"].items()}
             found = design_of(self.said["design"], self.count, points, tables)
             return found.shaped({name: array.shape[1:] for name, array in tables.items()})
@@ -53,28 +64,68 @@ class EnsembleStore:
         """(params, initial): what all members share."""
         found: list[dict[str, Any]] = []
         with reading(self.path):
-            for name in (PARAMS, INITIAL):
-                arrays = dict(self.group[name].arrays()) if name in self.group else {}
-                values = {key: np.asarray(array[...]) for key, array in arrays.items()}
+            for group in (PARAMS, INITIAL):
+                values = {key: np.asarray(array[...]) for key, array in self._small(group).items()}
                 found.append({key: value if value.ndim else value.item() for key, value in values.items()})
         return found[0], found[1]
 
+    def _small(self, group: str) -> dict[str, Any]:
+        """The arrays of a group inside; none where it is not there. Raises StoreError where a file of one is missing."""
+        arrays = dict(self.group[group].arrays()) if group in self.group else {}
+        check_arrays(self.path / group, arrays)
+        return arrays
+
     def status(self, first: int, end: int) -> Array:
+        """As the ledger says; a member of a chunk that lost a file is not done, whatever it says."""
+        found = self.said_status(first, end)
+        for k in self.lost(first, end, found):
+            found[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] = UNDONE
+        return found
+
+    def said_status(self, first: int, end: int) -> Array:
         with reading(self.path):
-            return np.asarray(self.arrays["status"][first:end])
+            return np.asarray(self._rows("status", first, end))
+
+    def lost(self, first: int, end: int, status: Array) -> list[int]:
+        """Chunks among the members first to end - 1 that have a member that is done, by this status, and lack a file."""
+        chunks = range(first // self.chunk, -(-end // self.chunk))
+        done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
+        return [k for k in done if not has_files(f for name in self.written for f in chunk_files(self.path, name, self.arrays[name], k))]
+
+    def lost_members(self) -> int:
+        """How many members are said to be done in chunks that lack a file."""
+        pieces = [(self.said_status(a, b), self.status(a, b)) for a, b in slabs(0, self.count, self.chunk)]
+        return sum(int((said != found).sum()) for said, found in pieces)
+
+    def check_whole(self) -> None:
+        """Raises StoreError where a file of a member that is done is missing."""
+        if lost := self.lost_members():
+            raise StoreError(f"{self.path} {lost_sentence(lost)}")
 
     def attempts(self, first: int, end: int) -> Array:
+        """Of members of one chunk."""
+        if not has_files(chunk_files(self.path, ATTEMPT, self.arrays[ATTEMPT], first // self.chunk)):
+            return np.zeros(end - first, np.int8)
         with reading(self.path):
-            return np.asarray(self.arrays[ATTEMPT][first:end])
+            return np.asarray(self._rows(ATTEMPT, first, end))
 
     def read(self, first: int, end: int) -> Chunk:
         chunk = Chunk.empty(end - first, len(self.times), self.layout.size)
         with reading(self.path):
-            for name, view in self.layout.split(chunk.y).items():
-                view[...] = self.arrays[name][first:end]
-            for name in LEDGER:
-                getattr(chunk, name)[...] = self.arrays[name][first:end]
+            for name, view in {**self.layout.split(chunk.y), **{name: chunk.arrays[name] for name in LEDGER}}.items():
+                view[...] = self._rows(name, first, end)
         return chunk
+
+    def _rows(self, name: str, first: int, end: int) -> Any:
+        """Rows of an array. Raises StoreError where its file cannot be read, with how it is had again."""
+        try:
+            return self.arrays[name][first:end]
+        except Exception as error:  # whatever a codec makes of it
+            files = chunk_files(self.path, name, self.arrays[name], first // self.chunk)
+            file = next(files).relative_to(self.path)
+            raise StoreError(
+                f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
+            ) from error
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""
@@ -85,8 +136,9 @@ class EnsembleStore:
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
                 self.arrays[self.said["labels"][name]][first:end] = values
+        self.arrays[ATTEMPT][first:end] = self.attempts(first, end)
         for name in (*COUNTS, "status"):
-            self.arrays[name][first:end] = getattr(chunk, name)
+            self.arrays[name][first:end] = chunk.arrays[name]
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
@@ -105,7 +157,12 @@ class EnsembleStore:
                 self.said["attempts"] = attempts
             which = self.attempts(first, end)
             which[bad], status[bad] = len(attempts) - 1, UNDONE
+            self.arrays["status"][first:end] = status  # first: what is not done is tried, whichever way is said
             self.arrays[ATTEMPT][first:end] = which
-            self.arrays["status"][first:end] = status
             marked += int(bad.sum())
         return marked
+
+
+def lost_sentence(members: int) -> str:
+    """What to do about members that are said to be done and are not all there."""
+    return f"lacks files of {members} members that are done: odesim resume computes them again"

@@ -190,4 +190,5 @@ def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int 
         compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
         dimension_names=dims,
         fill_value=fill,
+        config={"write_empty_chunks": True},
     )

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 def open_run(path: str | Path) -> "xr.Dataset":
     """The run at path: states and observables (time, index names), read when used.
 
-    Raises StoreError where there is no run.
+    Raises StoreError where there is no run, or files of it are missing, which would be read as NaN.
     """
     import xarray as xr
 
     path = check_present(path)
+    if "members" in (attributes_of(path) or {}):
+        from odesim.store.ensemble import EnsembleStore
+
+        EnsembleStore(path).check_whole()
     with reading(path):
         # times are numbers whatever their unit is called
         run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)

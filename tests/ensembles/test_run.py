@@ -131,6 +131,65 @@ def test_what_the_ledger_lacks_is_done_again(lost, small_chunks, tmp_path):
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.parametrize("file", ["v/c/1/0/0", "mu/c/1/0", "t_end/c/1", "rejected/c/1", "attempt/c/1", "v/c/4/0/0"])
+@pytest.mark.parametrize("change", ["gone", "empty"])
+def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
+    """A chunk that is said to be done and lacks a file would read as NaN or 0: every reader says so, resume computes it again."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **RUN)
+    (out / file).unlink()
+    if change == "empty":
+        (out / file).touch()
+    size = 5 if "/4" in file else SIZE
+    said = f"lacks files of {size} members that are done: odesim resume computes them again"
+    found = look(out)
+    assert (found.lost, found.tally.done) == (size, COUNT - size) and said in found.message
+    again = rerun(out)
+    assert (again.lost, again.members, again.first, again.same) == (size, COUNT - size, None, False) and said in again.message
+    with pytest.raises(StoreError, match=said):
+        odesim.open_run(out)
+    assert resume(out).tally.new == size
+    same(odesim.open_run(out), memory())
+
+
+def test_members_without_a_value_are_not_lost(small_chunks, tmp_path):
+    """Chunks of nothing but NaN and 0 are files too: of members that all fail, none is lost."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **{**RUN, "max_steps": 1, "save": None})
+    assert np.isnan(odesim.open_run(out).v).all() and look(out).lost == 0 and rerun(out).same
+
+
+GIVEN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "time/c/0": (odesim.open_run, {"initial": {"v": 0.0}}),
+    "mu/c/1/0": (look, {"initial": {"v": 0.0}}),
+    "initial/v/c/0": (rerun, {"initial": {"v": 0.0}}),
+    "points/v/c/0": (look, {"zipped": {"v": np.linspace(0.01, 0.02, 20)}}),
+}
+
+
+@pytest.mark.parametrize("file", GIVEN)
+def test_what_was_given_cannot_be_had_again(file, small_chunks, tmp_path):
+    """Without a file of a table, of points, of what all share or of the times there is one sentence, and no zeros in their place."""
+    out, (call, start) = tmp_path / "run.zarr", GIVEN[file]
+    odesim.ensemble(MODEL, out=out, **{**RUN, "vary": {}, "members": None, "params": {"mu": np.ones((20, 3))}, **start})
+    (out / file).unlink()
+    with pytest.raises(StoreError, match=r"is damaged: of \w+, which was given, a file is missing"):
+        call(out)
+
+
+def test_a_file_that_cannot_be_read_is_named(small_chunks, tmp_path):
+    """A chunk that was cut: the file is named; without it resume computes its members again, with the same bits."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **RUN)
+    file = out / "v" / "c" / "1" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(StoreError, match=r"v/c/1/0/0 cannot be read; without it odesim resume"):
+        rerun(out)
+    file.unlink()
+    assert resume(out).tally.new == SIZE
+    same(odesim.open_run(out), memory())
+
+
 @pytest.mark.parametrize("stop_after", [0, 1, 4])
 def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
     """SIGINT keeps the chunks that are done; resume ends with the same bits."""

@@ -59,7 +59,7 @@ STARTS = {
 
 def formulas() -> dict[str, tuple[System, Formula]]:
     """Every start that is an expression and every constraint, of the table above and of the models."""
-    found = {}
+    found: dict[str, tuple[System, Formula]] = {}
     for name, s in {
         **{name: system(start) for name, start in STARTS.items()},
         **{name: load_model(name) for name in list_models()},
