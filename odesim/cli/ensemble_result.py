@@ -1,6 +1,7 @@
 """What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,15 +41,15 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
     }
 
 
-def show_run(run: "EnsembleRun", as_json: bool, quiet: bool) -> None:
-    """Prints what became of a run."""
+def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+    """Prints what became of a run. drawn: its picture."""
     if as_json:
         click.echo(json.dumps(json_object(run), allow_nan=False))
     elif not quiet:
-        click.echo(run_text(run))
+        click.echo(run_text(run, drawn))
 
 
-def run_text(run: "EnsembleRun") -> str:
+def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     """Members by status, what was done now, and where it is, in 80 columns."""
     from odesim.cli.text import table
 
@@ -56,5 +57,6 @@ def run_text(run: "EnsembleRun") -> str:
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}"), ("stored", str(run.path))]
+    rest += [("drawn", str(drawn))] * bool(drawn)
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
     return "\n".join([head, table(rows), "run", table(rest)])

@@ -7,9 +7,12 @@ import click
 
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.pictures import check_picture_place, draw
 from odesim.cli.progress import Counter
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from odesim.arrays import Array
     from odesim.reference.kinds import Task
     from odesim.reference.trajectory import Trajectory
@@ -119,7 +122,7 @@ def run(
     code = DONE if trajectory.ok else STOPPED
     if code == STOPPED:
         say(stop_sentence(trajectory, out))
-    drawn, lost = draw(trajectory, plot)
+    drawn, lost = draw(lambda: figure(trajectory), plot)
     if lost:
         code = STOPPED
         say(lost)
@@ -138,30 +141,11 @@ def stop_sentence(trajectory: "Trajectory", out: Path | None) -> str:
     return f"{trajectory.message}; {kept}"
 
 
-def check_picture_place(out: Path | None, plot: Path | None) -> None:
-    """Raises StoreError where the picture cannot be written, before anything is computed."""
-    if plot:
-        from odesim.errors import StoreError
-        from odesim.plot.files import check_picture
-        from odesim.store.paths import check_file
-
-        check_file(check_picture(plot), overwrite=True)
-        if out and out.absolute() == plot.absolute():
-            raise StoreError(f"--out and --plot name the same {out}")
-
-
-def draw(trajectory: "Trajectory", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where the disk had no room for it."""
-    if plot is None:
-        return None, ""
-    from odesim.errors import StoreError
-    from odesim.plot.files import save
+def figure(trajectory: "Trajectory") -> "Figure":
+    """The picture of a training."""
     from odesim.plot.trajectory import figure_of_trajectory
 
-    try:
-        return save(figure_of_trajectory(trajectory.to_xarray()), plot), ""
-    except StoreError as error:  # the place was good before the run
-        return None, str(error)
+    return figure_of_trajectory(trajectory.to_xarray())
 
 
 class TrainingProgress(Counter):

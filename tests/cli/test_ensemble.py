@@ -51,6 +51,47 @@ def test_the_command_line_is_the_library(case, odesim, folder):
         np.testing.assert_array_equal(a[name], b[name])
 
 
+TOML = """
+seed = 3
+span = [0, 2]
+save = 4
+method = "vern7"
+rtol = 1e-8
+atol = 1e-10
+dtype = "float32"
+[params]
+mu = 9.0
+[sizes]
+M = 3
+[initial]
+v = 0.02
+"""
+
+
+def test_a_file_says_the_rest(odesim, folder):
+    """Options, sizes and shared values of a TOML file; what is varied on the command line is not taken from it."""
+    (folder / "run.toml").write_text(TOML)
+    done = odesim(
+        "ensemble", "joma.nonlinear", "--params", "run.toml", "--grid", "mu=1,2", "--backend", "numba", "--out", "a.zarr", "--quiet"
+    )
+    assert (done.exit_code, done.output) == (0, "")
+    arguments = {**SAME["options"][1], "initial": {"v": 0.02}, "seed": 3}
+    a, b = library.open_run("a.zarr"), library.ensemble("joma.nonlinear", sizes={"M": 3}, span=(0.0, 2.0), **arguments)
+    for name in a.variables:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_a_picture_of_the_run(odesim, folder):
+    """--plot draws what `odesim plot` draws; somebody's file in its place is refused before anything is computed."""
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--plot", "now.png")
+    assert done.exit_code == 0 and "drawn   now.png" in done.stdout
+    odesim("plot", "run.zarr", "--out", "later.png")
+    assert (folder / "now.png").read_bytes() == (folder / "later.png").read_bytes()
+    (folder / "mine.png").write_text("mine")
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "other.zarr", "--plot", "mine.png")
+    assert done.exit_code == 2 and "odesim did not draw it" in done.stderr and not (folder / "other.zarr").exists()
+
+
 def test_json_is_the_contract(odesim):
     """The keys in their order, members by status; status says the same, and resume of a finished run does nothing."""
     done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--json")
@@ -150,6 +191,9 @@ WRONG = {
     "save": ("--grid mu=1,2 --save 0,99 --span 0:1", "outside the span"),
     "threads": ("--grid mu=1,2 --threads 0", "must be at least 1"),
     "overflow": ("--grid mu=logspace(0,999,3)", "overflows"),
+    "backend": ("--grid mu=1,2 --backend cuda", "backend numba only, not 'cuda'"),
+    "file": ("--grid mu=1,2 --params absent.toml", "cannot read absent.toml"),
+    "picture": ("--grid mu=1,2 --plot run.gif", "no picture format 'gif'"),
     "option": ("--gird mu=1,2", "did you mean '--grid'?"),
 }
 
