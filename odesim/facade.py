@@ -15,7 +15,7 @@ from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError
 from odesim.memory import check_room
-from odesim.registry import load_model
+from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, free_in_order, key_indices
@@ -93,6 +93,7 @@ def integrate(
         backend=backend,
         dims=dims,
         attrs={
+            "ref": reference(model),
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
             "params": numbers.params,

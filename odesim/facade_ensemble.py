@@ -1,7 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from odesim.errors import ParamError
 from odesim.facade import dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.memory import check_room
-from odesim.registry import list_models, load_model
+from odesim.registry import load_model, reference
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
@@ -112,14 +112,6 @@ def ask(system: System, *, save: Any, **options: Any) -> tuple[Members, Request]
     request = {name: options.pop(name) for name in how}
     chosen = choose_members(system, **options)
     return chosen, make_request(system, chosen, save, **request)
-
-
-def reference(model: str | PathLike[str] | System) -> str | None:
-    """How another process names the model; None for a System of this one."""
-    if isinstance(model, System):
-        return None
-    text = fspath(model)
-    return text if text in list_models() else str(Path(text).expanduser().absolute())
 
 
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":

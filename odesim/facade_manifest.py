@@ -21,8 +21,11 @@ from odesim.symbolic.system import System
 Engine = LaneEngine | SingleEngine
 
 
-def restore(store: EnsembleStore) -> tuple[Members, Request, Engine]:
-    """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again."""
+def restore(store: EnsembleStore, *, same_code: bool = True) -> tuple[Members, Request, Engine]:
+    """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
+
+    same_code: nor may what integrates be other code than then.
+    """
     said = store.said
     if said.get("ref") is None:
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
@@ -37,10 +40,10 @@ def restore(store: EnsembleStore) -> tuple[Members, Request, Engine]:
         raise StoreError(f"{store.path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
-    if engine_key(engine) != said["kernel"]:
+    if same_code and engine_key(engine) != said["kernel"]:
         raise ParamError(
             f"{store.path} was computed by other code ({said['kernel']}, now {engine_key(engine)}): "
-            "the model, odesim or this machine is another one, and its bits would be others; compute it anew"
+            "the model, odesim or this machine is another one, and its bits would be others; odesim rerun says how far they are"
         )
     return members, request, engine
 

@@ -1,6 +1,6 @@
-"""Stored ensembles computed again and compared."""
+"""Stored runs computed again from what they store, and compared; nothing is written."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,51 +8,30 @@ import numpy as np
 
 from odesim.ensembles.result import UNDONE, Chunk
 from odesim.ensembles.run import Progress, run_chunks, shard_chunks
+from odesim.errors import ParamError, StoreError
+from odesim.facade import integrate, versions
+from odesim.facade_differences import TIMES, Differences, Rerun, other_code, tolerance
 from odesim.facade_manifest import restore
-from odesim.facade_members import check_threads
+from odesim.facade_members import check_threads, engine_key
 from odesim.facade_stored import engines
+from odesim.solve.found import Events
+from odesim.solve.problem import Status
+from odesim.solve.solution import Solution
 from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
+from odesim.store.read import read_solution
+from odesim.store.write import INCOMPLETE
+
+BOUND = f"{TIMES:g} times its tolerances"
 
 
-@dataclass(frozen=True)
-class Rerun:
-    """A stored ensemble and the same computed again. first: (member, name) of the first difference; largest: of all.
-
-    lost: members that are said to be done and are not all there, so that nothing can be compared.
-    """
-
-    path: Path
-    members: int
-    different: int
-    first: tuple[int, str] | None
-    largest: float
-    stopped: bool = False
-    lost: int = 0
-
-    @property
-    def same(self) -> bool:
-        """Whether all of it was computed again and every bit is the same."""
-        return self.first is None and not self.stopped and not self.lost
-
-    @property
-    def message(self) -> str:
-        head = f"stopped after {self.members} members" if self.stopped else f"{self.members} members computed again"
-        tail = f"; it {lost_sentence(self.lost)}" if self.lost else ""
-        if self.first is None:
-            return f"{head}: every bit is the same{tail}"
-        member, name = self.first
-        return (
-            f"{head}: {self.different} differ, the first is {name} of member {member}; the largest difference is {self.largest:.3g}{tail}"
-        )
-
-
-def rerun(path: Path, *, threads: int = 1, progress: Progress | None = None) -> Rerun:
-    """Computes every member of the ensemble at path again that is done there, and compares; writes nothing. Raises an OdesimError."""
+def rerun_ensemble(path: Path, *, threads: int = 1, progress: Progress | None = None) -> Rerun:
+    """Computes every member of the ensemble at path again that is done there. Raises an OdesimError."""
     check_threads(threads)
     store = EnsembleStore(path)
-    members, _, first_engine = restore(store)
-    shadow = Shadow(store)
+    members, _, first_engine = restore(store, same_code=False)
+    other = other_code(store.said, engine_key(first_engine), versions())
+    shadow = Shadow(store, exact=not other)
     with stopping() as asked:
         done = run_chunks(
             shadow,
@@ -63,16 +42,20 @@ def rerun(path: Path, *, threads: int = 1, progress: Progress | None = None) -> 
             asked=asked,
             progress=progress,
         )
-    return Rerun(path, shadow.compared, shadow.different, shadow.first, shadow.largest, done.stopped, store.lost_members())
+    lost = store.lost_members()
+    more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
+    return shadow.found.report(path, "members", **more)
 
 
 class Shadow:
-    """A Ledger beside a stored one: at first nothing is done, and what is handed in is compared, not kept."""
+    """A Ledger beside a stored one: at first nothing is done, and what is handed in is compared, not kept.
 
-    def __init__(self, store: EnsembleStore) -> None:
-        self.store, self.chunk, self.count = store, store.chunk, store.count
-        self.compared, self.different, self.largest = 0, 0, 0.0
-        self.first: tuple[int, str] | None = None
+    exact: bits of all that is known of a member; else states within the tolerances, and how it ended.
+    """
+
+    def __init__(self, store: EnsembleStore, *, exact: bool) -> None:
+        self.store, self.chunk, self.count, self.exact = store, store.chunk, store.count, exact
+        self.found = Differences()
 
     def status(self, first: int, end: int) -> Any:
         """Not done where the store is done, done where it is not."""
@@ -86,26 +69,60 @@ class Shadow:
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Compares the members of chunk with those stored, where they are done."""
-        old = self.store.read(first, first + len(chunk.status))
-        done = old.status != UNDONE
-        bad = np.zeros(len(done), bool)
-        names = {}
-        kept = {name: self.store.arrays[name].dtype for name in self.store.layout.names}
-        new = {name: v.astype(kept[name]) for name, v in self.store.layout.split(chunk.y).items()}
-        pairs = {name: (v, new[name]) for name, v in self.store.layout.split(old.y).items()}
-        pairs |= {name: (values, chunk.arrays[name]) for name, values in old.arrays.items() if name != "y"}
-        for name, (a, b) in pairs.items():
-            same = (a == b) | ((a != a) & (b != b))
-            differs = done & ~same.reshape(len(done), -1).all(axis=1)
-            with np.errstate(invalid="ignore"):
-                gap = np.abs(np.asarray(a, float) - b)[differs]
-            if np.isfinite(gap).any():
-                self.largest = max(self.largest, float(np.nanmax(gap[np.isfinite(gap)])))
-            for i in np.flatnonzero(differs & ~bad):
-                names[int(i)] = name
-            bad |= differs
-        self.compared += int(done.sum())
-        self.different += int(bad.sum())
-        if self.first is None and bad.any():
-            at = int(np.argmax(bad))
-            self.first = (first + at, names[at])
+        old, said, split = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.layout.split
+        pairs: dict[str, Any] = {}
+        for name, values in split(chunk.y).items():
+            held, kept = split(old.y)[name], self.store.arrays[name].dtype
+            pairs[name] = held, values.astype(kept), tolerance(held, said["rtol"], said["atol"])
+        exact = {name: values for name, values in old.arrays.items() if name != "y" and (self.exact or name == "status")}
+        pairs |= {name: (values, chunk.arrays[name], 0.0) for name, values in exact.items()}
+        done = self.store.status(first, first + len(chunk.status)) != UNDONE
+        self.found.add(pairs, done, lambda i: f"member {first + i}")
+
+
+def rerun_integration(path: Path, *, progress: Callable[[float], None] | None = None) -> Rerun:
+    """Integrates the run at path again and compares states, observables, events and how it ended. Raises an OdesimError."""
+    old = read_solution(path)
+    said = old.attrs
+    if said.get("ref") is None:
+        raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
+    names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
+    try:
+        options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
+        asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+    grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
+    new = integrate(
+        said["ref"], **asked, save=grid if len(grid) else None, method=old.method, backend=old.backend, progress=progress, **options
+    )
+    other = other_code(said, new.attrs["kernel"], versions())
+    found = Differences()
+    compare_rows(found, old, new, said["rtol"], said["atol"])
+    compare_ends(found, old, new, exact=not other)
+    return found.report(path, "saved times", other=other, bound=BOUND)
+
+
+def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
+    """States and observables at the saved times that both have."""
+    times, *rows = np.intersect1d(old.t, new.t, return_indices=True)
+    held, made = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
+    pairs = {name: (v, made[name], tolerance(v, rtol, atol)) for name, v in held.items()}
+    found.add(pairs, np.ones(len(times), bool), lambda i: f"t = {times[i]:g}")
+
+
+def compare_ends(found: Differences, old: Solution, new: Solution, *, exact: bool) -> None:
+    """Where and how two runs ended, and their events: all bits, or for other code the status and how many events there are.
+
+    One that was interrupted has no end of its own, and of one that the disk cut short it is not known.
+    """
+    if old.status in (INCOMPLETE, str(Status.INTERRUPTED)):
+        return
+    ends: list[tuple[Any, ...]] = [(str(s.status), s.t_end, *(v.tobytes() for v in s.final.values())) for s in (old, new)]
+    pairs: dict[str, Any] = {"the end": ends} if exact else {"status": [end[:1] for end in ends]}
+    for name, values in old.events.items():
+        events = [Events.of(e) for e in (values, new.events.get(name, ()))]
+        places = [b"" if e.indices is None else e.indices.tobytes() for e in events]
+        pairs[name] = [(e.t.tobytes(), at) for e, at in zip(events, places, strict=True)] if exact else [len(e) for e in events]
+    row = {name: (np.array([0.0]), np.array([0.0 if a == b else np.nan]), 0.0) for name, (a, b) in pairs.items()}
+    found.add(row, np.ones(1, bool), lambda _: "the run", rows=False)

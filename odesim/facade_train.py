@@ -71,14 +71,32 @@ def train(
     experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
     options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads}
-    options |= {"progress": progress, "fits": check_room}
+    options["progress"] = progress
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
         with stopping() as stop:
-            return train_experiment(experiment, steps=steps, stop=stop, **options)
+            return train_experiment(experiment, steps=steps, stop=stop, fits=check_room, **options)
     if resume and overwrite:
         raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
+    return train_into(Path(out), experiment, steps=steps, overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, **options)
+
+
+def train_into(
+    path: Path,
+    experiment: Experiment,
+    *,
+    steps: int | None,
+    dtype: str,
+    save: int | None,
+    observe: Sequence[str],
+    threads: int,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 5.0,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Trajectory:
+    """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
     save = check_save(save)
     about = {**identity(experiment, dtype, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
     from odesim.store.lock import RunLock
@@ -86,7 +104,7 @@ def train(
 
     lock = RunLock()
     try:
-        sink, steps, done, state = place(Path(out), experiment, about, steps, overwrite, resume, lock)
+        sink, steps, done, state = place(path, experiment, {**about, "threads": threads}, steps, overwrite, resume, lock)
         if done:
             return done
         with stopping() as stop:
@@ -98,12 +116,17 @@ def train(
                 checkpoint_every=checkpoint_every,
                 resume_from=state,
                 stop=stop,
-                **options,
+                dtype=dtype,
+                save=save,
+                observe=observe,
+                threads=threads,
+                progress=progress,
+                fits=check_room,
             )
             sink.finish(trajectory)
     except OSError as error:
-        more = "; --resume goes on from the last checkpoint" if Path(out).exists() else ""
-        raise StoreError(f"cannot write {out}: {error.strerror or error}{more}") from error
+        more = "; --resume goes on from the last checkpoint" if path.exists() else ""
+        raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
     finally:
         lock.release()
     return trajectory

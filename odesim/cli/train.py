@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odesim.reference.kinds import Task
     from odesim.reference.trajectory import Trajectory
 
+AGAIN = "the same command with --resume goes on"
 PATH = click.Path(path_type=Path)
 
 
@@ -112,16 +113,22 @@ def run(
 ) -> int:
     """Reads the request, trains, prints, draws; the exit code."""
     from odesim.cli.train_request import read_rates, read_seeds, read_settings
-    from odesim.cli.train_result import json_text, summary_text
     from odesim.facade_train import train
 
     values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
     with TrainingProgress(task.name, False if quiet else None) as progress:
         trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
+    return report(trajectory, out, plot, as_json, quiet)
+
+
+def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
+    """Says how a training went, draws it and prints it; the exit code. again: what goes on with it."""
+    from odesim.cli.train_result import json_text, summary_text
+
     code = DONE if trajectory.ok else STOPPED
     if code == STOPPED:
-        say(stop_sentence(trajectory, out))
+        say(stop_sentence(trajectory, out, again))
     drawn, lost = draw(lambda: figure(trajectory), plot)
     if lost:
         code = STOPPED
@@ -133,11 +140,11 @@ def run(
     return code
 
 
-def stop_sentence(trajectory: "Trajectory", out: Path | None) -> str:
-    """What stopped it, and how it goes on."""
+def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
+    """What stopped it, and how it goes on: with again where it is stored."""
     if trajectory.status != "interrupted":
         return trajectory.message
-    kept = f"what was computed is in {out}: the same command with --resume goes on" if out else "with --out RUN.zarr, --resume could go on"
+    kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
     return f"{trajectory.message}; {kept}"
 
 

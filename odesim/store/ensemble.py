@@ -16,9 +16,9 @@ from odesim.ensembles.result import UNDONE, Chunk
 from odesim.ensembles.run import slabs
 from odesim.errors import StoreError
 from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
-from odesim.store.manifest import ATTEMPT, COUNTS, INITIAL, LEDGER, POINTS, ensemble_attributes
+from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, ensemble_attributes
 from odesim.store.read import reading
-from odesim.store.write import PARAMS, TIME
+from odesim.store.write import INITIAL, PARAMS, TIME
 
 
 class EnsembleStore:

@@ -17,10 +17,10 @@ from odesim.errors import ParamError, StoreError
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
 from odesim.store.plain import plain
 from odesim.store.read import check_present
-from odesim.store.write import PARAMS, TIME
+from odesim.store.write import INITIAL, PARAMS, TIME
 
 MEMBER = "member"
-INITIAL, POINTS = "initial", "points"
+POINTS = "points"
 ATTEMPT = "attempt"
 COUNTS: dict[str, tuple[Any, Any]] = {"t_end": (np.float64, np.nan), "steps": (np.int64, 0), "rejected": (np.int64, 0)}
 LEDGER = ("status", *COUNTS)

@@ -13,7 +13,7 @@ from odesim.errors import OdesimError, StoreError
 from odesim.solve.found import Events
 from odesim.solve.solution import Seen, Solution
 from odesim.store.paths import attributes_of, is_run
-from odesim.store.write import EVENTS, FINAL, PARAMS, TIME
+from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,6 +70,12 @@ def check_present(path: str | Path) -> Path:
     return path
 
 
+def run_kind(path: str | Path) -> str:
+    """`ensemble`, `training` or `integration`. Raises StoreError where path holds no run."""
+    said = attributes_of(check_present(path)) or {}
+    return "ensemble" if "members" in said else "training" if "task" in said else "integration"
+
+
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
     run = load_run(path)
@@ -82,7 +88,13 @@ def read_solution(path: str | Path) -> Solution:
 
 
 def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
-    attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
+    start = _small(path, INITIAL)
+    attributes = {
+        **run.attrs,
+        INITIAL: start or run.attrs.get(INITIAL, {}),
+        PARAMS: _params(path, run.attrs[PARAMS]),
+        EVENTS: _events(path, run.attrs[EVENTS]),
+    }
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
     events = attributes.pop(EVENTS)

@@ -161,15 +161,6 @@ def test_a_run_is_drawn_and_exported(save, odesim):
     assert {r["status"] for r in rows} == {"ok", "max_steps"}
 
 
-def test_other_runs_have_a_status(odesim):
-    """status knows integrations and trainings; resume and rerun say what they are for."""
-    odesim("integrate", "joma.nonlinear", "--size", "M=3", "--out", "one.zarr", "--quiet")
-    assert strict(odesim("status", "one.zarr", "--json").stdout)["kind"] == "integration"
-    for verb in ("resume", "rerun"):
-        done = odesim(verb, "one.zarr")
-        assert done.exit_code == 2 and "one.zarr is an integration of joma.nonlinear, not an ensemble" in done.stderr
-
-
 WRONG = {
     "name": ("--vary nu=uniform(0,1) --members 3", "no parameter or state 'nu'"),
     "shared name": ("--grid mu=1,2 --set nu=1", "no parameter 'nu'"),
@@ -231,7 +222,6 @@ def test_wrong_places(command, said, odesim, folder):
         ({"members": 31}, "is damaged"),
         ({"design": "x"}, "its attribute 'design'"),
         ({"design": [{"kind": "random"}]}, "is damaged"),
-        ({"kernel": "other"}, "was computed by other code"),
         ({"ref": "joma.nonlinaer"}, "did you mean"),
         ({"sizes": {"M": 4}}, "M|shape"),
     ],

@@ -22,7 +22,7 @@ from odesim.ensembles import run as chunks_module
 from odesim.ensembles.result import STATUSES, UNDONE
 from odesim.ensembles.run import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
-from odesim.facade_rerun import rerun
+from odesim.facade_rerun import rerun_ensemble as rerun
 from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
 
@@ -73,7 +73,7 @@ def test_on_disk_as_in_memory(case, small_chunks, tmp_path):
         np.testing.assert_array_equal(plain.v, held.v)
         assert plain.status.dtype == np.int8 and set(held.coords) - {"member"} == set(plain.coords)
     again = rerun(out)
-    assert again.same and again.members == len(held.status)
+    assert again.same and again.counted == len(held.status)
     counts = look(out).tally.counts
     assert counts == {str(s): int((held.status == k).sum()) for k, s in enumerate(STATUSES)}
 
@@ -145,7 +145,7 @@ def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
     found = look(out)
     assert (found.lost, found.tally.done) == (size, COUNT - size) and said in found.message
     again = rerun(out)
-    assert (again.lost, again.members, again.first, again.same) == (size, COUNT - size, None, False) and said in again.message
+    assert (again.counted, again.first, again.same) == (COUNT - size, "", False) and said in again.message
     with pytest.raises(StoreError, match=said):
         odesim.open_run(out)
     assert resume(out).tally.new == size
@@ -321,7 +321,7 @@ def test_a_changed_number_is_found(small_chunks, tmp_path):
     v = EnsembleStore(out).arrays["v"]
     v[20, 1, 2] = v[20, 1, 2] + 0.25
     found = rerun(out)
-    assert (found.same, found.different, found.first) == (False, 1, (20, "v"))
+    assert (found.same, found.different, found.first) == (False, 1, "v of member 20")
     assert found.largest == pytest.approx(0.25, rel=1e-12)  # one rounding of a sum
 
 
