@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import Request
+from odesim.ensembles.result import UNDONE, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, open_chunks, run_chunks, shard_chunks, tally
 from odesim.errors import ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
@@ -116,14 +116,20 @@ def integrate(
     retried: int = 0,
 ) -> EnsembleRun:
     """Does what is not done of a shard."""
-    began, chunks = time.perf_counter(), shard_chunks(store.count, store.chunk, shard)
-    if next(open_chunks(store, chunks), None) is None:
+    chunks = shard_chunks(store.count, store.chunk, shard)
+    place = next(open_chunks(store, chunks), None)
+    if place is None:
         return EnsembleRun.of(store, tally(store, chunks), 0.0, retried)
+    store.check_writable()
+    attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
+    compiled = engines(store, members, engine)
     with stopping() as asked:
+        compiled(int(attempt))  # not counted as time that members take
+        began = time.perf_counter()
         found = run_chunks(
             store,
             members,
-            engines(store, members, engine),
+            compiled,
             chunks,
             threads=threads,
             asked=asked,
@@ -169,6 +175,7 @@ def resume(
         found = tally(store, shard_chunks(store.count, store.chunk))
         if found.done == found.total and not (retry_failed and found.failed):
             return EnsembleRun.of(store, found)
+        store.check_writable()
         members, request, engine = restore(store)
         retried = 0
         if retry_failed:

@@ -97,6 +97,11 @@ class EnsembleStore:
         pieces = [(self.said_status(a, b), self.status(a, b)) for a, b in slabs(0, self.count, self.chunk)]
         return sum(int((said != found).sum()) for said, found in pieces)
 
+    def check_writable(self) -> None:
+        """Raises StoreError where this process may not write."""
+        if not os.access(self.path, os.W_OK):
+            raise StoreError(f"no permission to write into {self.path}")
+
     def check_whole(self) -> None:
         """Raises StoreError where a file of a member that is done is missing."""
         if lost := self.lost_members():
@@ -117,15 +122,18 @@ class EnsembleStore:
         return chunk
 
     def _rows(self, name: str, first: int, end: int) -> Any:
-        """Rows of an array. Raises StoreError where its file cannot be read, with how it is had again."""
+        """Rows of an array. Raises StoreError where a file of it cannot be read, with how it is had again."""
         try:
             return self.arrays[name][first:end]
         except Exception as error:  # whatever a codec makes of it
-            files = chunk_files(self.path, name, self.arrays[name], first // self.chunk)
-            file = next(files).relative_to(self.path)
-            raise StoreError(
-                f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
-            ) from error
+            for k in range(first // self.chunk, -(-end // self.chunk)):
+                try:
+                    _ = self.arrays[name][k * self.chunk : (k + 1) * self.chunk]
+                except Exception:
+                    file = next(chunk_files(self.path, name, self.arrays[name], k)).relative_to(self.path)
+                    said = f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
+                    raise StoreError(said) from error
+            raise
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""

@@ -65,6 +65,8 @@ def check_present(path: str | Path) -> Path:
     if not path.exists():
         raise StoreError(f"no run {path}")
     if not is_run(path):
+        if (path / "zarr.json").exists() and attributes_of(path) is None:
+            raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
         kind = "a zarr group of something else" if attributes_of(path) is not None else "a folder" if path.is_dir() else "a file"
         raise StoreError(f"{path} is {kind}, not a run of odesim")
     return path

@@ -247,4 +247,18 @@ def test_progress_says_how_far(capsys, monkeypatch):
     progress.show(1000, 9000, 0)
     progress.show(4000, 9000, 2)
     line = capsys.readouterr().err.split("\r")[-1]
-    assert "4000/9000, 2 failed, 1e+03 members/s, about 5 s left" in line
+    assert "4000/9000, 2 failed, 1k members/s, about 5 s left" in line
+
+
+@pytest.mark.parametrize(("rate", "said"), [(12.34, "12.3"), (950.4, "950"), (999.6, "1k"), (22846, "22.8k"), (1.26e6, "1.26M")])
+def test_the_line_fits(rate, said, capsys, monkeypatch):
+    """A bar, failures, members a second and the time left in 80 columns, for millions of members."""
+    now = iter([0.0, 0.0, 200000 / rate])
+    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setenv("COLUMNS", "80")
+    progress = EnsembleProgress("joma.nonlinear", True)
+    progress.show(0, 1000000, 0)
+    progress.next = 0.0
+    progress.show(200000, 1000000, 1234)
+    line = capsys.readouterr().err.split("\r")[-1]
+    assert "[#" in line and f"200000/1000000, 1234 failed, {said} members/s, " in line and line.rstrip().endswith("left") and len(line) < 80

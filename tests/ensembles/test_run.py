@@ -19,9 +19,11 @@ import xarray as xr
 
 import odesim
 from odesim.ensembles import run as chunks_module
+from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES, UNDONE
 from odesim.ensembles.run import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
+from odesim.facade_ensemble import run_ensemble
 from odesim.facade_rerun import rerun_ensemble as rerun
 from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
@@ -40,6 +42,14 @@ def small_chunks(monkeypatch):
 
 def memory(**asked):
     return odesim.ensemble(MODEL, **{**RUN, **asked})
+
+
+def begun(out, **asked):
+    """What run_ensemble says of the run."""
+    ways: dict[str, Any] = {"overwrite": False, "resume": False, "shard": None, "threads": 1, "progress": None, "fail_fast": False}
+    how: dict[str, Any] = {"method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "backend": "numba", "dtype": "float64"}
+    how |= {"strict": False, "max_steps": 1000, "params": {}, "initial": {}, "grid": {}, "zipped": {}}
+    return run_ensemble(MODEL, out, **{**ways, **how, **RUN, **asked})
 
 
 def same(stored, held):
@@ -188,6 +198,30 @@ def test_a_file_that_cannot_be_read_is_named(small_chunks, tmp_path):
     file.unlink()
     assert resume(out).tally.new == SIZE
     same(odesim.open_run(out), memory())
+
+
+def test_a_run_that_may_not_be_written(small_chunks, tmp_path, monkeypatch):
+    """Without permission: one sentence for whoever would go on; a finished run is left alone, and anybody may compare it."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)
+    given = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **how: mode != os.W_OK and given(path, mode, **how))
+    for call in (lambda: resume(out), lambda: resume(out, retry_failed=True), lambda: odesim.ensemble(MODEL, out=out, resume=True, **RUN)):
+        with pytest.raises(StoreError, match="no permission to write into"):
+            call()
+    assert rerun(out).same
+
+
+def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
+    """Seconds, from which the rate of members follows, are those of integrating."""
+    prepare = LaneEngine.prepare
+
+    def slow(self):
+        prepare(self)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(LaneEngine, "prepare", slow)
+    assert 0 < begun(tmp_path / "run.zarr").seconds < 0.5
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 4])
