@@ -94,8 +94,12 @@ class EnsembleStore:
 
     def lost_members(self) -> int:
         """How many members are said to be done in chunks that lack a file."""
-        pieces = [(self.said_status(a, b), self.status(a, b)) for a, b in slabs(0, self.count, self.chunk)]
-        return sum(int((said != found).sum()) for said, found in pieces)
+        count = 0
+        for a, b in slabs(0, self.count, self.chunk):
+            said = self.said_status(a, b)
+            parts = (said[k * self.chunk - a : (k + 1) * self.chunk - a] for k in self.lost(a, b, said))
+            count += sum(int((part != UNDONE).sum()) for part in parts)
+        return count
 
     def check_writable(self) -> None:
         """Raises StoreError where this process may not write."""

@@ -261,4 +261,4 @@ def test_the_line_fits(rate, said, capsys, monkeypatch):
     progress.next = 0.0
     progress.show(200000, 1000000, 1234)
     line = capsys.readouterr().err.split("\r")[-1]
-    assert "[#" in line and f"200000/1000000, 1234 failed, {said} members/s, " in line and line.rstrip().endswith("left") and len(line) < 80
+    assert " [" in line and f"200000/1000000, 1234 failed, {said} members/s, " in line and line.rstrip().endswith("left") and len(line) < 80
