@@ -89,6 +89,7 @@ def rerun_integration(path: Path, *, progress: Callable[[float], None] | None = 
     names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
     try:
         options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
+        options["sensitivities"] = list(said.get("sensitivities", ()))
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error

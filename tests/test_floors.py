@@ -20,19 +20,8 @@ FLOORS = (
     ("ensembles", "comparison", "claims"),
     ("store", "plot"),
     (
-        "facade",
-        "facade_train",
-        "facade_members",
-        "facade_manifest",
-        "facade_stored",
-        "facade_differences",
-        "facade_rerun",
-        "facade_retrain",
-        "facade_ensemble",
-        "facade_theory",
-        "facade_compare",
-        "cli",
-        "__main__",
+        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_manifest", "facade_stored", "facade_differences"),
+        *("facade_rerun", "facade_retrain", "facade_ensemble", "facade_theory", "facade_compare", "cli", "__main__"),
     ),
 )
 ORDER = [name for row in FLOORS for name in row]

@@ -39,6 +39,7 @@ INTEGRATIONS = {
     "blow-up": "joma.linear --span 0:1000 --save 9",
     "few steps": f"{ONE} --max-steps 3 --save 50",
     "few steps, no time": f"{ONE} --max-steps 3 --save 2,",
+    "slopes": f"{ONE} --sensitivity mu --sensitivity v --save 3",
     "file": "my.py",
     "event": "my.py --set a=3 --save 7",
 }
