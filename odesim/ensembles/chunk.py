@@ -1,7 +1,8 @@
 """A chunk of an ensemble: what became of some members."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,20 @@ class Chunk:
             observed=nothing(times, observed),
             blow_up=nothing(blow_up),
         )
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """{field: (N, ...)}: all that is known of the members."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def part(self, at: Any) -> "Chunk":
+        """The members at: a slice, or their places (k,)."""
+        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+
+    def put(self, at: Any, part: "Chunk") -> None:
+        """Writes the members of part in the places at."""
+        for name, values in part.arrays.items():
+            self.arrays[name][at] = values
 
     def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""

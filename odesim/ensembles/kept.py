@@ -111,6 +111,7 @@ def make_kept(
         taken.update(name + end for name in names)
         return tuple(name + end for name in names)
 
+    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
     seen = tuple(free(name)[0] for name in observed)
     found = []
     for event, shape in zip(system.events if most else (), events if most else (), strict=True):
@@ -120,7 +121,6 @@ def make_kept(
     ends = NOTHING
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
-    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
     return Kept(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.chunk import UNDONE, Chunk
@@ -62,6 +64,12 @@ class Request:
     @cached_property
     def layout(self) -> Layout:
         return self.compiled.layout(self.sizes)
+
+    @property
+    def row(self) -> int:
+        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+        states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+        return states + 8 * self.kept.numbers(len(self.times))
 
     @property
     def saves(self) -> bool:
