@@ -111,7 +111,7 @@ def ensemble(
     )
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    held = Held(request.chunk(count), chunk_size(count, request.row) * threads)
+    held = Held(request.room(count), chunk_size(count, request.row) * threads)
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
     return dataset(request, chosen, held.ended())

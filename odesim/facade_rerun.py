@@ -67,6 +67,9 @@ class Shadow:
     def read(self, first: int, end: int) -> Chunk:
         return self.store.read(first, end)
 
+    def room(self, first: int, end: int) -> None:
+        return None
+
     def write(self, first: int, chunk: Chunk) -> None:
         """Compares the members of chunk with those stored, where they are done."""
         old, said, split = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.layout.split

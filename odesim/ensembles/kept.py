@@ -36,7 +36,15 @@ class Kept:
 
     def chunk(self, count: int, times: int, n: int) -> Chunk:
         """This many members with n states at these times, not done yet."""
-        return Chunk.empty(count, times, n, len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up))
+        return Chunk.empty(count, times, n, *self._counts)
+
+    def room(self, count: int, times: int, n: int) -> Chunk:
+        """The same with nothing written to the states."""
+        return Chunk.room(count, times, n, *self._counts)
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up)
 
     def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an array: (N, ...)}, views of the chunk."""

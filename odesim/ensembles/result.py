@@ -76,9 +76,9 @@ class Request:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def chunk(self, count: int) -> Chunk:
-        """This many members, not done yet."""
-        return self.kept.chunk(count, len(self.times), self.layout.size)
+    def room(self, count: int) -> Chunk:
+        """This many members, not done yet, with nothing written to their states."""
+        return self.kept.room(count, len(self.times), self.layout.size)
 
     @staticmethod
     def number(status: Status) -> int:

@@ -149,6 +149,9 @@ class EnsembleStore:
                     raise StoreError(said) from error
             raise
 
+    def room(self, first: int, end: int) -> None:
+        return None
+
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""
         end = first + len(chunk.status)

@@ -233,7 +233,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     assert rerun_ensemble(out).same
     times = EnsembleStore(out).arrays["nine_tenths_t"]
     times[3, 0] = times[3, 0] + 0.5
-    assert rerun_ensemble(out).first == (3, "nine_tenths_t")
+    assert rerun_ensemble(out).first == "nine_tenths_t of member 3"
     for other, word in (({"max_events": 3}, "max_events"), ({"observe": "rate"}, "observables")):
         with pytest.raises(ParamError, match=f"holds another ensemble: its {word}"):
             odesim.ensemble(file, out=out, resume=True, **{**asked, **other})
