@@ -15,7 +15,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
 from odesim.ensembles.run import GOOD, integrated
 from odesim.errors import ParamError
-from odesim.facade import dimensions, versions
+from odesim.facade import RESCALED, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_fits, check_room
@@ -49,6 +49,7 @@ def ensemble(
     max_steps: int = 1_000_000,
     observe: Any = (),
     max_events: int = MOST_EVENTS,
+    clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     threads: int = 1,
     vary: Mapping[str, Any] | None = None,
@@ -69,6 +70,8 @@ def ensemble(
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
 
+    method: "auto" lets a pilot of a few members, spread over the design, choose one method for all, which the attributes `method` and
+    `auto` name; an ensemble whose bits are to be those of N ensembles of one is one with a named method.
     sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
     `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
 
@@ -81,6 +84,8 @@ def ensemble(
     any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
     letter, digit or _ in an event's name becomes _.
 
+    clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
+
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
     after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
@@ -89,7 +94,7 @@ def ensemble(
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
-    options |= {"observe": observe, "max_events": max_events, "sensitivities": sensitivities}
+    options |= {"observe": observe, "max_events": max_events, "clock": clock, "sensitivities": sensitivities}
     check_threads(threads)
     if out is not None:
         from odesim.store.read import open_run
@@ -136,7 +141,7 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
 
 def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
-    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "observe", "max_events")
+    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "observe", "max_events", "clock")
     request = {name: options.pop(name) for name in how}
     given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
     system, still = with_sensitivities(system, sensitivities, given)
@@ -156,7 +161,7 @@ def reference(model: str | PathLike[str] | System) -> str | None:
 
 def joined(chunks: list[Chunk]) -> Chunk:
     """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, name) for c in chunks]) for name in (f.name for f in fields(Chunk))))
+    return Chunk(*(np.concatenate([getattr(c, f.name) for c in chunks]) for f in fields(Chunk)))
 
 
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
@@ -179,6 +184,8 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about |= {"auto": request.auto} if request.auto else {}
+    about |= {"clock": RESCALED} if request.clock else {}
     said = {"status_names": [str(s) for s in STATUSES], "status_meanings": [MEANINGS[s] for s in STATUSES]}
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, **said, "versions": str(versions())}

@@ -13,9 +13,8 @@ from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, chunk_size, open_chunks, run_chunks, shard_chunks, tally
-from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
-from odesim.facade import dimensions, versions
+from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import as_design, axis_names, check_threads, engine_key, label_of, make_engine, make_request
 from odesim.facade_sensitivity import with_sensitivities
 from odesim.facade_train import stopping
@@ -31,7 +30,7 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method."""
 
     path: Path
     model: str
@@ -40,13 +39,14 @@ class EnsembleRun:
     tally: Tally
     seconds: float = 0.0
     retried: int = 0
+    auto: str = ""
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried)
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""))
 
     @property
     def status(self) -> str:
@@ -175,9 +175,10 @@ def resume(
         members, request, engine = restore(store)
         retried = 0
         if retry_failed:
-            changed = {"method": method if method != "auto" else "tsit5"} if method else {}
+            changed = {}
             if method is not None:
-                make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                changed = {"method": asked.method}
             retried = store.retry(changed, GOOD)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
     except OSError as error:
@@ -318,11 +319,11 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"]}
+    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
     return {**{name: said[name] for name in names}, **kept, "backend": "numba", "strict": bool(said["strict"])}
 
 
-def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: LaneEngine | SingleEngine) -> Manifest:
+def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Any) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
@@ -333,6 +334,8 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "sizes": shared.sizes,
         "span": [shared.t0, shared.t1],
         "method": request.method,
+        **({"auto": request.auto} if request.auto else {}),
+        **({"clock": RESCALED} if request.clock else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),

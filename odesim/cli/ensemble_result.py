@@ -39,6 +39,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "seconds": run.seconds,
         "members_per_second": rate,
         "method": run.method,
+        "auto": run.auto or None,
         "out": str(run.path),
     }
 
@@ -68,6 +69,7 @@ def run_text(run: "EnsembleRun") -> str:
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
-    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}"), ("stored", str(run.path))]
+    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))]
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -17,7 +17,8 @@ class Chunk:
     reached; steps, rejected (N,).
 
     event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
-    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q).
+    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
+    and its error estimate in the rescaled clock, (N, 0) in the ordinary one.
     """
 
     y: Array
@@ -30,9 +31,12 @@ class Chunk:
     event_count: Array
     y_end: Array
     observed: Array
+    blow_up: Array
 
     @classmethod
-    def empty(cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0) -> "Chunk":
+    def empty(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
         """Nothing done yet."""
 
         def nothing(*shape: int) -> Array:
@@ -49,6 +53,7 @@ class Chunk:
             event_count=np.zeros((count, events), np.int64),
             y_end=nothing(ends),
             observed=nothing(times, observed),
+            blow_up=nothing(blow_up),
         )
 
     def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -22,7 +22,7 @@ FIXED = ("status", "t_end", "steps", "rejected", "attempt", "time", "member", OC
 @dataclass(frozen=True)
 class Kept:
     """Names of arrays: of each event's times, counts and component numbers ("" where it has none); of the states where a member ended
-    (nothing unless events end runs); of observables.
+    (nothing unless events end runs); of observables; blow_up: of the time of a blow-up and its error, in the rescaled clock.
 
     most: occurrences of an event that are kept. observe: the observables' names in the System.
     """
@@ -32,10 +32,11 @@ class Kept:
     ends: Layout = NOTHING
     observed: Layout = NOTHING
     observe: tuple[str, ...] = ()
+    blow_up: tuple[str, ...] = ()
 
     def chunk(self, count: int, times: int, n: int) -> Chunk:
         """This many members with n states at these times, not done yet."""
-        return Chunk.empty(count, times, n, len(self.events), self.most, self.ends.size, self.observed.size)
+        return Chunk.empty(count, times, n, len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up))
 
     def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an array: (N, ...)}, views of the chunk."""
@@ -44,6 +45,7 @@ class Kept:
             found[times], found[count] = chunk.event_t[:, e], chunk.event_count[:, e]
             if index:
                 found[index] = chunk.event_index[:, e]
+        found |= {name: chunk.blow_up[:, k] for k, name in enumerate(self.blow_up)}
         return {**found, **self.ends.split(chunk.y_end), **self.observed.split(chunk.observed)}
 
     def axes(self, dims: Mapping[str, tuple[str, ...]], states: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -51,6 +53,7 @@ class Kept:
         found: dict[str, tuple[str, ...]] = {}
         for times, count, index in self.events:
             found |= {times: (OCCURRENCE,), count: ()} | ({index: (OCCURRENCE,)} if index else {})
+        found |= dict.fromkeys(self.blow_up, ())
         found |= {name: dims[state] for name, state in zip(self.ends.names, states if self.ends.names else (), strict=True)}
         for name, shape, observable in zip(self.observed.names, self.observed.shapes, self.observe, strict=True):
             own = dims[observable] if len(dims[observable]) == len(shape) else tuple(f"{name}_{k}" for k in range(len(shape)))
@@ -62,11 +65,12 @@ class Kept:
         found: dict[str, tuple[str, Any]] = {}
         for times, count, index in self.events:
             found |= {times: ("float64", np.nan), count: ("int64", 0)} | ({index: ("int64", -1)} if index else {})
+        found |= dict.fromkeys(self.blow_up, ("float64", np.nan))
         return found | dict.fromkeys(self.ends.names, (dtype, np.nan)) | dict.fromkeys(self.observed.names, ("float64", np.nan))
 
     def numbers(self, times: int) -> int:
         """How many numbers a member has, with this many saved times."""
-        return len(self.events) * (2 * self.most + 1) + self.ends.size + times * self.observed.size
+        return len(self.blow_up) + len(self.events) * (2 * self.most + 1) + self.ends.size + times * self.observed.size
 
     def said(self) -> dict[str, Any]:
         """The names as plain data."""
@@ -76,6 +80,7 @@ class Kept:
             "ends": list(self.ends.names),
             "observed": list(self.observed.names),
             "observe": list(self.observe),
+            "blow_up": list(self.blow_up),
         }
 
 
@@ -86,15 +91,16 @@ def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> K
         return Layout(tuple(names), tuple(shapes[name] for name in names))
 
     events = tuple((times, count, index) for times, count, index in said["events"])
-    return Kept(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]))
+    return Kept(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]), tuple(said["blow_up"]))
 
 
 def make_kept(
-    system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int
+    system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int, clock: bool
 ) -> Kept:
     """Kept with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
 
-    layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all.
+    layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all;
+    clock: whether members run in the rescaled clock.
     """
     taken = {*FIXED, *layout.names, *(p.name for p in system.params), *(f"{name}_start" for name in (*layout.names, *FIXED))}
 
@@ -114,7 +120,8 @@ def make_kept(
     ends = NOTHING
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
-    return Kept(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed))
+    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
+    return Kept(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
 
 
 def check_observe(system: System, observe: Any) -> tuple[str, ...]:

@@ -28,7 +28,10 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Request:
-    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says."""
+    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
+
+    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that.
+    """
 
     compiled: CompiledRHS
     sizes: dict[str, int]
@@ -41,6 +44,8 @@ class Request:
     max_steps: int = 1_000_000
     step: float | None = None
     kept: Kept = field(default_factory=Kept)
+    auto: str = ""
+    clock: CompiledRHS | None = None
 
     @property
     def system(self) -> System:

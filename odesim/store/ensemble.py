@@ -112,7 +112,7 @@ class EnsembleStore:
         with reading(path):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
             kept = self.said["kept"]
-            parts = [name for names in (*kept["events"], kept["ends"], kept["observed"]) for name in names if name]
+            parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
             names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
