@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,15 @@ class Chunk:
     blow_up: Array
 
     @classmethod
+    def empty(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
+        """Nothing done yet."""
+        chunk = cls.room(count, times, n, events, most, ends, observed, blow_up)
+        chunk.y[...] = np.nan
+        return chunk
+
+    @classmethod
     def room(
         cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
     ) -> "Chunk":
@@ -56,9 +66,19 @@ class Chunk:
             blow_up=nothing(blow_up),
         )
 
-    def part(self, first: int, end: int) -> "Chunk":
-        """Members first to end - 1, as views."""
-        return Chunk(*(getattr(self, f.name)[first:end] for f in fields(self)))
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """{field: (N, ...)}: all that is known of the members."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def part(self, at: Any) -> "Chunk":
+        """The members at: a slice, whose arrays are views, or their places (k,)."""
+        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+
+    def put(self, at: Any, part: "Chunk") -> None:
+        """Writes the members of part in the places at."""
+        for name, values in part.arrays.items():
+            self.arrays[name][at] = values
 
     def blank(self, times: Array) -> None:
         """y becomes NaN at the times (T,) that a member did not come to."""

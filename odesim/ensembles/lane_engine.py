@@ -70,7 +70,7 @@ class LaneEngine:
         for name, view in layout.split(given).items():
             view[...] = initial.get(name, self.numbers.initial[name])
         states = given.astype(np.float64, copy=False)
-        chunk = request.room(count, into)
+        chunk = into or request.room(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array(reals(request)), stop]

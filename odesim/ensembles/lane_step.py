@@ -129,11 +129,12 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *error_lines(plan),
     ]
     if plan.dense:
-        lines += stage_lines(plan, m.last + 1, m.stages - 1)
+        for s in range(m.last + 1, m.stages):
+            finite = " + ".join(f"(z{d} - z{d}) + (k{s}_{d} - k{s}_{d})" for d in range(n))
+            lines += [*stage_lines(plan, s, s), f"wild = {'wild + ' if s > m.last + 1 else ''}{finite}"]
         if m.stages > m.last + 1:
-            extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
             needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
-            lines.append(f"error = nan if {needed} and {extra} != 0.0 else error")
+            lines.append(f"error = nan if {needed} and wild != 0.0 else error")
     lines += [
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",

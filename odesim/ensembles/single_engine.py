@@ -33,7 +33,7 @@ class SingleEngine:
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request = self.request
-        chunk = request.room(count, into)
+        chunk = into or request.room(count)
         chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
         with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
