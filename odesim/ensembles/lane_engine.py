@@ -141,7 +141,7 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with float32 or a fixed step."""
+    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES:
@@ -173,7 +173,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             watch = make_watch(request, numbers.sizes, whole)
             short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
             fixed = request.step is not None
-            if short and not (watch and (fixed or compiled.dtype != "float64")):
+            if short and not (watch and fixed):
                 width = FIXED_WIDTH if fixed else WIDTH
                 plan = Plan(compiled.system.name, formulas, METHODS[request.method], width, request.strict, request.saves, watch, fixed)
         _PLANS[key] = (compiled, plan)
@@ -188,7 +188,9 @@ def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, A
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
-    return Watch(write_values(compiled.system, program, sizes, whole), facts, max(4, method.P.shape[1]), bool(request.kept.events))
+    return Watch(
+        write_values(compiled.system, program, sizes, whole, compiled.dtype), facts, max(4, method.P.shape[1]), bool(request.kept.events)
+    )
 
 
 def make_pool(threads: int) -> Any:
