@@ -90,7 +90,7 @@ def make_request(
 
 def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:
     """Lanes where they can do it; which one does not depend on how many members there are."""
-    lanes = None if request.method in ROSENBROCK else lane_engine(request, members.shared, members.source.names)
+    lanes = lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 

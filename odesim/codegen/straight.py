@@ -71,12 +71,16 @@ def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0) -> View:
 
 
 class Straight:
-    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute."""
+    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute.
+
+    shifts: names of maxima over an axis, each a shift that cancels.
+    """
 
     def __init__(self, source: str) -> None:
         tree = ast.parse(source)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.lines: list[str] = []
+        self.shifts: set[str] = set()
         self._names = count()
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> None:
@@ -257,10 +261,14 @@ class Straight:
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
-        top, *rest = a.values()[:n]
+        return Real(f"{self._highest(a.values()[:n]).text} + 0.0", False)
+
+    def _highest(self, values: list[Any]) -> Any:
+        top, *rest = values
         for v in rest:
             top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return Real(f"{top.text} + 0.0", False)
+            self.shifts.add(top.text)
+        return top
 
     def _do_tree_sum(self, part: View, width: int) -> Any:
         sums = part.values()[:width]
@@ -272,10 +280,7 @@ class Straight:
         return sums[0]
 
     def _do_tree_max(self, part: View, width: int) -> Any:
-        top, *rest = part.values()[:width]
-        for v in rest:
-            top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return top
+        return self._highest(part.values()[:width])
 
     def _do_matmul(self, a: View, b: View, out: View) -> None:
         for i in range(a.shape[0]):
@@ -308,7 +313,7 @@ def _places(view: View) -> list[int]:
 class Formulas:
     """lines that compute outputs (n,) from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
-    values: {name of a parameter of reals: its first p}.
+    values: {name of a parameter of reals: its first p}. shifts: names of lines that hold maxima over an axis.
     """
 
     lines: tuple[str, ...]
@@ -316,6 +321,7 @@ class Formulas:
     states: int
     values: dict[str, int]
     count: int
+    shifts: frozenset[str] = frozenset()
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Formulas:
@@ -354,4 +360,4 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK)), "part_": make_view([ZERO] * slots * blocks, (slots, blocks))},
     }
     run.run(kernel.name, env)
-    return Formulas(tuple(run.lines), tuple(_real(run.named(v)).text for v in out.values()), n, values, count_)
+    return Formulas(tuple(run.lines), tuple(_real(run.named(v)).text for v in out.values()), n, values, count_, frozenset(run.shifts))

@@ -21,6 +21,7 @@ from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
 from odesim.solve.explicit.state import usable
 from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
 WIDTH = 8
@@ -28,6 +29,7 @@ BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_PLANS = 64
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
 _CODES = {1: Status.OK, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
 
@@ -90,10 +92,10 @@ class LaneEngine:
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
-        rows, n = Rows(self.plan), self.plan.formulas.states
+        rows = Rows(self.plan)
         memory = aligned_empty((rows.count + 2) * WIDTH)
         memory[:] = 0.0
-        start = np.empty((end - first, n + 2))
+        start = np.empty((end - first, len(rows.start)))
         own = table.copy()
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
@@ -119,7 +121,7 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
     member's own."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
-    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
+    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHOD[request.method].adaptive:
         return None
     if any(event.terminal for event in system.events) or own & set(whole):
         return None
@@ -140,7 +142,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             formulas = None
         plan = None
         if formulas is not None and len(formulas.lines) <= MOST_LINES:
-            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves)
+            plan = Plan(compiled.system.name, formulas, METHOD[request.method], WIDTH, request.strict, request.saves)
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from odesim.codegen.elimination import Linear, linear_text
 from odesim.codegen.straight import Formulas
-from odesim.solve.tableau import Method
+from odesim.solve.rosenbrock import Rosenbrock
 
 # what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
 SLOTS = (
@@ -16,14 +19,23 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only."""
+    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only; method: a Method or a Rosenbrock."""
 
     name: str
     formulas: Formulas
-    method: Method
+    method: Any
     width: int
     strict: bool
     saves: bool
+
+    @property
+    def stiff(self) -> bool:
+        return isinstance(self.method, Rosenbrock)
+
+    @cached_property
+    def linear(self) -> Linear:
+        """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
+        return linear_text(self.formulas)
 
 
 class Rows:
@@ -34,6 +46,8 @@ class Rows:
         self.count = 0
         self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
+        self.slopes = self._take(len(plan.linear.kept) if plan.stiff else 0)
+        self.start = (*self.f, *self.slopes, self.h, self.code)  # what begin makes
         self.old, self.stages = range(0), list[range]()
         self.next_save = self.before = self.step = self.done = -1
         if plan.saves:

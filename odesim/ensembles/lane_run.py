@@ -55,7 +55,7 @@ def run(table):
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, 1e-4, 0.0, 0.0, 0.0
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
                     {first_save}
         if live == 0:
             return
@@ -107,8 +107,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
     n, w = plan.formulas.states, plan.width
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
     at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
-    start = [*rows.f, rows.h, rows.code]
-    kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
+    kept = [(f"start[j * {len(rows.start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(rows.start)]
 
     def put(place: str, source: range) -> str:
         """Lines that write a state of n numbers."""
@@ -119,6 +118,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "IDLE": "9.0",
+        "ERROR": "inf" if plan.stiff else "1e-4",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
         "fill": "\n".join(

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
+from odesim.ensembles import lane_rosenbrock, lane_step
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
-from odesim.ensembles.lane_step import begin_text, save_text, step_text
 
 RUNTIME = ("maximum", "minimum", "powi")
 
@@ -21,7 +21,9 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)])
+    kind = lane_rosenbrock if plan.stiff else lane_step
+    parts = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *kind.save_text(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *parts, run_text(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
