@@ -1,7 +1,7 @@
-"""The text of the linear systems of a stiff step, (shift - J) x = b, in all lanes at once: one operation a line.
+"""The text of the linear systems of a stiff step, (1 - g J) x = b with g = gamma h, in all lanes at once: one operation a line.
 
 There is no pivoting: the order is that of the structure. What it costs in digits is seen in the residual of a solution, and a step
-whose residual is not small is rejected: a shorter one has a larger shift.
+whose residual is not small is rejected: with a shorter one the matrix is nearer to 1.
 """
 
 from dataclasses import dataclass, field
@@ -15,13 +15,11 @@ Vector = dict[str, str]
 
 @dataclass
 class Factors:
-    """A matrix eliminated: names of the inverse pivots, of what goes from a pivot's row to others below, and of its row.
-
-    inverse of an unknown whose pivot is 1 is "1.0".
-    """
+    """A matrix eliminated: by unknown, the inverse of its pivot ("1.0": none), what of its row goes to those below, and its row, both
+    divided by the pivot."""
 
     linear: Linear
-    lines: list[str]
+    lines: list[str] = field(default_factory=list)
     inverse: dict[str, str] = field(default_factory=dict)
     below: dict[str, Vector] = field(default_factory=dict)
     beside: dict[str, Vector] = field(default_factory=dict)
@@ -33,11 +31,11 @@ class Factors:
 
     def names(self) -> list[str]:
         """All that solve needs."""
-        found = dict.fromkeys([*self.inverse.values(), *(e for part in (self.below, self.beside) for v in part.values() for e in v.values())])
-        return [e for e in found if not is_number(e)]
+        entries = [e for part in (self.below, self.beside) for v in part.values() for e in v.values()]
+        return [e for e in dict.fromkeys([*self.inverse.values(), *entries]) if not is_number(e)]
 
     def solve(self, b: Vector, into: str) -> tuple[list[str], Vector]:
-        """Lines, and the names of x; of a state y<k> it is into<k>."""
+        """Lines, and the names of x; of a state y<k> it is <into><k>."""
         text, x = Text(f"{into}_"), dict(b)
         for name in self.linear.order:
             if name in x:
@@ -45,67 +43,56 @@ class Factors:
                     term = text.times(factor, x[name])
                     x[row] = text.plus(x[row], term) if row in x else term
         lines = [f"{a} = {e}" for a, e in text.lines.items()]
-        count = len(lines)
         for name in reversed(self.linear.order):
-            total = x.get(name, "")
-            for other, factor in self.beside[name].items():
-                if other in x:
-                    product = f"{factor} * {x[other]}" if factor not in ("1.0", "-1.0") else x[other]
-                    total = f"{total} {'-' if factor == '-1.0' else '+'} {product}" if total else ("-" if factor == "-1.0" else "") + product
-            if not total:
-                x.pop(name, None)
-                continue
-            if self.inverse[name] != "1.0":
-                total = f"{self.inverse[name]} * {total if ' ' not in total and total[0] != '-' else f'({total})'}"
-            count += 1
-            x[name] = f"{into}{name[1:]}" if name[0] == "y" else f"{into}_s{name[1:]}"
-            lines.append(f"{x[name]} = {total}")
+            terms = [product(self.inverse[name], x[name])] if name in x else []
+            terms += [product(e, x[read]) for read, e in self.beside[name].items() if read in x]
+            if terms:
+                x[name] = f"{into}{name[1:]}" if name[0] == "y" else f"{into}_{name}"
+                lines.append(f"{x[name]} = {' + '.join(terms)}")
         return lines, x
 
 
-def factor(linear: Linear, shift: str) -> Factors:
-    """The elimination of shift - J."""
-    text = Text("w")
-    rows = {name: {read: e for read, e in row.items() if read not in (name, "t")} for name, row in linear.rows.items()}
-    pivots = {}
-    for name, row in linear.rows.items():
-        first = shift if name[0] == "y" else "1.0"
-        pivots[name] = minus(text, first, row[name]) if name in row else first
-    found = Factors(linear, [])
+def product(a: str, b: str) -> str:
+    """a*b in an expression."""
+    return {"1.0": b, "-1.0": f"-{b}"}.get(a, f"{a} * {b}")
+
+
+def factor(linear: Linear, g: str) -> Factors:
+    """The elimination of 1 - g J, each unknown by its diagonal entry."""
+    text, found = Text("w"), Factors(linear)
+    rows = {name: {read: e for read, e in row.items() if read != "t"} for name, row in linear.rows.items()}
     for name in linear.order:
-        inverse = "1.0" if pivots[name] == "1.0" else text.name(f"1.0 / {pivots[name]}")
-        own = rows.pop(name)
-        found.inverse[name], found.beside[name], found.below[name] = inverse, own, {}
+        own, scale = rows.pop(name), g if name[0] == "y" else "1.0"
+        loop = own.pop(name, "0.0")
+        inverse = "1.0" if loop == "0.0" else text.name(f"1.0 / {text.name(f'1.0 - {product(scale, loop)}')}")
+        scale = text.times(scale, inverse)
+        found.inverse[name], found.below[name] = inverse, {}
+        found.beside[name] = {read: text.times(entry, scale) for read, entry in own.items()}
         for other, row in rows.items():
             if name in row:
-                multiple = text.times(row.pop(name), inverse)
-                found.below[name][other] = multiple
+                entry = row.pop(name)
+                # the row of a state stands times g, with its right-hand side
+                found.below[name][other] = text.times(entry, text.times(g, inverse) if other[0] == "y" else inverse)
+                multiple = text.times(entry, scale)
                 for read, entry in own.items():
                     term = text.times(multiple, entry)
-                    if read == other:
-                        pivots[other] = minus(text, pivots[other], term)
-                    else:
-                        row[read] = text.plus(row[read], term) if read in row else term
+                    row[read] = text.plus(row[read], term) if read in row else term
     found.lines = [f"{a} = {b}" for a, b in text.lines.items()]
     return found
 
 
-def minus(text: Text, a: str, b: str) -> str:
-    """a - b."""
-    return text.plus(a, repr(-float(b))) if is_number(b) else text.name(f"{a} - {b}")
-
-
-def residual(linear: Linear, shift: str, b: Vector, x: Vector, good: str) -> list[str]:
+def residual(linear: Linear, g: str, b: Vector, x: Vector, good: str) -> list[str]:
     """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row."""
     lines = []
     for name, row in linear.rows.items():
-        terms = [(f"{shift} * {x[name]}" if name[0] == "y" else x[name], "-")] if name in x else []
-        terms += [(f"{e} * {x[read]}", "+") for read, e in row.items() if read in x]
-        if name in b:
-            terms.append((b[name], "+"))
-        if not terms:
-            continue
-        rest = " ".join(f"{sign} {term}" for term, sign in terms)
-        size = " + ".join(f"abs({term})" for term, _ in terms)
-        lines.append(f"{good} = {good} and abs({rest.removeprefix('+ ')}) <= {WORST!r} * ({size})")
+        terms = [product(e, x[read]) for read, e in row.items() if read in x]
+        moved, sizes = " + ".join(terms), " + ".join(f"abs({term})" for term in terms)
+        if terms and name[0] == "y":
+            moved, sizes = f"{g} * ({moved})", f"{g} * ({sizes})"
+        others = [v[name] for v in (x, b) if name in v]
+        if terms and others:
+            right = f" - {b[name]}" if name in b else ""
+            left = f"{x[name]} - " if name in x else "-"
+            size = " + ".join([*(f"abs({v})" for v in others), sizes])
+            lines.append(f"{good} = {good} and abs({left}({moved}){right}) <= {WORST!r} * ({size})")
     return lines

@@ -33,6 +33,11 @@ def mean_square(what: list[str], units: str = "r") -> str:
     return f"({' + '.join(terms)}) * {1 / len(what)!r}"
 
 
+def zero(values: list[str]) -> str:
+    """0 where all of them are finite, else NaN."""
+    return " + ".join(f"0.0 * {x}" for x in values)
+
+
 def begin_text(plan: Plan, rows: Rows) -> str:
     """f, J and the first step of all lanes, as odesim.solve.rosenbrock.control has it."""
     linear, w, n = plan.linear, plan.width, plan.formulas.states
@@ -46,7 +51,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         *bent,
         *(f"{at(row, w)} = {f[d]}" for d, row in enumerate(rows.f)),
         *(f"{at(row, w)} = {name}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
-        f"finite = {' + '.join(f'({x} - {x})' for x in [*y, *f])} == 0.0",
+        f"finite = {zero([*y, *f])} == 0.0",
         *(f"r{d} = 1.0 / (atol + rtol * abs(y{d}))" for d in range(n)),
         f"size = sqrt({mean_square(y)})",
         f"slope = sqrt({mean_square(f)})",
@@ -54,7 +59,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "h = 0.01 * size / slope if slope > 0.0 else 0.0",
         "most = 100.0 * h if size > 1e-5 and slope > 1e-5 and h > 1e-12 * span else span",
         "steepest = bend if bend > slope and bend < 1e300 else slope",
-        f"guess = power(0.01 / steepest, {1 / plan.method.error_order!r})",
+        f"guess = root(0.01 / steepest, {1 / plan.method.error_order!r})",
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
@@ -76,7 +81,7 @@ def stage_lines(plan: Plan, factors: Factors, i: int) -> list[str]:
     linear, n = plan.linear, plan.formulas.states
     out = []
     if i == 0:
-        right = [f"f{d}" for d in range(n)]
+        out += [f"k{d} = g * f{d}" for d in range(n)]
     else:
         row, before = m.A[i, :i].tolist(), [*m.A[i - 1, : i - 1].tolist(), 0.0]
         same = i > 1 and row[:-1] == before[:-1]  # all that the last stage saw, and its u
@@ -86,21 +91,22 @@ def stage_lines(plan: Plan, factors: Factors, i: int) -> list[str]:
         alpha = float(m.alpha[i])
         out.append(call_right(plan, f"t + {alpha!r} * h" if alpha < 1 else "new", "z", "k"))
         for d in range(n):
-            out.append(f"k{d} = k{d} + per * ({weighted('', [(float(c), f'u{j}_{d}') for j, c in enumerate(m.C[i, :i])])})")
-        right = [f"k{d}" for d in range(n)]
-    b = dict(zip((f"y{d}" for d in range(n)), right, strict=True))
+            before = [(m.gamma * float(c), f"u{j}_{d}") for j, c in enumerate(m.C[i, :i])]
+            out.append(f"k{d} = {weighted('', before)} + g * k{d}")
+    b = {f"y{d}": f"k{d}" for d in range(n)}
     if linear.moves and m.d[i] != 0:
-        out.append(f"hd = {float(m.d[i])!r} * h")
+        out.append(f"later = {float(m.d[i])!r} * h")
         for name, row_ in linear.rows.items():
-            if "t" in row_:
-                target = f"b{name}"
-                out.append(f"{target} = {b[name] + ' + ' if name in b else ''}hd * {row_['t']}")
-                b[name] = target
+            if "t" in row_ and name in b:
+                out.append(f"{b[name]} = {b[name]} + g * later * {row_['t']}")
+            elif "t" in row_:
+                b[name] = f"b_{name}"
+                out.append(f"b_{name} = later * {row_['t']}")
     lines, x = factors.solve(b, f"u{i}_")
     out += lines
     out += [f"u{i}_{d} = 0.0" for d in range(n) if f"y{d}" not in x]
     if i == 0 and not factors.exact:
-        out += residual(linear, "shift", b, x, "good")
+        out += residual(linear, "g", b, x, "good")
     return out
 
 
@@ -111,7 +117,7 @@ def defect_lines(plan: Plan, factors: Factors) -> list[str]:
     place, slope = m.dense(CHECKED).tolist(), m.dense_slope(CHECKED).tolist()
     out = [f"z{d} = {weighted(f'y{d}', [(c, f'u{j}_{d}') for j, c in enumerate(place)])}" for d in range(n)]
     out.append(call_right(plan, f"t + {CHECKED!r} * h", "z", "k"))
-    out += [f"k{d} = per * ({weighted('', [(c, f'u{j}_{d}') for j, c in enumerate(slope)])}) - k{d}" for d in range(n)]
+    out += [f"k{d} = {weighted('', [(m.gamma * c, f'u{j}_{d}') for j, c in enumerate(slope)])} - g * k{d}" for d in range(n)]
     lines, x = factors.solve({f"y{d}": f"k{d}" for d in range(n)}, "q")
     return [*out, *lines]
 
@@ -120,7 +126,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
     linear, w, n = plan.linear, plan.width, plan.formulas.states
-    factors, last = factor(linear, "shift"), m.stages - 1
+    factors, last = factor(linear, "g"), m.stages - 1
     slopes, f = slope_lines(linear, "n", "new")
     p = float(m.error_order)
     lines = [
@@ -133,35 +139,35 @@ def step_text(plan: Plan, rows: Rows) -> str:
         "new = t1 if last else t + size",
         "small = (not last) and (new == t or size < 1e-300 or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
         "h = new - t",
-        "per = 1.0 / h",
-        f"shift = {1 / m.gamma!r} * per",
+        f"g = {m.gamma!r} * h",
+        f"ratio = {SAFETY!r} * h / {at(rows.error, w)}",
         "good = True",
         *factors.lines,
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
         *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),
         *(f"a, b = abs(y{d}), abs(n{d})\nr{d} = 1.0 / (atol + rtol * (a if a > b else b))" for d in range(n)),
-        f"error = {mean_square([f'u{last}_{d}' for d in range(n)])} + ({' + '.join(f'(n{d} - n{d})' for d in range(n))})",
+        f"error = {mean_square([f'u{last}_{d}' for d in range(n)])} + {zero([f'n{d}' for d in range(n)])}",
         *defect_lines(plan, factors),
         f"defect = {mean_square([f'q{d}' for d in range(n)])}",
         "error = (error if error >= defect else defect) if error <= 1.0 else error",
+        "less = error if error > 1e-20 else 1e-20",
+        f"less = root(less, {-0.5 / p!r})",
         *slopes,
-        f"error = error if good and {' + '.join(f'({x} - {x})' for x in f)} == 0.0 else nan",
+        f"error = error if good and {zero(f)} == 0.0 else nan",
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",
         "accept = running and fits and not small",
-        "less = error if error > 1e-20 else 1e-20",
-        f"less = power(less, {-0.5 / p!r})",
         f"factor = {SAFETY!r} * less",
-        f"before, again = {at(rows.error, w)}, {at(rows.retry, w)}",
-        f"ahead = {SAFETY!r} * h * before * less * less",
+        f"again = {at(rows.retry, w)}",
+        "ahead = ratio * less * less",
         "factor = ahead if fits and ahead < factor else factor",
         f"grow = ({GROW!r} if again == 0.0 else 1.0) if fits else 0.9",
         f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
-        # of the next step: (this one's error)^(1/p) / h
+        # of the next step: h * (this one's error)^(-1/p)
         f"less = less if less < {1e-2 ** (-1 / p)!r} else {1e-2 ** (-1 / p)!r}",
-        f"{at(rows.error, w)} = per / less if accept else before",
+        f"{at(rows.error, w)} = h * less if accept else {at(rows.error, w)}",
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
         f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",

@@ -118,7 +118,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "IDLE": "9.0",
-        "ERROR": "inf" if plan.stiff else "1e-4",
+        "ERROR": "0.0" if plan.stiff else "1e-4",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
         "fill": "\n".join(

@@ -30,9 +30,10 @@ def kernel_text(plan: Plan) -> str:
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
+    from odesim.ensembles import arithmetic
     from odesim.solve.explicit import control, memory
 
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory))
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (arithmetic, control, memory))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -50,7 +51,7 @@ def head_text(plan: Plan, body: str) -> str:
     lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += ["from odesim.ensembles.arithmetic import power", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [f"from odesim.ensembles.arithmetic import {'root' if plan.stiff else 'power'}", "from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)
