@@ -22,11 +22,6 @@ def slope_lines(linear: Linear, state: str, t: str) -> tuple[list[str], list[str
     return [moved(line) for line in linear.lines], [moved(f) for f in linear.outputs]
 
 
-def kept_rows(linear: Linear, rows: Rows, width: int) -> list[str]:
-    """Lines that load what the Jacobian is made of."""
-    return [f"{name} = {at(row, width)}" for name, row in zip(linear.kept, rows.slopes, strict=True)]
-
-
 def mean_square(what: list[str], units: str = "r") -> str:
     """The mean of (what_d r_d)^2."""
     terms = [f"({e} * {units}{d}) * ({e} * {units}{d})" for d, e in enumerate(what)]
@@ -38,21 +33,15 @@ def zero(values: list[str]) -> str:
     return " + ".join(f"0.0 * {x}" for x in values)
 
 
-def begin_text(plan: Plan, rows: Rows) -> str:
-    """f, J and the first step of all lanes, as odesim.solve.rosenbrock.control has it."""
-    linear, w, n = plan.linear, plan.width, plan.formulas.states
-    lines, f = slope_lines(linear, "y", "t0")
-    bent, bend = linear.tangent({f"y{d}": f[d] for d in range(n)}, "1.0")
-    y = [f"y{d}" for d in range(n)]
-    text = [
-        *load_rows("y", rows.y, w),
-        *load_rows("p", rows.p, w),
-        *lines,
+def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
+    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does; code 5: not finite."""
+    linear, w = plan.linear, plan.width
+    y = [f"y{d}" for d in range(len(f))]
+    bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
+    return [
         *bent,
-        *(f"{at(row, w)} = {f[d]}" for d, row in enumerate(rows.f)),
-        *(f"{at(row, w)} = {name}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
         f"finite = {zero([*y, *f])} == 0.0",
-        *(f"r{d} = 1.0 / (atol + rtol * abs(y{d}))" for d in range(n)),
+        *(f"r{d} = 1.0 / (atol + rtol * abs({x}))" for d, x in enumerate(y)),
         f"size = sqrt({mean_square(y)})",
         f"slope = sqrt({mean_square(f)})",
         f"bend = sqrt({mean_square([bend[x] for x in y])})",
@@ -64,6 +53,19 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+    ]
+
+
+def begin_text(plan: Plan, rows: Rows) -> str:
+    """f, J and the first step of all lanes."""
+    linear, w = plan.linear, plan.width
+    lines, f = slope_lines(linear, "y", "t0")
+    text = [
+        *load_rows("y", rows.y, w),
+        *load_rows("p", rows.p, w),
+        *lines,
+        *(f"{at(row, w)} = {x}" for x, row in zip([*f, *linear.kept], [*rows.f, *rows.slopes], strict=True)),
+        *first_step_lines(plan, rows, f),
     ]
     head = ["@kernel", "def begin(S, t0, t1, rtol, atol):", "    span = t1 - t0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in text)])
@@ -122,25 +124,85 @@ def defect_lines(plan: Plan, factors: Factors) -> list[str]:
     return [*out, *lines]
 
 
+def ahead_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that say where the step goes: new, h, g = gamma h; and whether it is the last one, or too small to be one."""
+    w = plan.width
+    return [
+        f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
+        "last = t + 1.01 * size >= t1",
+        "new = t1 if last else t + size",
+        "small = (not last) and (new == t or size < 1e-300 or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
+        "h = new - t",
+        f"g = {plan.method.gamma!r} * h",
+        f"ratio = {SAFETY!r} * h / {at(rows.error, w)}",  # of the last step: h * error^(-1/p)
+    ]
+
+
+def judge_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that make accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
+    w, p = plan.width, float(plan.method.error_order)
+    most = 1e-2 ** (-1 / p)
+    return [
+        f"running = {at(rows.code, w)} == 0.0",
+        "fits = error <= 1.0",
+        "accept = running and fits and not small",
+        f"factor = {SAFETY!r} * less",
+        "ahead = ratio * less * less",
+        "factor = ahead if fits and ahead < factor else factor",
+        f"grow = ({GROW!r} if {at(rows.retry, w)} == 0.0 else 1.0) if fits else 0.9",
+        f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
+        "factor = factor if factor < grow else grow",
+        "following = h * factor if error < inf else 0.25 * h",
+        f"{at(rows.error, w)} = h * (less if less < {most!r} else {most!r}) if accept else {at(rows.error, w)}",
+        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
+        f"{at(rows.h, w)} = size if small else following",
+        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
+        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
+        f"{at(rows.t, w)} = new if accept else t",
+        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
+        f"code = code if running else {at(rows.code, w)}",
+        f"{at(rows.code, w)} = code",
+        "ended += 0 if code == 0.0 else 1",
+        *saved_lines(plan, rows),
+    ]
+
+
+def saved_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that keep where the step was, for `interpolate`."""
+    if not plan.saves:
+        return []
+    w = plan.width
+    return [
+        f"{at(rows.before, w)}, {at(rows.step, w)} = t, h",
+        f"{at(rows.done, w)} = new if accept else -inf",
+        f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0",
+    ]
+
+
+def power_lines(plan: Plan) -> list[str]:
+    """less = error^(-1/p), of the larger one of error and defect where the error fits; both are squared norms."""
+    return [
+        "error = (error if error >= defect else defect) if error <= 1.0 else error",
+        "less = error if error > 1e-20 else 1e-20",
+        f"less = root(less, {-0.5 / plan.method.error_order!r})",
+    ]
+
+
 def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
     linear, w, n = plan.linear, plan.width, plan.formulas.states
     factors, last = factor(linear, "g"), m.stages - 1
     slopes, f = slope_lines(linear, "n", "new")
-    p = float(m.error_order)
+    changed = [*((row, f"n{d}", f"y{d}") for d, row in enumerate(rows.y)), *((row, x, f"f{d}") for d, (row, x) in enumerate(zip(rows.f, f, strict=True)))]
+    changed += [(row, name, at(row, w)) for name, row in zip(linear.kept, rows.slopes, strict=True)]
     lines = [
         *load_rows("y", rows.y, w),
         *load_rows("p", rows.p, w),
         *load_rows("f", rows.f, w),
-        *kept_rows(linear, rows, w),
-        f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
-        "last = t + 1.01 * size >= t1",
-        "new = t1 if last else t + size",
-        "small = (not last) and (new == t or size < 1e-300 or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
-        "h = new - t",
-        f"g = {m.gamma!r} * h",
-        f"ratio = {SAFETY!r} * h / {at(rows.error, w)}",
+        *(f"{name} = {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
+        *ahead_lines(plan, rows),
         "good = True",
         *factors.lines,
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
@@ -149,44 +211,14 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"error = {mean_square([f'u{last}_{d}' for d in range(n)])} + {zero([f'n{d}' for d in range(n)])}",
         *defect_lines(plan, factors),
         f"defect = {mean_square([f'q{d}' for d in range(n)])}",
-        "error = (error if error >= defect else defect) if error <= 1.0 else error",
-        "less = error if error > 1e-20 else 1e-20",
-        f"less = root(less, {-0.5 / p!r})",
+        *power_lines(plan),
         *slopes,
         f"error = error if good and {zero(f)} == 0.0 else nan",
-        f"running = {at(rows.code, w)} == 0.0",
-        "fits = error <= 1.0",
-        "accept = running and fits and not small",
-        f"factor = {SAFETY!r} * less",
-        f"again = {at(rows.retry, w)}",
-        "ahead = ratio * less * less",
-        "factor = ahead if fits and ahead < factor else factor",
-        f"grow = ({GROW!r} if again == 0.0 else 1.0) if fits else 0.9",
-        f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
-        "factor = factor if factor < grow else grow",
-        "following = h * factor if error < inf else 0.25 * h",
-        # of the next step: h * (this one's error)^(-1/p)
-        f"less = less if less < {1e-2 ** (-1 / p)!r} else {1e-2 ** (-1 / p)!r}",
-        f"{at(rows.error, w)} = h * less if accept else {at(rows.error, w)}",
-        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
-        f"{at(rows.h, w)} = size if small else following",
-        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
-        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
-        f"{at(rows.t, w)} = new if accept else t",
-        *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
-        *(f"{at(row, w)} = {f[d]} if accept else f{d}" for d, row in enumerate(rows.f)),
-        *(f"{at(row, w)} = {name} if accept else {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
-        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
-        f"code = code if running else {at(rows.code, w)}",
-        f"{at(rows.code, w)} = code",
-        "ended += 0 if code == 0.0 else 1",
+        *judge_lines(plan, rows),
+        *(f"{at(row, w)} = {a} if accept else {b}" for row, a, b in changed),
+        *(f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)),
+        *(f"{at(row, w)} = u{s}_{d}" for s in range(len(rows.stages)) for d, row in enumerate(rows.stages[s])),
     ]
-    if plan.saves:
-        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
-        lines += [f"{at(row, w)} = u{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
-        lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
-        lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
     head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     body = [f"        {inner}" for line in lines for inner in line.split("\n")]
     return "\n".join([*head, *body, "    return ended, due"])

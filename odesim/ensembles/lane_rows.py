@@ -14,6 +14,7 @@ SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
     "STOP", "REALS", "PARAMS",
 )  # fmt: skip
+MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
 
 
@@ -32,6 +33,11 @@ class Plan:
     def stiff(self) -> bool:
         return isinstance(self.method, Rosenbrock)
 
+    @property
+    def loops(self) -> bool:
+        """Whether a stiff step is loops over rows: one of many operations, written out, would be long to compile."""
+        return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.lines) > 10 * MOST_WRITTEN)
+
     @cached_property
     def linear(self) -> Linear:
         """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
@@ -44,19 +50,24 @@ class Rows:
     def __init__(self, plan: Plan) -> None:
         n, m = plan.formulas.states, plan.method
         self.count = 0
-        self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
-        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
-        self.slopes = self._take(len(plan.linear.kept) if plan.stiff else 0)
+        self.y, self.f = self.take(n), self.take(n)
+        self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
+        self.p = self.take(plan.formulas.count)
+        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
         self.start = (*self.f, *self.slopes, self.h, self.code)  # what begin makes
         self.old, self.stages = range(0), list[range]()
         self.next_save = self.before = self.step = self.done = -1
         if plan.saves:
-            self.old = self._take(n)
-            self.stages = [self._take(n) for _ in range(m.stages)]
-            self.next_save, self.before, self.step, self.done = self._take(4)
-            self.saved = self._take(n)
+            self.old = self.take(n)
+            self.stages = [self.take(n) for _ in range(m.stages)]
+            self.next_save, self.before, self.step, self.done = self.take(4)
+            self.saved = self.take(n)
+        if plan.loops:
+            from odesim.ensembles.lane_rosenbrock_loops import Loops
 
-    def _take(self, count: int) -> range:
+            self.loops = Loops(plan, self)
+
+    def take(self, count: int) -> range:
         first, self.count = self.count, self.count + count
         return range(first, self.count)
 

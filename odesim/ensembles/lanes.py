@@ -9,9 +9,10 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
-from odesim.ensembles import lane_rosenbrock, lane_step
+from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 
@@ -21,8 +22,9 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    kind = lane_rosenbrock if plan.stiff else lane_step
-    parts = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *kind.save_text(plan, rows)]
+    kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
+    save = lane_rosenbrock.save_text if plan.stiff else lane_step.save_text
+    parts = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows)]
     body = "\n\n\n".join([right_text(plan), *parts, run_text(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
