@@ -13,7 +13,7 @@ from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.facade import check_strict, compiled_parts
+from odesim.facade import compiled_parts
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
 from odesim.solve.explicit.integrate import check_options
@@ -78,14 +78,16 @@ def make_request(
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
-    check_strict(chosen, strict)
     if backend != "numba":
         raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
     shared = members.shared
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, backend, dtype, strict)
     compiled.check_sizes(shared.sizes)
-    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    if strict and chosen in ROSENBROCK and lane_engine(request, shared, members.source.names) is None:
+        raise SolveError(f"{chosen} has a strict mode in lanes only, and {system.name} with these sizes and options does not fit into them")
+    return request
 
 
 def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:

@@ -102,11 +102,11 @@ class Flat:
     def _atom(self, node: ast.expr, shift: bool = False) -> str:
         """The name or the number that stands for an expression."""
         match node:
-            case ast.Constant(value=x):
+            case ast.Constant(value=int() | float() as x):
                 return repr(float(x))
             case ast.Name(id=name):
                 return self._env.get(name, name)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=x)):
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as x)):
                 return repr(-float(x))
         tree = self._single(node)
         name = self.text.name(ast.unparse(tree), fresh=shift)
@@ -255,7 +255,7 @@ def written(text: Text, rule: str, words: Mapping[str, str]) -> str:
                 return repr(x)
             case ast.Name(id=word):
                 return words[word]
-            case ast.UnaryOp(operand=ast.Constant(value=x)):
+            case ast.UnaryOp(operand=ast.Constant(value=int() | float() as x)):
                 return repr(-x)
             case ast.UnaryOp(operand=a):
                 return text.times("-1.0", atom(a))

@@ -4,7 +4,7 @@ from typing import Any
 
 from numba import njit
 
-from odesim.codegen.intrinsics import bits, fma, from_bits, polynomial
+from odesim.codegen.intrinsics import bits, from_bits, polynomial
 from odesim.solve.explicit import control
 
 # fastmath is said: what says nothing takes over that of whoever calls it first
@@ -13,7 +13,16 @@ _compile: Any = njit  # some of its options are not in its type
 power = _compile(**OPTIONS)(control.power.py_func)
 
 # log2(1.5 + x) for abs(x) <= 1/2, and 2^x for abs(x) <= 1/2: least squares at Chebyshev points
-LOG2 = (0.5849627653299242, 0.9617959717013117, -0.3206323327042662, 0.1425263701688919, -0.07058967567451094, 0.03746293751275111, -0.025123203286147852, 0.01477872076608435)
+LOG2 = (
+    0.5849627653299242,
+    0.9617959717013117,
+    -0.3206323327042662,
+    0.1425263701688919,
+    -0.07058967567451094,
+    0.03746293751275111,
+    -0.025123203286147852,
+    0.01477872076608435,
+)
 EXP2 = (1.000000075495349, 0.6931472067106207, 0.2402210735583036, 0.05550327214208595, 0.009676037097875703, 0.0013400432165609313)
 MAGIC = 1.5 * 2.0**52 + 1023.0  # adding it rounds to an integer n and leaves n + 1023 in the low bits
 

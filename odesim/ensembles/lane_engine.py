@@ -28,6 +28,7 @@ WIDTH = 8
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
 MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
@@ -143,8 +144,18 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         plan = None
         if formulas is not None and len(formulas.lines) <= MOST_LINES:
             plan = Plan(compiled.system.name, formulas, METHOD[request.method], WIDTH, request.strict, request.saves)
+            if plan.stiff and not _derivable(plan):
+                plan = None
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
+
+
+def _derivable(plan: Plan) -> bool:
+    """Whether the Jacobian can be written out, and is short."""
+    try:
+        return len(plan.linear.lines) <= MOST_SLOPES
+    except CodegenError:
+        return False
 
 
 def make_pool(threads: int) -> Any:

@@ -4,6 +4,7 @@ f, J and df/dt of the point that a step starts from stay in rows: a rejected ste
 """
 
 import re
+from collections.abc import Sequence
 
 from odesim.codegen.elimination import Linear
 from odesim.ensembles.lane_linear import Factors, factor, residual
@@ -28,9 +29,9 @@ def mean_square(what: list[str], units: str = "r") -> str:
     return f"({' + '.join(terms)}) * {1 / len(what)!r}"
 
 
-def zero(values: list[str]) -> str:
+def zero(values: Sequence[str]) -> str:
     """0 where all of them are finite, else NaN."""
-    return " + ".join(f"0.0 * {x}" for x in values)
+    return " + ".join(f"0.0 * {x}" for x in values) or "0.0"
 
 
 def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
@@ -195,7 +196,10 @@ def step_text(plan: Plan, rows: Rows) -> str:
     linear, w, n = plan.linear, plan.width, plan.formulas.states
     factors, last = factor(linear, "g"), m.stages - 1
     slopes, f = slope_lines(linear, "n", "new")
-    changed = [*((row, f"n{d}", f"y{d}") for d, row in enumerate(rows.y)), *((row, x, f"f{d}") for d, (row, x) in enumerate(zip(rows.f, f, strict=True)))]
+    changed = [
+        *((row, f"n{d}", f"y{d}") for d, row in enumerate(rows.y)),
+        *((row, x, f"f{d}") for d, (row, x) in enumerate(zip(rows.f, f, strict=True))),
+    ]
     changed += [(row, name, at(row, w)) for name, row in zip(linear.kept, rows.slopes, strict=True)]
     lines = [
         *load_rows("y", rows.y, w),
@@ -203,7 +207,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *load_rows("f", rows.f, w),
         *(f"{name} = {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
         *ahead_lines(plan, rows),
-        "good = True",
+        f"good = {zero(linear.kept)} == 0.0",  # an infinite entry would solve every system by 0
         *factors.lines,
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
         *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),

@@ -53,7 +53,11 @@ def head_text(plan: Plan, body: str) -> str:
     lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += [f"from odesim.ensembles.arithmetic import {'root' if plan.stiff else 'power'}", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [
+        f"from odesim.ensembles.arithmetic import {'root' if plan.stiff else 'power'}",
+        "from odesim.solve.explicit.memory import doubles, ints",
+        "",
+    ]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

@@ -144,7 +144,7 @@ WRONG = {
     "no =": ("--grid mu", "--grid takes NAME=VALUE"),
     "empty": ("--grid mu=", "--grid mu: the value is empty"),
     "method": ("--grid mu=1,2 --method tsit6", "did you mean 'tsit5'?"),
-    "strict": ("--grid mu=1,2 --method rodas5p --strict", "no strict mode"),
+    "strict": ("--grid mu=1,2 --method rodas5p --strict --dtype float32", "strict mode in lanes only"),
     "fixed": ("--grid mu=1,2 --method rk4", "no error estimate"),
     "span": ("--grid mu=1,2 --span 1:0", "does not go forward"),
     "save": ("--grid mu=1,2 --save 0,99 --span 0:1", "outside the span"),

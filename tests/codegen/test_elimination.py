@@ -5,7 +5,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Abs, IndexedBase, Max, Min, Piecewise, Range, Sum, acos, asin, asinh, atan, atan2, cos, cosh, erf, exp, floor, log, oo, sign, sin, sinh, sqrt, tan, tanh
+from sympy import (
+    Abs,
+    IndexedBase,
+    Max,
+    Min,
+    Piecewise,
+    Range,
+    Sum,
+    acos,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    cos,
+    cosh,
+    erf,
+    exp,
+    floor,
+    log,
+    oo,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+)
 
 from odesim.bind import bind
 from odesim.codegen.compiled import compile_system
@@ -14,9 +40,9 @@ from odesim.codegen.flat import is_number
 from odesim.codegen.straight import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
-from odesim.symbolic import Param, System, over, softmax, time
+from odesim.symbolic import Param, System, over, softmax
 from tests.ensembles.test_random_systems import TERMS, random_system
-from tests.systems import REAL, SOURCE, M, j, k, m, numbers
+from tests.systems import REAL, SOURCE, M, k, m, numbers
 from tests.systems import SYSTEMS as COMMON
 
 v, a, psi = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("psi", shape=(M,))
@@ -30,7 +56,12 @@ def of_one(name: str, rhs: Any) -> System:
     used = rhs.atoms(IndexedBase)
     params = (Param(a, 1.0, REAL, ""), Param(psi, 0, Range(0, oo), "", indexes=M))
     return System(
-        name=name, source=SOURCE, axes={m: M, k: M}, equations={v[m]: rhs}, params=tuple(p for p in params if p.symbol in used), initial={v[m]: 0}
+        name=name,
+        source=SOURCE,
+        axes={m: M, k: M},
+        equations={v[m]: rhs},
+        params=tuple(p for p in params if p.symbol in used),
+        initial={v[m]: 0},
     )
 
 
@@ -80,7 +111,11 @@ def check(system: System, sizes: Any, params: Any, y: Any, t: float = 0.3) -> No
     f, p = written(system, sizes, params)
     right, J, slope = evaluated(f, t, y, p)
     with np.errstate(all="ignore"):
-        truth, arrays, want = compiled.arrays(sizes, {**params, **layout.split(y), "t": t}), linear.jacobian(t, y).dense(), linear.time_slope(t, y)
+        truth, arrays, want = (
+            compiled.arrays(sizes, {**params, **layout.split(y), "t": t}),
+            linear.jacobian(t, y).dense(),
+            linear.time_slope(t, y),
+        )
     np.testing.assert_allclose(right, layout.join({n: truth[f"d_{n}"] for n in layout.names}), rtol=1e-12, atol=1e-12 * np.abs(right).max())
     np.testing.assert_allclose(J, arrays, rtol=1e-11, atol=1e-12 * np.abs(arrays).max())
     np.testing.assert_allclose(slope, 0 * y if want is None else want, rtol=1e-11, atol=1e-14)
