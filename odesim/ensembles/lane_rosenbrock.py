@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from odesim.codegen.elimination import Linear
+from odesim.ensembles.lane_events import begin_lines
 from odesim.ensembles.lane_linear import Factors, factor, residual
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
 from odesim.solve.rosenbrock import Rosenbrock
@@ -54,6 +55,7 @@ def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
     ]
 
 
@@ -121,7 +123,7 @@ def defect_lines(plan: Plan, factors: Factors) -> list[str]:
     out = [f"z{d} = {weighted(f'y{d}', [(c, f'u{j}_{d}') for j, c in enumerate(place)])}" for d in range(n)]
     out.append(call_right(plan, f"t + {CHECKED!r} * h", "z", "k"))
     out += [f"k{d} = {weighted('', [(m.gamma * c, f'u{j}_{d}') for j, c in enumerate(slope)])} - g * k{d}" for d in range(n)]
-    lines, x = factors.solve({f"y{d}": f"k{d}" for d in range(n)}, "q")
+    lines, _ = factors.solve({f"y{d}": f"k{d}" for d in range(n)}, "q")
     return [*out, *lines]
 
 
@@ -158,7 +160,7 @@ def judge_lines(plan: Plan, rows: Rows) -> list[str]:
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
         f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
         f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
         f"{at(rows.t, w)} = new if accept else t",
         "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
@@ -171,14 +173,10 @@ def judge_lines(plan: Plan, rows: Rows) -> list[str]:
 
 def saved_lines(plan: Plan, rows: Rows) -> list[str]:
     """Lines that keep where the step was, for `interpolate`."""
-    if not plan.saves:
-        return []
     w = plan.width
-    return [
-        f"{at(rows.before, w)}, {at(rows.step, w)} = t, h",
-        f"{at(rows.done, w)} = new if accept else -inf",
-        f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0",
-    ]
+    where = [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    due = [f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0"]
+    return [*(where if plan.dense else []), *(due if plan.saves else [])]
 
 
 def power_lines(plan: Plan) -> list[str]:
@@ -220,8 +218,8 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"error = error if good and {zero(f)} == 0.0 else nan",
         *judge_lines(plan, rows),
         *(f"{at(row, w)} = {a} if accept else {b}" for row, a, b in changed),
-        *(f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)),
-        *(f"{at(row, w)} = u{s}_{d}" for s in range(len(rows.stages)) for d, row in enumerate(rows.stages[s])),
+        *(f"{at(row, w)} = y{d}" for d, row in rows.old.items()),
+        *(f"{at(row, w)} = u{s}_{d}" for s in range(len(rows.stages)) for d, row in rows.stages[s].items()),
     ]
     head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     body = [f"        {inner}" for line in lines for inner in line.split("\n")]

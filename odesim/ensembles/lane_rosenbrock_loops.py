@@ -68,8 +68,7 @@ class Loops:
         self.factors: Factors | None = found if len(found.lines) <= MOST_FACTORS else None
         self.unknown = n + len(linear.sums)
         take = rows.take
-        if not plan.saves:
-            rows.stages = [take(n) for _ in range(plan.method.stages)]
+        self.u = [range(r[0], r[0] + n) for r in rows.stages] or [take(n) for _ in range(plan.method.stages)]
         self.new, self.length, self.g, self.error, self.defect, self.accept = take(6)
         self.z, self.after, self.ahead = take(n), take(n), take(n + len(linear.kept))
         self.late, self.x = take(len(linear.sums)), take(self.unknown)  # right-hand sides of the sums; the last solution
@@ -203,11 +202,11 @@ def later_text(plan: Plan, rows: Rows) -> list[str]:
 
 
 def stage_lines(plan: Plan, rows: Rows, i: int) -> list[str]:
-    """Stage i: its state in z, its u in rows.stages[i]."""
+    """Stage i: its state in z, its u in loops.u[i]."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
-    u = [row(r, w) for r in rows.stages]
-    place, g = rows.stages[i][0] * w, at(loops.g, w)
+    u = [row(r, w) for r in loops.u]
+    place, g = loops.u[i].start * w, at(loops.g, w)
     later = [f"later(S, {loops.z[0] * w if i == 0 else place}, {float(m.d[i])!r})"] if plan.linear.moves else []
     if i == 0:
         checks = [] if loops.factors is not None and loops.factors.exact else ["check(S)"]
@@ -228,7 +227,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
-    u, g, z, after = [row(r, w) for r in rows.stages], at(loops.g, w), row(loops.z, w), row(loops.after, w)
+    u, g, z, after = [row(r, w) for r in loops.u], at(loops.g, w), row(loops.z, w), row(loops.after, w)
     place, slope = m.dense(CHECKED).tolist(), m.dense_slope(CHECKED).tolist()
     q = range(loops.ahead[0], loops.ahead[0] + n)  # where the new f comes later
     error, defect, accept = at(loops.error, w), at(loops.defect, w), at(loops.accept, w)
@@ -265,7 +264,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"    error = error if {accept} == 0.0 else nan",
         *(f"    {line}" for line in judge_lines(plan, rows)),
         f"    {accept} = 1.0 if accept else 0.0",
-        *(each(n, w, f"{row(rows.old, w)} = {row(rows.y, w)}") if plan.saves else []),
+        *(each(n, w, f"{row(range(rows.old[0], rows.old[0] + n), w)} = {row(rows.y, w)}") if plan.dense else []),
         *each(n, w, f"{row(rows.y, w)} = {after} if {accept} == 1.0 else {row(rows.y, w)}"),
         *each(len(kept), w, f"{row(kept, w)} = {row(loops.ahead, w)} if {accept} == 1.0 else {row(kept, w)}"),
     ]

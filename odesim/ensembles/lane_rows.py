@@ -7,12 +7,13 @@ from typing import Any
 
 from odesim.codegen.elimination import Linear, linear_text
 from odesim.codegen.straight import Formulas
+from odesim.ensembles.lane_events import Watch
 from odesim.solve.rosenbrock import Rosenbrock
 
 # what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
-    "STOP", "REALS", "PARAMS",
+    "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT", "PARAMS",
 )  # fmt: skip
 MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
@@ -20,7 +21,10 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only; method: a Method or a Rosenbrock."""
+    """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
+
+    watch: events, where there are.
+    """
 
     name: str
     formulas: Formulas
@@ -28,6 +32,12 @@ class Plan:
     width: int
     strict: bool
     saves: bool
+    watch: Watch | None = None
+
+    @property
+    def dense(self) -> bool:
+        """Whether a step leaves behind what its interpolant needs."""
+        return self.saves or self.watch is not None
 
     @property
     def stiff(self) -> bool:
@@ -54,14 +64,21 @@ class Rows:
         self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
         self.p = self.take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
-        self.start = (*self.f, *self.slopes, self.h, self.code)  # what begin makes
-        self.old, self.stages = range(0), list[range]()
-        self.next_save = self.before = self.step = self.done = -1
+        self.old, self.stages = dict[int, int](), list[dict[int, int]]()
+        self.next_save = self.before = self.step = self.done = self.until = -1
+        if plan.dense:
+            wanted = range(n) if plan.saves or plan.loops or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")
+            self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
+            self.before, self.step, self.done = self.take(3)
+            self.until = self.done
         if plan.saves:
-            self.old = self.take(n)
-            self.stages = [self.take(n) for _ in range(m.stages)]
-            self.next_save, self.before, self.step, self.done = self.take(4)
+            (self.next_save,) = self.take(1)
             self.saved = self.take(n)
+        self.g = range(0)
+        if plan.watch is not None:
+            size = plan.watch.size
+            self.g, self.grid, self.probed = self.take(size), self.take(size * (plan.watch.pieces + 1)), self.take(size)
+            self.hit, self.until, self.theta = self.take(3)
         if plan.loops:
             from odesim.ensembles.lane_rosenbrock_loops import Loops
 

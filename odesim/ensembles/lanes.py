@@ -13,6 +13,7 @@ from typing import Any
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
 from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
+from odesim.ensembles.lane_events import event_texts, happen_text
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 
@@ -24,18 +25,20 @@ def kernel_text(plan: Plan) -> str:
     rows = Rows(plan)
     kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
     save = lane_rosenbrock.save_text if plan.stiff else lane_step.save_text
-    parts = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows)]
-    body = "\n\n\n".join([right_text(plan), *parts, run_text(plan, rows)])
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    loops = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *events, *loops, run_text(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
-    from odesim.ensembles import arithmetic
+    from odesim.ensembles import arithmetic, lane_search
     from odesim.solve.explicit import control, memory
 
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (arithmetic, control, memory))
+    modules = (arithmetic, control, memory, lane_search)
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -53,11 +56,9 @@ def head_text(plan: Plan, body: str) -> str:
     lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += [
-        f"from odesim.ensembles.arithmetic import {'root' if plan.stiff else 'power'}",
-        "from odesim.solve.explicit.memory import doubles, ints",
-        "",
-    ]
+    lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
+    lines += [f"from odesim.ensembles.arithmetic import {'root' if plan.stiff else 'power'}"]
+    lines += ["from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

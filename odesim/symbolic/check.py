@@ -46,6 +46,8 @@ def check_system(s: System) -> None:
     for event in s.events:
         _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
         scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+    if s.growth is not None:
+        scope.check(s.growth, set(), "growth")
     for c in s.constraints:
         _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
         scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
@@ -159,7 +161,7 @@ class Scope:
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
-        if isinstance(e, sp.Expr) and e.is_number and e.is_real is False:
+        if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
             fail(f"{e} is not a finite real number")
         if isinstance(e, KroneckerDelta):
             self._delta(e, extents, fail)

@@ -41,7 +41,7 @@ from odesim.codegen.straight import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
 from odesim.symbolic import Param, System, over, softmax
-from tests.ensembles.test_random_systems import TERMS, random_system
+from tests.ensembles.test_random_systems import PLANES, TERMS, random_system
 from tests.systems import REAL, SOURCE, M, k, m, numbers
 from tests.systems import SYSTEMS as COMMON
 
@@ -74,7 +74,7 @@ FUNCTIONS = {
     "guarded": Piecewise((exp(-1 / v[m]), v[m] > 0), (Piecewise((sqrt(-v[m]), v[m] < -1), (v[m] ** 2, True)), True)),
     "shifted": v[m] * softmax(v[m] * a[m], (m, M)) + over(Sum, tanh(v[k] * v[m]), (k, M)),
 }
-RANDOM = {"random": random_system(tuple(range(len(TERMS))), tuple(np.linspace(-1, 1.1, len(TERMS))))}
+RANDOM = {"random": random_system(dict(enumerate(np.linspace(-1, 1.1, len(TERMS)))), dict.fromkeys(range(len(PLANES)), 0.4))}
 SYSTEMS = {**COMMON, **{name: of_one(name, rhs) for name, rhs in FUNCTIONS.items()}, **RANDOM}
 SMALL = [name for name in list_models() if name not in ("joma.linear_multinode", "scan_snap.full")]  # these are long: smaller below
 
@@ -126,7 +126,8 @@ def test_written_out_is_the_jacobian(name):
     """J and df/dt of systems with every function, gathered places, sums in sums."""
     given = numbers(SYSTEMS[name])
     layout = compile_system(SYSTEMS[name], backend="numpy").layout(given.sizes)
-    check(SYSTEMS[name], given.sizes, given.params, layout.join(given.states))
+    whole = {p.name: 2 for p in SYSTEMS[name].params if p.integer and p.indexes is None}
+    check(SYSTEMS[name], given.sizes, {**given.params, **whole}, layout.join(given.states))
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -2,6 +2,7 @@
 
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ import scipy.integrate
 from sympy import Interval, cos, oo, symbols
 
 import odesim
+from odesim import facade_ensemble
 from odesim.bind import bind
 from odesim.ensembles import lane_engine, lane_rosenbrock_loops, lane_rows
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES
 from odesim.errors import SolveError
+from odesim.facade_members import make_engine
 from odesim.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
 from odesim.symbolic import Param, Source, System, time
@@ -52,34 +55,13 @@ def rates(count: int) -> dict[str, Any]:
     return {name: default * u for name, default, u in zip(("k1", "k2", "k3"), (0.04, 3e7, 1e4), times, strict=True)}
 
 
-def engine_of(model: Any, **asked: Any) -> Any:
-    """What integrates members of an ensemble."""
-    from odesim.facade_ensemble import ask
-    from odesim.facade_members import make_engine
-
-    options: dict[str, Any] = {
-        "params": {},
-        "initial": {},
-        "vary": {},
-        "grid": {},
-        "zipped": {},
-        "members": None,
-        "sizes": None,
-        "span": None,
-    }
-    options |= {"seed": 0, "save": None, "method": "rodas5p", "step": None, "rtol": 1e-6, "atol": 1e-9, "backend": "numba"}
-    options |= {"dtype": "float64", "strict": False, "max_steps": 1000}
-    members, request = ask(load_model(model) if isinstance(model, str) else model, **{**options, **asked})
-    return make_engine(request, members)
-
-
 def follows(system: Any, method: str, params: Any, initial: Any = None, near: float = 1e-6, **asked: Any) -> None:
     """Members in lanes against `integrate`: the same steps up to rounding, which a step that is just accepted may turn."""
     run: dict[str, Any] = {"method": method, "save": 5, "rtol": 1e-6, "atol": 1e-9, **asked}
-    shared = {k: p for k, p in asked.items() if k == "sizes"}
-    initial = initial or {}
-    assert isinstance(engine_of(system, method=method, params=params, initial=initial, **shared), LaneEngine)
-    found = odesim.ensemble(system, params=params, initial=initial, **run)
+    initial, engines = initial or {}, list[Any]()
+    with patch.object(facade_ensemble, "make_engine", lambda *made: engines.append(make_engine(*made)) or engines[-1]):  # type: ignore[func-returns-value]
+        found = odesim.ensemble(system, params=params, initial=initial, **run)
+    assert isinstance(engines[0], LaneEngine)
     for i in range(found.sizes["member"]):
         own = {name: value[i] for name, value in params.items()}, {name: value[i] for name, value in initial.items()}
         one = odesim.integrate(system, params=own[0], initial=own[1], **run)
