@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import Request
 from odesim.ensembles.run import chunk_size
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
-from odesim.facade import dimensions, versions
+from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import as_design, axis_names, engine_key, label_of, make_engine, make_request
 from odesim.facade_sensitivity import with_sensitivities
 from odesim.registry import load_model
@@ -19,7 +20,7 @@ from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest
 from odesim.symbolic.system import System
 
-Engine = LaneEngine | SingleEngine
+Engine = LaneEngine | SingleEngine | ClockEngine
 
 
 def restore(store: EnsembleStore, *, same_code: bool = True) -> tuple[Members, Request, Engine]:
@@ -64,7 +65,8 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    return {**{name: said[name] for name in names}, "backend": "numba", "strict": bool(said["strict"])}
+    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
+    return {**{name: said[name] for name in names}, **kept, "backend": "numba", "strict": bool(said["strict"])}
 
 
 def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Engine) -> Manifest:
@@ -78,6 +80,8 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "sizes": shared.sizes,
         "span": [shared.t0, shared.t1],
         "method": request.method,
+        **({"auto": request.auto} if request.auto else {}),
+        **({"clock": RESCALED} if request.clock else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),
@@ -85,6 +89,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "seed": seed,
         "dtype": request.dtype,
         "strict": int(request.strict),
+        "kept": request.kept.said(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
         "lanes": int(isinstance(engine, LaneEngine)),
@@ -103,6 +108,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         times=request.times,
         layout=request.layout,
         dtype=request.dtype,
+        kept=request.kept,
         chunk=chunk_size(design.count, request.row),
         dims=dimensions(system),
         labels=labels,

@@ -25,7 +25,8 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again; lost: said to be done, but not there."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; lost: said to be done, but not there;
+    auto: why this method."""
 
     path: Path
     model: str
@@ -35,13 +36,14 @@ class EnsembleRun:
     seconds: float = 0.0
     retried: int = 0
     lost: int = 0
+    auto: str = ""
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, lost)
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, lost, said.get("auto", ""))
 
     @property
     def status(self) -> str:
@@ -179,9 +181,10 @@ def resume(
         members, request, engine = restore(store)
         retried = 0
         if retry_failed:
-            changed = {"method": method if method != "auto" else "tsit5"} if method else {}
+            changed = {}
             if method is not None:
-                make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                changed = {"method": asked.method}
             retried = store.retry(changed, GOOD)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
     except OSError as error:

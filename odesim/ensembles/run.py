@@ -11,10 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.bind import Numbers
 from odesim.ensembles.lane_engine import make_pool
 from odesim.ensembles.ledger import Ledger
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.ensembles.observed import observe
+from odesim.ensembles.result import STATUSES, UNDONE, Chunk, Request
 from odesim.errors import ParamError
 from odesim.solve.problem import Status
 
@@ -27,6 +29,10 @@ Progress = Callable[[int, int, int], None]  # members done, of how many, and how
 class Engine(Protocol):
     """What integrates members: lanes, or one after another."""
 
+    @property
+    def request(self) -> Request: ...
+    @property
+    def numbers(self) -> Numbers: ...
     def prepare(self) -> None: ...
 
     def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk: ...
@@ -178,7 +184,8 @@ def complete(
 
 
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk:
-    """What the engine gives; a member that was interrupted is not done."""
+    """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
     chunk = engine.integrate(params, initial, count, stop, pool)
+    observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
     return chunk

@@ -12,6 +12,7 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_of
+from odesim.ensembles.kept import kept_of
 from odesim.ensembles.result import UNDONE, Chunk
 from odesim.ensembles.run import slabs
 from odesim.errors import StoreError
@@ -32,7 +33,9 @@ class EnsembleStore:
         self.count, self.chunk = self.said["members"], self.said["chunk"]
         with reading(path), zarr.config.set(ALWAYS):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
-            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values())
+            kept = self.said["kept"]
+            parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
+            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[0] != self.count:
@@ -43,6 +46,8 @@ class EnsembleStore:
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
             tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
+            observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
+            self.kept = kept_of(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
         given: dict[str, Any] = {}
         made: dict[str, Any] = {}
@@ -50,7 +55,7 @@ class EnsembleStore:
             (given if name in tables else made)[label] = arrays[label]
         check_arrays(path, given)
         # what is written with a chunk, and is lost where its file is
-        self.written = [*self.said["states"], *COUNTS, *made, ATTEMPT]
+        self.written = [*self.said["states"], *parts, *COUNTS, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
@@ -118,10 +123,15 @@ class EnsembleStore:
         with reading(self.path):
             return np.asarray(self._rows(ATTEMPT, first, end))
 
+    def parts(self, chunk: Chunk) -> dict[str, Array]:
+        """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""
+        data = {**self.layout.split(chunk.y), **self.kept.parts(chunk)}
+        return {**data, **{name: getattr(chunk, name) for name in (*COUNTS, "status")}}
+
     def read(self, first: int, end: int) -> Chunk:
-        chunk = Chunk.empty(end - first, len(self.times), self.layout.size)
+        chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)
         with reading(self.path):
-            for name, view in {**self.layout.split(chunk.y), **{name: chunk.arrays[name] for name in LEDGER}}.items():
+            for name, view in self.parts(chunk).items():
                 view[...] = self._rows(name, first, end)
         return chunk
 
@@ -142,15 +152,13 @@ class EnsembleStore:
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""
         end = first + len(chunk.status)
-        for name, values in self.layout.split(chunk.y).items():
-            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
         tables = {part.name for part in self.design.parts if isinstance(part, Table)}
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
                 self.arrays[self.said["labels"][name]][first:end] = values
         self.arrays[ATTEMPT][first:end] = self.attempts(first, end)
-        for name in (*COUNTS, "status"):
-            self.arrays[name][first:end] = chunk.arrays[name]
+        for name, values in self.parts(chunk).items():
+            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
