@@ -106,11 +106,12 @@ def ensemble(
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
     check_room(chosen.source.count * len(request.times), request.layout.size, 8)
-    beside = chosen.source.count * request.kept.numbers(len(request.times))
-    check_fits("what is kept beside the states", {"events and observables": beside}, 8)
+    check_fits(
+        "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
+    )
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    held = Held(request.chunk(count), chunk_size(count, request.row) * threads)
+    held = Held(request.room(count), chunk_size(count, request.row) * threads)
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
     return dataset(request, chosen, held.ended())

@@ -25,8 +25,8 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again; lost: said to be done, but not there;
-    auto: why this method."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method; lost: members said
+    to be done, but not there."""
 
     path: Path
     model: str
@@ -35,15 +35,15 @@ class EnsembleRun:
     tally: Tally
     seconds: float = 0.0
     retried: int = 0
-    lost: int = 0
     auto: str = ""
+    lost: int = 0
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, lost, said.get("auto", ""))
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""), lost)
 
     @property
     def status(self) -> str:

@@ -71,7 +71,6 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
-    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))]
-    rest += [("drawn", str(drawn))] * bool(drawn)
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -24,6 +24,9 @@ class Ledger(Protocol):
     def read(self, first: int, end: int) -> Chunk:
         """The members first to end - 1."""
 
+    def room(self, first: int, end: int) -> Chunk | None:
+        """Where the members first to end - 1 are to be put at once, if anywhere."""
+
     def write(self, first: int, chunk: Chunk) -> None:
         """Keeps them: the data, then what says that they are there."""
 
@@ -43,10 +46,17 @@ class Held:
     def read(self, first: int, end: int) -> Chunk:
         return self.members.part(slice(first, end))
 
+    def room(self, first: int, end: int) -> Chunk:
+        return self.members.part(slice(first, end))
+
     def write(self, first: int, chunk: Chunk) -> None:
-        self.members.put(slice(first, first + len(chunk.status)), chunk)
+        if chunk.status.base is not self.members.status:
+            self.members.put(slice(first, first + len(chunk.status)), chunk)
 
     def ended(self) -> Chunk:
         """All members; those that a stop left undone are said to be interrupted."""
-        self.members.status[self.members.status == UNDONE] = STATUSES.index(Status.INTERRUPTED)
+        undone = self.members.status == UNDONE
+        if undone.any():
+            self.members.y[undone] = np.nan
+        self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
         return self.members

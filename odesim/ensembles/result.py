@@ -67,17 +67,18 @@ class Request:
 
     @property
     def row(self) -> int:
-        """Bytes of one member: its states at all its times, and what is kept beside them."""
-        return len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize + 8 * self.kept.numbers(len(self.times))
+        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+        states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+        return states + 8 * self.kept.numbers(len(self.times))
 
     @property
     def saves(self) -> bool:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def chunk(self, count: int) -> Chunk:
-        """This many members, not done yet."""
-        return self.kept.chunk(count, len(self.times), self.layout.size)
+    def room(self, count: int) -> Chunk:
+        """This many members, not done yet, with nothing written to their states."""
+        return self.kept.room(count, len(self.times), self.layout.size)
 
     @staticmethod
     def number(status: Status) -> int:

@@ -35,7 +35,7 @@ class Engine(Protocol):
     def numbers(self) -> Numbers: ...
     def prepare(self) -> None: ...
 
-    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk: ...
+    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
 
 
 @dataclass
@@ -174,7 +174,7 @@ def complete(
     params, initial = members.chunk(first, end)
     kinds = np.unique(attempts[todo])
     if whole and len(kinds) == 1:
-        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool), np.arange(end - first)
+        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.room(first, end)), np.arange(end - first)
     chunk = ledger.read(first, end)
     for kind in kinds:
         at = np.flatnonzero(todo & (attempts == kind))
@@ -183,9 +183,9 @@ def complete(
     return chunk, np.flatnonzero(todo)
 
 
-def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk:
+def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
     """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
-    chunk = engine.integrate(params, initial, count, stop, pool)
+    chunk = engine.integrate(params, initial, count, stop, pool, into)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
     return chunk

@@ -45,9 +45,9 @@ class EnsembleStore:
             check_arrays(path, {TIME: times})
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
-            tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
             observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
             self.kept = kept_of(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
+            tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
         given: dict[str, Any] = {}
         made: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class EnsembleStore:
             (given if name in tables else made)[label] = arrays[label]
         check_arrays(path, given)
         # what is written with a chunk, and is lost where its file is
-        self.written = [*self.said["states"], *parts, *COUNTS, *made, ATTEMPT]
+        self.written = [*self.said["states"], *COUNTS, *parts, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
@@ -148,6 +148,9 @@ class EnsembleStore:
                     said = f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
                     raise StoreError(said) from error
             raise
+
+    def room(self, first: int, end: int) -> None:
+        return None
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""

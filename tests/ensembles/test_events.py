@@ -13,7 +13,7 @@ from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError
 from odesim.facade_members import make_engine, make_request
-from odesim.facade_rerun import rerun_ensemble as rerun
+from odesim.facade_rerun import rerun_ensemble
 from odesim.facade_stored import look, resume
 from odesim.symbolic import Event, Param, Source, System, index, sizes, time
 from tests.ensembles.test_run import same
@@ -60,7 +60,7 @@ def clocked() -> System:
 
 
 def found(system: System, params: dict[str, Any], **options: Any) -> Any:
-    return odesim.ensemble(system, params=params, **options)
+    return odesim.ensemble(system, params=params, **{"method": "tsit5", **options})
 
 
 def words(system: System) -> dict[str, str]:
@@ -230,10 +230,10 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     ended = held.status.values == 1
     assert 0 < ended.sum() < N
     np.testing.assert_allclose(held.x_end[ended], 0.5, atol=1e-6)  # the default tolerance
-    assert rerun(out).same
+    assert rerun_ensemble(out).same
     times = EnsembleStore(out).arrays["nine_tenths_t"]
     times[3, 0] = times[3, 0] + 0.5
-    assert rerun(out).first == "nine_tenths_t of member 3"
+    assert rerun_ensemble(out).first == "nine_tenths_t of member 3"
     for other, word in (({"max_events": 3}, "max_events"), ({"observe": "rate"}, "observables")):
         with pytest.raises(ParamError, match=f"holds another ensemble: its {word}"):
             odesim.ensemble(file, out=out, resume=True, **{**asked, **other})

@@ -47,18 +47,18 @@ def memory(**asked):
 def begun(out, **asked):
     """What run_ensemble says of the run."""
     ways: dict[str, Any] = {"overwrite": False, "resume": False, "shard": None, "threads": 1, "progress": None, "fail_fast": False}
-    how: dict[str, Any] = {
-        "method": "auto",
-        "step": None,
-        "rtol": 1e-6,
-        "atol": 1e-9,
-        "backend": "numba",
-        "dtype": "float64",
+    how: dict[str, Any] = {"method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "backend": "numba", "dtype": "float64"}
+    how |= {
+        "strict": False,
+        "max_steps": 1000,
+        "params": {},
+        "initial": {},
+        "grid": {},
+        "zipped": {},
         "observe": (),
         "max_events": 8,
         "clock": "ordinary",
     }
-    how |= {"strict": False, "max_steps": 1000, "params": {}, "initial": {}, "grid": {}, "zipped": {}}
     return run_ensemble(MODEL, out, **{**ways, **how, **RUN, **asked})
 
 
