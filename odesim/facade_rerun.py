@@ -74,13 +74,10 @@ class Shadow:
         """Compares the members of chunk with those stored, where they are done."""
         old, said, new = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.parts(chunk)
         pairs: dict[str, Any] = {}
-        for name, values in split(chunk.y).items():
-            held, kept = split(old.y)[name], self.store.arrays[name].dtype
-            pairs[name] = held, values.astype(kept), tolerance(held, said["rtol"], said["atol"])
-        made = self.store.parts(chunk)
-        for name, values in self.store.parts(old).items():
-            if name not in pairs and (self.exact or name == "status"):
-                pairs[name] = values, made[name].astype(self.store.arrays[name].dtype, copy=False), 0.0
+        for name, held in self.store.parts(old).items():
+            if self.exact or name in (*said["states"], *said["observables"], "status"):
+                bound = 0.0 if name == "status" else tolerance(held, said["rtol"], said["atol"])
+                pairs[name] = held, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
         done = self.store.status(first, first + len(chunk.status)) != UNDONE
         self.found.add(pairs, done, lambda i: f"member {first + i}")
 

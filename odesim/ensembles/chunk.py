@@ -34,20 +34,6 @@ class Chunk:
     observed: Array
     blow_up: Array
 
-    @property
-    def arrays(self) -> dict[str, Array]:
-        """{field: (N, ...)}: all that is known of the members."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def part(self, at: Any) -> "Chunk":
-        """The members at: a slice, or their places (k,)."""
-        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
-
-    def put(self, at: Any, part: "Chunk") -> None:
-        """Writes the members of part in the places at."""
-        for name, values in part.arrays.items():
-            self.arrays[name][at] = values
-
     @classmethod
     def empty(
         cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
