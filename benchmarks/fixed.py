@@ -35,7 +35,7 @@ def main() -> None:
     options = arguments(__doc__, rounds=7, seconds=0.4).parse_args()
     report, work = Report("fixed"), make_work("W2f", MEMBERS)
     makes = [partial(ours, method=method, step=STEP) for method in METHODS]
-    solvers = [*(fitted(make, work, options.seconds, MEMBERS) for make in makes), *made(work, FIXED, list(FIXED))]
+    solvers = [*(fitted(make, work, options.seconds, 16, MEMBERS) for make in makes), *made(work, FIXED, list(FIXED))]
     rows: list[dict[str, Any]] = []
     for solver in solvers:
         values, failed = solver.read(solver.run())

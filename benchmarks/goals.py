@@ -12,7 +12,7 @@ MOST, LEAST = "at most", "at least"
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound for the number `key` of a benchmark, and the one beyond it, where there is one. where: what takes the time, by counts."""
+    """A bound for the number `key` of a benchmark, and the one beyond it, where there is one."""
 
     key: str
     benchmark: str
@@ -20,7 +20,6 @@ class Goal:
     sense: str
     must: float
     beyond: float | None = None
-    where: str = ""
 
     def met(self, value: float, bound: float) -> bool:
         """Whether the value is on the right side of the bound."""
@@ -59,9 +58,9 @@ GOALS = (
     Goal("W3 1e+06", "wide", "W3, M = 1e6", LEAST, 3, 4),
     Goal("two threads, wall", "modes", "two threads, wall time of one / of two", LEAST, 1.9),
     Goal("two threads, CPU", "modes", "two threads, growth of CPU time, %", MOST, 3),
-    Goal("odesim --help, warm", "latency", "`odesim --help`, s of CPU", MOST, 0.15, 0.06),
-    Goal("odesim integrate joma.nonlinear --json, warm", "latency", "`odesim integrate joma.nonlinear --json`, s", MOST, 0.9, 0.4),
-    Goal("odesim integrate joma.nonlinear --json, cold", "latency", "the same with an empty cache, s", MOST, 5, 3),
+    Goal("--help, warm", "latency", "`odesim --help`, s of CPU", MOST, 0.15, 0.06),
+    Goal("integrate, warm", "latency", "`odesim integrate joma.nonlinear --json`, s", MOST, 0.9, 0.4),
+    Goal("integrate, cold", "latency", "the same with an empty cache, s", MOST, 5, 3),
     Goal("strict W1-6", "modes", "strict mode / default, W1 at 1e-6", MOST, 1.5, 1.25),
     Goal("strict W2", "modes", "strict mode / default, W2", MOST, 1.5, 1.25),
     Goal("train 1", "train", "(Y, Z) training, 1 query, steps a second", LEAST, 2500),
@@ -69,3 +68,36 @@ GOALS = (
     Goal("train 10", "train", "(Y, Z) training, 10 queries, steps a second", LEAST, 500),
     Goal("transformer", "train_transformer", "transformer, odesim / torch, worst of 4", MOST, 1.5),
 )
+
+# what takes the time, of the code of 2026-11-20: an attempt is a step, accepted or not; counts from the compiled kernels
+WHERE = {
+    "W1-6 µs": (
+        "51.5 step attempts (4.4 rejected) of 6 right sides, 41 ns each. The compiled run has 2374 instructions on 8 lanes, "
+        "first step included: 1085 multiply, add or both, 34 divide, 709 touch the stack: 7 stages of 4 components, state "
+        "and parameters do not fit 32 registers. 24 exponentials of 0.70 ns are 17 of the 41 ns"
+    ),
+    "W1-6 x heyoka": "as above",
+    "W1-6 x diffrax": "as above; diffrax with 20 000 members",
+    "W1-9 µs": (
+        "dop853: 44.8 attempts (7.6 rejected) of 12 right sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
+        "instructions touch the stack. vern7 has 59.2 attempts"
+    ),
+    "W1s µs": (
+        "the steps of W1, and for each of 100 points the interpolant of 7 stages by 4 components, done for all 8 lanes when one"
+        " is due; 3.2 kB written a trajectory, into fresh pages: 1.1 of 6.5 µs are the system's"
+    ),
+    "W1s x heyoka": "as above; heyoka's Taylor series are their own dense output",
+    "W2 µs": (
+        "dop853: 22.2 attempts (2.4 rejected) of 12 right sides, 30 ns each; 1277 instructions on 8 lanes, 527 multiply, add or"
+        " both, 39 divide, 5 roots, 442 touch the stack"
+    ),
+    "W2 x CyRK": "as above",
+    "W2f tsit5 ns": "fixed steps have no lanes: member by member through the driver of one large system, a call by pointer each stage",
+    "W2f rk4 ns": "as above",
+    "W4r µs": "members run one by one, every step in Python: 83 attempts of 8 stages, each with a Jacobian and LAPACK calls on 3 by 3",
+    "W4r x LSODA": "as above",
+    "W4j µs": "as W4r: some 205 steps in Python",
+    "W4j x LSODA": "as above",
+    "integrate, warm": "numpy 0.11 s, sympy 0.28 s, the rest odesim: System to text, which names the cached code, and the output",
+    "integrate, cold": "numba types and lowers the integrator (2.5 s) and the model (1.4 s), imports 0.6 s, LLVM the rest",
+}

@@ -57,14 +57,16 @@ class Report:
         self.measured |= measured
         print(*(f"{markdown(t)}\n" for t in tables), *(f"{k}: {v:.4g}" for k, v in measured.items() if v is not None), sep="\n", flush=True)
 
-    def write(self, path: Path | None, packages: Sequence[str] = PACKAGES) -> None:
-        """Prints where and with what it was measured, and writes JSON where asked."""
+    def write(self, path: Path | None, packages: Sequence[str] = PACKAGES, **more: Any) -> None:
+        """Prints where and with what it was measured, and writes JSON where asked; more goes there too."""
         load = [round(self.load, 2), round(os.getloadavg()[0], 2)]
         command = " ".join(["python", *(a for k, a in enumerate(sys.argv) if "--json" not in (a, sys.argv[k - 1]))])
         about = {"benchmark": self.name, "command": command, "date": date.today().isoformat(), "versions": versions(packages), "load": load}
         print(f"\n{', '.join(f'{k} {v}' for k, v in versions(packages).items())}; load {load[0]} before, {load[1]} after")
         if path:
-            path.write_text(json.dumps({**about, "measured": self.measured, "tables": self.tables}, indent=1) + "\n", encoding="utf-8")
+            path.write_text(
+                json.dumps({**about, "measured": self.measured, "tables": self.tables, **more}, indent=1) + "\n", encoding="utf-8"
+            )
 
 
 def arguments(text: str, **more: Any) -> argparse.ArgumentParser:
@@ -94,17 +96,16 @@ def seconds(run: Callable[[], Any], clock: Callable[[], float] = time.process_ti
     return clock() - begun
 
 
-def fitted(make: Callable[[Work], Solver], work: Work, budget: float, most: int) -> Solver:
-    """The solver for members spread evenly over the work, about as many as take `budget` seconds and at most `most` or so: four
+def fitted(make: Callable[[Work], Solver], work: Work, budget: float, least: int, most: int) -> Solver:
+    """The solver for members spread evenly over the work, about as many as take `budget` seconds, within least and most: four
     times as many each time, as the first few pay for the call, and as few shapes as that for what compiles for each."""
-    least = work.stride(most)
-    stride = least
-    while len(work.start) // (4 * stride) >= 16:
+    finest = stride = work.stride(most)
+    while len(work.start) // (4 * stride) >= least:
         stride *= 4
     while True:
         solver = replace(make(work.every(stride)), stride=stride)
         solver.run()
-        if stride == least or 4 * seconds(solver.run) > 1.5 * budget:
+        if stride == finest or 4 * seconds(solver.run) > 1.5 * budget:
             return solver
         stride //= 4
 

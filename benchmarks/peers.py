@@ -22,10 +22,11 @@ LANES = 8
 
 @dataclass(frozen=True)
 class Peer:
-    """A library's way to solve a Work, and how many members it is given at most."""
+    """A library's way to solve a Work, how many members it is given at most, and at least where time decides: a vmapped loop needs many."""
 
     most: int
     make: Callable[[Work], Solver]
+    least: int = 16
 
 
 def made(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> list[Solver]:
@@ -160,15 +161,15 @@ EXPLICIT = {
     "CyRK DOP853": Peer(10_000, partial(cyrk, method="DOP853")),
     "numbalsoda DOP853": Peer(10_000, partial(numbalsoda, method="dop853")),
     "numbalsoda LSODA": Peer(10_000, partial(numbalsoda, method="lsoda")),
-    "diffrax": Peer(20_000, partial(diffrax, method="Tsit5")),  # more wait longer for the slowest one
+    "diffrax": Peer(20_000, partial(diffrax, method="Tsit5"), 5_000),  # more wait longer for the slowest one
     "scipy RK45": Peer(20, partial(scipy, method="RK45")),
     "scipy LSODA": Peer(20, partial(scipy, method="LSODA")),
 }
 FIXED = {"numba loop": Peer(2_000, numba_loop), "diffrax": Peer(20_000, partial(diffrax, method="Tsit5", step=STEP))}
 STIFF = {
     "numbalsoda LSODA": Peer(10_000, partial(numbalsoda, method="lsoda")),
-    "diffrax Kvaerno5": Peer(1_000, partial(diffrax, method="Kvaerno5")),
-    "diffrax Kvaerno3": Peer(1_000, partial(diffrax, method="Kvaerno3")),
+    "diffrax Kvaerno5": Peer(1_000, partial(diffrax, method="Kvaerno5"), 500),
+    "diffrax Kvaerno3": Peer(1_000, partial(diffrax, method="Kvaerno3"), 500),
     "CVODE": Peer(100, cvode),
     "scipy LSODA": Peer(100, partial(scipy, method="LSODA")),
     "scipy BDF": Peer(20, partial(scipy, method="BDF")),

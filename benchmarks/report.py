@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from goals import GOALS, Goal
+from goals import GOALS, WHERE, Goal
 from tables import markdown
 
 HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|---|---|---|---|"
@@ -31,7 +31,7 @@ def goal_line(goal: Goal, value: float | None) -> str:
     verdict = goal.verdict(value)
     beyond = "" if goal.beyond is None else f"{goal.beyond:g}"
     shown = "error too large" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    where = goal.where if verdict == "missed" else ""
+    where = WHERE.get(goal.key, "") if verdict == "missed" else ""
     return f"| {goal.text} | {goal.sense} {goal.must:g} | {beyond} | {shown} | {verdict} | {where} |"
 
 

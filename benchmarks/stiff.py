@@ -12,13 +12,14 @@ W4j. A solver that meets the error with no tolerance is named, and left out.
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from measuring import Report, Solver, arguments, fitted, least_ratio, seconds, timed_rows  # first: one thread
 
 # isort: split
 from ours import ours
-from peers import STIFF
+from peers import STIFF, Peer
 from works import Work, exact, make_work
 
 MEMBERS, CHECKED = 100_000, 24
@@ -66,14 +67,14 @@ def chosen(make: Make, work: Work, reference: Any, bound: float) -> tuple[float,
 
 def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[dict[str, Any]]:
     """A row a solver; odesim's fastest is the first, and the ratios' denominator."""
-    makes: dict[str, tuple[Make, int]] = {f"odesim {m}": (lambda w, m=m: ours(w, m), len(work.start)) for m in METHODS}  # type: ignore[misc]
-    makes |= {name: (STIFF[name].make, STIFF[name].most) for name in peers}
+    makes = {f"odesim {m}": Peer(MEMBERS, partial(ours, method=m)) for m in METHODS}
+    makes |= {name: STIFF[name] for name in peers}
     checked = work.every(work.stride(CHECKED))
     reference = exact(checked)
     found: list[tuple[float, Solver, dict[str, Any]]] = []
-    for name, (make, most) in makes.items():
+    for name, peer in makes.items():
         try:
-            best = chosen(make, checked, reference, BOUNDS[work.name])
+            best = chosen(peer.make, checked, reference, BOUNDS[work.name])
         except ImportError as e:
             print(f"{name} left out: {e}", file=sys.stderr)
             continue
@@ -81,7 +82,7 @@ def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[di
             print(f"{name} left out: no tolerance down to {LADDER[-1]:.0e} meets the error in {work.name}", file=sys.stderr)
             continue
         _, rtol, small, error = best
-        solver = fitted(make, replace(work, tolerance=rtol, small=small), budget, most)
+        solver = fitted(peer.make, replace(work, tolerance=rtol, small=small), budget, peer.least, peer.most)
         first = solver.run()
         row = {"solver": solver.name, "members": solver.members, "failed": solver.read(first)[1], "rtol": rtol, "atol": rtol * small}
         found.append((min(seconds(solver.run) for _ in range(2)) / solver.members, solver, {**row, "error": error, **solver.counts(first)}))

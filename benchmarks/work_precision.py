@@ -4,13 +4,15 @@ python benchmarks/work_precision.py [--rounds 3] [--works W1,W2,W4r] [--seconds 
 
 The workloads are those of works.py, the end of W1 and W2, 5 times of W4r. A point is a solver at one tolerance: the median time of a few
 runs, each tolerance and solver in turn, on as many members, spread evenly, as take about the given seconds; the error is the largest
-of 48 members (W4r: 16, relative) spread evenly. FOLDER gets work_precision_WORK.png. Points whose members did not all come to their
+of 48 members (W4r: 16, relative) spread evenly. FOLDER gets work_precision_WORK.png; the table, read off the same
+points, has the times at equal errors. Points whose members did not all come to their
 end are left out, and so are those that take more than 20 times the seconds for the checked members.
 """
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,31 +42,27 @@ LOOKS = {
     "CVODE": "#56B4E9",
 }
 MARKS = "os^D"
-DPI = 200  # 80 mm across are then 630 dots, and a file some 60 kB
+DPI = 180  # 110 mm across are then 780 dots, and a file some 80 kB
 SOLVED = {"W1": "W1-6", "W2": "W2", "W4r": "W4r"}
 CHECKED = {"W1": 48, "W2": 48, "W4r": 16}
 TITLES = {"W1": "W1: four saturating nodes", "W2": "W2: Lorenz to t = 1", "W4r": "W4r: Robertson's reactions"}
 LEFT_OUT = ("scipy RK45", "diffrax Kvaerno3", "scipy BDF")  # a picture with all of them is not read
-COLUMNS = (
-    ("solver", "solver", ""),
-    ("tolerance", "tolerance", ".0e"),
-    ("members", "members", "d"),
-    ("µs", "us", ".3g"),
-    ("error", "error", ".1e"),
-)
-
+ERRORS = (1e-3, 1e-5, 1e-7, 1e-9)
+COLUMNS = (("solver", "solver", ""), *((f"{error:.0e}", f"{error:.0e}", ".3g") for error in ERRORS))
 
 Make = Callable[[Work], Solver]
 
 
-def sized(make: Make, work: Work, checked: Work, reference: np.ndarray, budget: float, most: int) -> tuple[Solver, float] | None:
+def sized(
+    make: Make, work: Work, checked: Work, reference: np.ndarray, budget: float, least: int, most: int
+) -> tuple[Solver, float] | None:
     """The solver for as many members as take about budget seconds, and its error; None where one fails, or it is far too slow."""
     few = make(checked)
     values, failed = few.read(few.run())  # compiles
     error = work.error(values, reference[: len(values)])  # heyoka takes members by 8
     if failed or not np.isfinite(error) or seconds(few.run) > 20 * budget:
         return None
-    solver = fitted(make, work, budget, most)
+    solver = fitted(make, work, budget, least, most)
     return None if solver.read(solver.run())[1] else (solver, error)
 
 
@@ -73,14 +71,14 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
     work = make_work(SOLVED[name], MEMBERS)
     checked = work.every(work.stride(CHECKED[name]))
     reference = exact(checked)
-    makes: dict[str, tuple[Make, int]] = {f"odesim {m}": (lambda w, m=m: ours(w, m), MEMBERS) for m in METHODS[name]}  # type: ignore[misc]
-    makes |= {n: (peer.make, peer.most) for n, peer in PEERS[name].items() if n not in LEFT_OUT}
+    makes = {f"odesim {m}": Peer(MEMBERS, partial(ours, method=m)) for m in METHODS[name]}
+    makes |= {n: peer for n, peer in PEERS[name].items() if n not in LEFT_OUT}
     points: list[tuple[dict[str, Any], Solver]] = []
-    for solver_name, (make, most) in makes.items():
+    for solver_name, peer in makes.items():
         for tolerance in TOLERANCES:
             tight = replace(work, tolerance=tolerance)
             try:
-                found = sized(make, tight, replace(checked, tolerance=tolerance), reference, budget, most)
+                found = sized(peer.make, tight, replace(checked, tolerance=tolerance), reference, budget, peer.least, peer.most)
             except ImportError as e:
                 print(f"{solver_name} left out: {e}", file=sys.stderr)
                 break
@@ -93,11 +91,22 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
     return [{**row, "us": float(t)} for (row, _), t in zip(points, np.median(times, axis=0), strict=True)]
 
 
+def at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row a solver: its microseconds at each of ERRORS, by a line between two points of the picture; none beyond its points."""
+    out: list[dict[str, Any]] = []
+    for solver in dict.fromkeys(row["solver"] for row in rows):
+        points = sorted((np.log(r["error"]), np.log(r["us"])) for r in rows if r["solver"] == solver)
+        errors, times = np.array(points).T
+        at = np.exp(np.interp(np.log(ERRORS), errors, times, left=np.nan, right=np.nan))
+        out.append({"solver": solver, **{f"{e:.0e}": float(t) for e, t in zip(ERRORS, at, strict=True) if np.isfinite(t)}})
+    return out
+
+
 def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
     """A line a solver, precise to the right, fast below."""
     solvers = list(dict.fromkeys(row["solver"] for row in rows))
     with styled():
-        figure = new_figure(78)
+        figure = new_figure(78, width=110)
         ax = figure.add_subplot(xscale="log", yscale="log", title=TITLES[name])
         used: dict[str, int] = {}
         for solver in solvers:
@@ -119,15 +128,16 @@ def main() -> None:
     parser = arguments(__doc__, rounds=3, works=",".join(METHODS), seconds=0.15)
     parser.add_argument("--out", type=Path, help="folder of the pictures")
     options = parser.parse_args()
-    report = Report("work_precision")
+    report, points = Report("work_precision"), {}
     for name in options.works.split(","):
         rows = measure(name, options.rounds, options.seconds)
-        report.add({"title": f"{name}, error against time", "columns": COLUMNS, "rows": rows})
+        points[name] = rows
+        report.add({"title": f"{TITLES[name]}: µs a trajectory at an error of", "columns": COLUMNS, "rows": at_errors(rows)})
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             with styled():
                 draw(name, rows).savefig(options.out / f"work_precision_{name}.png", dpi=DPI)
-    report.write(options.json)
+    report.write(options.json, points=points)
 
 
 if __name__ == "__main__":
