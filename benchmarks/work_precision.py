@@ -113,8 +113,14 @@ def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
             family = solver.replace(",", "").split()[0]
             used[family] = used.get(family, -1) + 1
             own = [row for row in rows if row["solver"] == solver]
-            look: dict[str, Any] = {"color": LOOKS[family], "marker": MARKS[used[family]], "zorder": 2 + (family == "odesim")}
-            ax.plot([r["error"] for r in own], [r["us"] for r in own], lw=1.4 if family == "odesim" else 0.7, label=solver, **look)
+            look: dict[str, Any] = {
+                "color": LOOKS[family],
+                "marker": MARKS[used[family]],
+                "zorder": 2 + (family == "odesim"),
+                "mec": "white",
+                "mew": 0.3,
+            }
+            ax.plot([r["error"] for r in own], [r["us"] for r in own], lw=1.4 if family == "odesim" else 0.7, label=solver, ms=3.2, **look)
         ax.invert_xaxis()
         ax.grid(which="major", color="#dddddd", lw=0.4)
         ax.set_axisbelow(True)
