@@ -3,7 +3,7 @@
 heyoka: one batch integrator of 8 lanes, used again for the next 8 members. CyRK and numbalsoda (compiled_peers.py): called member by
 member from a compiled loop with a C callback. diffrax: `diffeqsolve` under vmap and jit, adaptive steps for each member. scipy and CVODE
 (by scikit-sundae): member by member on a numpy right side, the ones that are not compiled. A library is imported when its solver is
-made; one that is missing raises ImportError.
+made; one that is missing raises ModuleNotFoundError.
 """
 
 import sys
@@ -36,7 +36,7 @@ def made(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> list[Solver
         stride = work.stride(peers[name].most)
         try:
             found.append(replace(peers[name].make(work.every(stride)), stride=stride))
-        except ImportError as e:
+        except ModuleNotFoundError as e:
             print(f"{name} left out: {e}", file=sys.stderr)
     return found
 

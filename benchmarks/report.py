@@ -4,12 +4,13 @@ python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
 
 RESULTS.md has parts between the lines <!-- begin NAME --> and <!-- end NAME -->: `goals`, and one for each benchmark. A benchmark with
 a file NAME.json in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
-as they are. The table of goals is made from all files; a goal of which no file has the number keeps its line.
+as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file has the number keeps its line.
 """
 
 import argparse
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ def main() -> None:
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     text = updated(options.results.read_text(encoding="utf-8"), {found["benchmark"]: found for found in parts})
     options.results.write_text(text, encoding="utf-8")
+    for picture in options.folder.glob("*.png"):
+        shutil.copy(picture, options.results.parent)
     print(f"{options.results}: {', '.join(found['benchmark'] for found in parts)}")
 
 

@@ -75,7 +75,7 @@ def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[di
     for name, peer in makes.items():
         try:
             best = chosen(peer.make, checked, reference, BOUNDS[work.name])
-        except ImportError as e:
+        except ModuleNotFoundError as e:
             print(f"{name} left out: {e}", file=sys.stderr)
             continue
         if best is None:

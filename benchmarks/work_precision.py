@@ -79,7 +79,7 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
             tight = replace(work, tolerance=tolerance)
             try:
                 found = sized(peer.make, tight, replace(checked, tolerance=tolerance), reference, budget, peer.least, peer.most)
-            except ImportError as e:
+            except ModuleNotFoundError as e:
                 print(f"{solver_name} left out: {e}", file=sys.stderr)
                 break
             if found is not None:

@@ -86,7 +86,9 @@ def test_report_of_the_results(tmp_path):
     for name in [*names, "train_transformer"]:
         found = {**RUN, "benchmark": name, "measured": {}, "tables": [TABLE]}
         (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
+    (folder / "work_precision_W1.png").write_bytes(b"picture")
     subprocess.run(command, check=True, capture_output=True)
+    assert (tmp_path / "work_precision_W1.png").read_bytes() == b"picture"
     assert results.read_text(encoding="utf-8").count("| a | 1.23 |") == len({*names, "train_transformer"})
 
 
