@@ -4,7 +4,8 @@ python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
 
 RESULTS.md has parts between the lines <!-- begin NAME --> and <!-- end NAME -->: `goals`, and one for each benchmark. A benchmark with
 a file NAME.json in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
-as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file has the number keeps its line.
+as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file
+has the number keeps its line.
 """
 
 import argparse
