@@ -60,7 +60,9 @@ class Report:
     def write(self, path: Path | None, packages: Sequence[str] = PACKAGES, **more: Any) -> None:
         """Prints where and with what it was measured, and writes JSON where asked; more goes there too."""
         load = [round(self.load, 2), round(os.getloadavg()[0], 2)]
-        command = " ".join(["python", *(a for k, a in enumerate(sys.argv) if "--json" not in (a, sys.argv[k - 1]))])
+        hidden = ("--json", "--out")  # where to, which is nobody's concern
+        given = [a for k, a in enumerate(sys.argv) if k and a not in hidden and sys.argv[k - 1] not in hidden]
+        command = " ".join(["python", f"benchmarks/{self.name}.py", *given])
         about = {"benchmark": self.name, "command": command, "date": date.today().isoformat(), "versions": versions(packages), "load": load}
         print(f"\n{', '.join(f'{k} {v}' for k, v in versions(packages).items())}; load {load[0]} before, {load[1]} after")
         if path:

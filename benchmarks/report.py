@@ -33,7 +33,9 @@ def goal_line(goal: Goal, value: float | None) -> str:
     verdict = goal.verdict(value)
     beyond = "" if goal.beyond is None else f"{goal.beyond:g}"
     shown = "error too large" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    where = WHERE.get(goal.key, "") if verdict == "missed" else ""
+    where = (
+        WHERE.get(goal.key, "as above" if " x " in goal.key else "") if verdict == "missed" else ""
+    )  # a peer's line follows its work's time
     return f"| {goal.text} | {goal.sense} {goal.must:g} | {beyond} | {shown} | {verdict} | {where} |"
 
 
