@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, chunk_size, open_chunks, run_chunks, shard_chunks, tally
-from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
-from odesim.facade import dimensions, versions
+from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import as_design, axis_names, check_threads, engine_key, label_of, make_engine, make_request
 from odesim.facade_sensitivity import with_sensitivities
 from odesim.facade_train import stopping
@@ -31,7 +30,7 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method."""
 
     path: Path
     model: str
@@ -40,13 +39,14 @@ class EnsembleRun:
     tally: Tally
     seconds: float = 0.0
     retried: int = 0
+    auto: str = ""
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried)
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""))
 
     @property
     def status(self) -> str:
@@ -175,9 +175,10 @@ def resume(
         members, request, engine = restore(store)
         retried = 0
         if retry_failed:
-            changed = {"method": method if method != "auto" else "tsit5"} if method else {}
+            changed = {}
             if method is not None:
-                make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                changed = {"method": asked.method}
             retried = store.retry(changed, GOOD)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
     except OSError as error:
@@ -260,11 +261,9 @@ class Shadow:
         done = old.status != UNDONE
         bad = np.zeros(len(done), bool)
         names = {}
-        kept = {name: self.store.arrays[name].dtype for name in self.store.layout.names}
-        new = {name: v.astype(kept[name]) for name, v in self.store.layout.split(chunk.y).items()}
-        pairs = {name: (v, new[name]) for name, v in self.store.layout.split(old.y).items()}
-        pairs |= {f.name: (getattr(old, f.name), getattr(chunk, f.name)) for f in fields(Chunk) if f.name != "y"}
-        for name, (a, b) in pairs.items():
+        new = self.store.parts(chunk)
+        for name, a in self.store.parts(old).items():
+            b = new[name].astype(self.store.arrays[name].dtype, copy=False)
             same = (a == b) | ((a != a) & (b != b))
             differs = done & ~same.reshape(len(done), -1).all(axis=1)
             with np.errstate(invalid="ignore"):
@@ -320,10 +319,11 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    return {**{name: said[name] for name in names}, "backend": "numba", "strict": bool(said["strict"])}
+    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
+    return {**{name: said[name] for name in names}, **kept, "backend": "numba", "strict": bool(said["strict"])}
 
 
-def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: LaneEngine | SingleEngine) -> Manifest:
+def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Any) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
@@ -334,6 +334,8 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "sizes": shared.sizes,
         "span": [shared.t0, shared.t1],
         "method": request.method,
+        **({"auto": request.auto} if request.auto else {}),
+        **({"clock": RESCALED} if request.clock else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),
@@ -341,6 +343,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "seed": seed,
         "dtype": request.dtype,
         "strict": int(request.strict),
+        "kept": request.kept.said(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
         "lanes": int(isinstance(engine, LaneEngine)),
@@ -351,7 +354,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
     for name, values in design.labels(0, 1).items():
         label = label_of(system, name)
         labels[name] = (label, axis_names(system, name, label, values.ndim - 1))
-    row = len(request.times) * request.layout.size * np.dtype(request.dtype).itemsize
+    row = len(request.times) * request.layout.size * np.dtype(request.dtype).itemsize + 8 * request.kept.numbers(len(request.times))
     return Manifest(
         about=about,
         design=design,
@@ -360,6 +363,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         times=request.times,
         layout=request.layout,
         dtype=request.dtype,
+        kept=request.kept,
         chunk=chunk_size(design.count, row),
         dims=dimensions(system),
         labels=labels,

@@ -27,14 +27,19 @@ PATH = click.Path(path_type=Path)
 @click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value of all members.")
 @click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
 @click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones, N geometric ones, or these; default the end.")
-@click.option("--method", metavar="NAME", help="auto (default), tsit5, vern7, dop853, rodas4, rodas5p, ...")
+@click.option(
+    "--method", metavar="NAME", help="auto (default: one for all, by a pilot of a few), tsit5, vern7, dop853, rodas4, rodas5p, ..."
+)
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
+@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
+@click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
+@click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
@@ -52,6 +57,8 @@ def ensemble_verb(
     params: tuple[str, ...],
     sizes: tuple[str, ...],
     initial: tuple[str, ...],
+    observe: str | None,
+    max_events: int,
     threads: int,
     fail_fast: bool,
     overwrite: bool,
@@ -81,8 +88,9 @@ def ensemble_verb(
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     design["members"] = members
     asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
-    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, **request.options}
+    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, "clock": "ordinary", **request.options}
     asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
+    asked |= {"observe": observe, "max_events": max_events}
     asked["save"] = request.save if options["save"] is not None else None
     ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}
     with EnsembleProgress(model, False if quiet else None) as progress:

@@ -7,6 +7,8 @@ import click
 
 from odesim.cli.progress import Counter
 
+RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
+
 if TYPE_CHECKING:
     from odesim.facade_stored import EnsembleRun
 
@@ -31,11 +33,13 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "done": t.done,
         "failed": t.failed,
         "counts": t.counts,
+        "meanings": meanings(run),
         "new": t.new,
         "retried": run.retried,
         "seconds": run.seconds,
         "members_per_second": rate,
         "method": run.method,
+        "auto": run.auto or None,
         "out": str(run.path),
     }
 
@@ -48,6 +52,15 @@ def show_run(run: "EnsembleRun", as_json: bool, quiet: bool) -> None:
         click.echo(run_text(run))
 
 
+def meanings(run: "EnsembleRun") -> dict[str, str]:
+    """{status: what it says of a member and what can be done}, of those that members have, but ok."""
+    from odesim.ensembles.result import MEANINGS
+
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
+    counts = run.tally.counts
+    return {str(s): text + again * (s in RETRIED) for s, text in MEANINGS.items() if counts[str(s)] and s != "ok"}
+
+
 def run_text(run: "EnsembleRun") -> str:
     """Members by status, what was done now, and where it is, in 80 columns."""
     from odesim.cli.text import table
@@ -55,6 +68,8 @@ def run_text(run: "EnsembleRun") -> str:
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
-    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}"), ("stored", str(run.path))]
+    said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
+    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))]
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
-    return "\n".join([head, table(rows), "run", table(rest)])
+    return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -20,6 +20,7 @@ RUN_OPTIONS: dict[str, click.ParamType | type] = {
     "rtol": Real(0),
     "atol": Real(0, low_allowed=True),
     "max_steps": Count(1),
+    "clock": str,
     "backend": str,
     "dtype": str,
     "strict": bool,

@@ -15,7 +15,7 @@ from typing import Any
 
 from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.extents import extents
-from odesim.codegen.kernels import ROWS, RightSide
+from odesim.codegen.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.reduce import LANES, SEQUENCE
 from odesim.codegen.wide import shape_of
 from odesim.errors import CodegenError
@@ -307,7 +307,7 @@ def _places(view: View) -> list[int]:
 
 @dataclass(frozen=True)
 class Formulas:
-    """lines that compute outputs (n,) from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+    """lines that compute outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
     values: {name of a parameter of reals: its first p}.
     """
@@ -325,12 +325,45 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     Raises CodegenError where the system is too large.
     """
     kernel = RightSide(system, shape_of(system, program, strict=True), "float64")
+    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    return _written(
+        kernel,
+        sizes,
+        whole,
+        blocks,
+        lambda n, state: {
+            **{"x_": make_view([*state], (n,))},
+            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
+            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
+            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        },
+    )
+
+
+def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Formulas:
+    """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
+    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    return _written(Kernel("values", system, program, "float64"), sizes, whole, blocks, lambda n, state: {})
+
+
+def _states(system: System, sizes: Mapping[str, int]) -> int:
+    return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
+
+
+def _written(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    whole: Mapping[str, Any],
+    blocks: int,
+    more: Callable[[int, list[Real]], dict[str, Any]],
+) -> Formulas:
+    """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
     run = Straight(f"{kernel.definition()}\n")
-    n = sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
-    if n > MOST:
+    n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
+    if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
     values, given, count_ = {}, dict[str, Any](), 0
-    for p in system.params:
+    for p in kernel.system.params:
         shape = extents(p.shape, sizes)
         size = prod(shape)
         if p.integer:
@@ -341,18 +374,15 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
             count_ += size
         given[p.name] = make_view(cells, shape) if shape else cells[0]
     state = [Real(f"y{k}") for k in range(n)]
-    out = make_view([ZERO] * n, (n,))
-    blocks = -(-max([n, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    out = make_view([ZERO] * total, (total,))
     slots = kernel.nests.slots
     env = {
         **sizes,
         **given,
         **{name: make_view([ZERO] * prod(extents(shape, sizes)), extents(shape, sizes)) for name, shape in kernel.temporaries.items()},
-        **{"t": Real("t"), "y_": make_view([*state], (n,)), "x_": make_view([*state], (n,)), "out_": out},
-        **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0, "keep_": 1},
-        **{"early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
-        **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        **{"t": Real("t"), "y_": make_view([*state], (n,)), "out_": out},
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK)), "part_": make_view([ZERO] * slots * blocks, (slots, blocks))},
+        **more(n, state),
     }
     run.run(kernel.name, env)
     return Formulas(tuple(run.lines), tuple(_real(run.named(v)).text for v in out.values()), n, values, count_)

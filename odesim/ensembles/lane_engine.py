@@ -3,8 +3,10 @@
 import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ from odesim.arrays import Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
-from odesim.codegen.straight import write_out
+from odesim.codegen.straight import write_out, write_values
+from odesim.ensembles.lane_events import Watch, facts_of
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
+from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
@@ -29,7 +33,7 @@ MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_PLANS = 64
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
-_CODES = {1: Status.OK, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
+_CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
 
 
 @lru_cache(maxsize=64)
@@ -63,13 +67,18 @@ class LaneEngine:
         states = np.empty((count, n)) if initial else np.empty((1, n))
         for name, view in layout.split(states).items():
             view[...] = initial.get(name, self.numbers.initial[name])
-        chunk = Chunk.empty(count, len(request.times), n)
-        last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
+        chunk = request.chunk(count)
+        last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
+        steps = (np.zeros(count, np.int64), np.zeros(count, np.int64))
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array([request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
         arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
+        if self.plan.watch is not None:
+            kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
+            arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
+            table[AT["KEPT"]] = request.kept.most
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         table[AT["Y0_STEP"]] = n if initial else 0
@@ -90,11 +99,14 @@ class LaneEngine:
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
-        rows, n = Rows(self.plan), self.plan.formulas.states
+        rows = Rows(self.plan)
         memory = aligned_empty((rows.count + 2) * WIDTH)
         memory[:] = 0.0
-        start = np.empty((end - first, n + 2))
+        start = np.empty((end - first, len(start_rows(rows))))
+        watch = self.plan.watch
+        found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)
         own = table.copy()
+        own[AT["FOUND"]] = found.ctypes.data
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
         self._run(own.ctypes.data)
@@ -115,13 +127,12 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, events that end a run, whole numbers of a
-    member's own."""
+    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, whole numbers of a member's own."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
         return None
-    if any(event.terminal for event in system.events) or own & set(whole):
+    if own & set(whole):
         return None
     plan = _plan(request, numbers, whole)
     return LaneEngine(request, numbers, plan) if plan is not None else None
@@ -130,19 +141,36 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    key = (id(compiled), sizes, request.method, request.saves, *(np.asarray(v).tobytes() for v in whole.values()))
+    key = (
+        id(compiled),
+        sizes,
+        request.method,
+        request.saves,
+        bool(request.kept.events),
+        *(np.asarray(v).tobytes() for v in whole.values()),
+    )
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
-        try:
-            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
-        except CodegenError:
-            formulas = None
         plan = None
-        if formulas is not None and len(formulas.lines) <= MOST_LINES:
-            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves)
+        with suppress(CodegenError):
+            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
+            watch = make_watch(request, numbers.sizes, whole)
+            if max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES:
+                plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves, watch)
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
+
+
+def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
+    """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
+    compiled, method = request.compiled, METHODS[request.method]
+    program, events = compiled.events_program, compiled.system.events
+    if program is None or not (request.kept.events or any(e.terminal for e in events)):
+        return None
+    counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
+    facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
+    return Watch(write_values(compiled.system, program, sizes, whole), facts, max(4, method.P.shape[1]), bool(request.kept.events))
 
 
 def make_pool(threads: int) -> Any:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
@@ -21,6 +22,7 @@ def run(table):
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    {event_arrays}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
     for tile in range(first, end, {W}):
         for l in range({W}):
@@ -39,6 +41,7 @@ def run(table):
             if code != 0:
                 i = members[l]
                 if i >= 0:
+                    {landing}
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     if code == 1:
@@ -63,6 +66,7 @@ def run(table):
         ended = idle
         while ended == idle:
             ended, due = step(S, t0, t1, rtol, atol, most)
+            {watching}
             {saving}
 """.strip("\n")
 
@@ -80,12 +84,12 @@ while due > 0:
     interpolate(S)
     due = 0
     for l in range({W}):
-        if members[l] >= 0 and S[{next} + l] <= S[{done} + l]:
+        if members[l] >= 0 and S[{next} + l] <= S[{until} + l]:
             i, q = members[l], places[l]
             {put}
             places[l] = q + 1
             S[{next} + l] = save[q + 1] if q + 1 < saves else inf
-            due += 1 if S[{next} + l] <= S[{done} + l] else 0
+            due += 1 if S[{next} + l] <= S[{until} + l] else 0
 """.strip("\n")
 
 
@@ -106,8 +110,8 @@ def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
     n, w = plan.formulas.states, plan.width
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
-    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
-    start = [*rows.f, rows.h, rows.code]
+    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
+    start = start_rows(rows)
     kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
 
     def put(place: str, source: range) -> str:
@@ -126,12 +130,32 @@ def run_text(plan: Plan, rows: Rows) -> str:
         ),
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
-        "finish": "pass" if plan.saves else put(f"out[i * {n}", rows.y),
         "stopped": put(f"state[i * {n}", rows.y),
+        "landing": "pass",
+        "watching": "pass",
+        "event_arrays": "pass",
     }
+    end = "pass" if plan.saves else put(f"out[i * {n}", rows.y)
+    words["finish"] = end
+    if plan.watch is not None:
+        more = watching_words(plan, rows)
+        terminal = plan.watch.terminal
+        parts = {
+            "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+            "stopping": fit(STOPPING, **more) if terminal else "pass",
+        }
+        words["watching"] = fit(WATCHING, **parts, **more)
+        words["event_arrays"] = ARRAYS.format(**AT)
+        if terminal:
+            words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"
     words["first_save"] = fit(FIRST_SAVE, put=put(f"out[i * saves * {n}", rows.y), **at_lane) if plan.saves else "pass"
     words["saving"] = fit(SAVING, put=put(f"out[(i * saves + q) * {n}", rows.saved), W=w, **at_lane) if plan.saves else "pass"
     return fit(RUN, **words)
+
+
+def start_rows(rows: Rows) -> list[int]:
+    """The rows of a member that are known before it has a lane."""
+    return [*rows.f, rows.h, rows.code, *rows.g]
 
 
 def values(plan: Plan, rows: Rows) -> list[str]:

@@ -1,5 +1,6 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
+from odesim.ensembles.lane_events import begin_lines
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
 
 
@@ -57,6 +58,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         f"{at(rows.h, w)} = guess if guess < most else most",
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
     ]
     return "\n".join(
         [
@@ -125,11 +127,12 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *stage_lines(plan, 1, m.last),
         *error_lines(plan),
     ]
-    if plan.saves:
+    if plan.dense:
         lines += stage_lines(plan, m.last + 1, m.stages - 1)
         if m.stages > m.last + 1:
             extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
-            lines.append(f"error = nan if {at(rows.next_save, w)} < new and {extra} != 0.0 else error")
+            needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
+            lines.append(f"error = nan if {needed} and {extra} != 0.0 else error")
     lines += [
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",
@@ -156,10 +159,11 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"{at(rows.code, w)} = code",
         "ended += 0 if code == 0.0 else 1",
     ]
-    if plan.saves:
-        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+    if plan.dense:
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
     head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
+from odesim.ensembles.lane_events import event_texts, happen_text
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_step import begin_text, save_text, step_text
@@ -21,16 +22,19 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)])
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    loops = [begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), *event_texts(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *events, *loops, run_text(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
+    from odesim.ensembles import lane_search
     from odesim.solve.explicit import control, memory
 
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory))
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory, lane_search))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -48,6 +52,7 @@ def head_text(plan: Plan, body: str) -> str:
     lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
+    lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
     lines += ["from odesim.ensembles.arithmetic import power", "from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]

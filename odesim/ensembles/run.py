@@ -11,9 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.bind import Numbers
 from odesim.ensembles.lane_engine import make_pool
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.ensembles.observed import observe
+from odesim.ensembles.result import STATUSES, UNDONE, Chunk, Request
 from odesim.errors import ParamError
 from odesim.solve.problem import Status
 
@@ -26,6 +28,10 @@ Progress = Callable[[int, int, int], None]  # members done, of how many, and how
 class Engine(Protocol):
     """What integrates members: lanes, or one after another."""
 
+    @property
+    def request(self) -> Request: ...
+    @property
+    def numbers(self) -> Numbers: ...
     def prepare(self) -> None: ...
 
     def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk: ...
@@ -192,13 +198,14 @@ def complete(
         at = np.flatnonzero(todo & (attempts == kind))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
         part = integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool)
-        for f in fields(Chunk):
-            getattr(chunk, f.name)[at] = getattr(part, f.name)
+        for name in (f.name for f in fields(Chunk)):
+            getattr(chunk, name)[at] = getattr(part, name)
     return chunk, np.flatnonzero(todo)
 
 
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk:
-    """What the engine gives; a member that was interrupted is not done."""
+    """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
     chunk = engine.integrate(params, initial, count, stop, pool)
+    observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
     return chunk

@@ -16,7 +16,8 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table, design_of
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.ensembles.kept import Kept, kept_of
+from odesim.ensembles.result import MEANINGS, STATUSES, UNDONE, Chunk
 from odesim.errors import ParamError, StoreError
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
 from odesim.store.plain import plain
@@ -46,12 +47,13 @@ SAID: dict[str, type] = {
     "kernel": str,
     "lanes": int,
     "seed": int,
+    "kept": dict,
 }
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a stored ensemble is. about: attributes; params, initial: what all members share.
+    """What a stored ensemble is. about: attributes; params, initial: what all members share; kept: what is kept beside the states.
 
     dims {state: names of its axes}; labels {name of a parameter or state: (name of its array, names of its axes)}.
     """
@@ -64,12 +66,14 @@ class Manifest:
     layout: Layout
     dtype: str
     chunk: int
+    kept: Kept
     dims: Mapping[str, tuple[str, ...]]
     labels: Mapping[str, tuple[str, tuple[str, ...]]]
 
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
-        found = {key: digest_text(plain(self.about[key])) for key in IDENTITY}
+        found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
+        found |= {key: digest_text(plain(self.about[key])) for key in IDENTITY}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -107,7 +111,9 @@ class EnsembleStore:
         self.count, self.chunk = self.said["members"], self.said["chunk"]
         with reading(path):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
-            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values())
+            kept = self.said["kept"]
+            parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
+            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[0] != self.count:
@@ -116,6 +122,8 @@ class EnsembleStore:
             times: Any = self.group[TIME]
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
+            observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
+            self.kept = kept_of(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
         self.design = self._design()
 
@@ -144,26 +152,27 @@ class EnsembleStore:
         with reading(self.path):
             return np.asarray(self.arrays[ATTEMPT][first:end])
 
+    def parts(self, chunk: Chunk) -> dict[str, Array]:
+        """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""
+        data = {**self.layout.split(chunk.y), **self.kept.parts(chunk)}
+        return {**data, **{name: getattr(chunk, name) for name in (*COUNTS, "status")}}
+
     def read(self, first: int, end: int) -> Chunk:
-        chunk = Chunk.empty(end - first, len(self.times), self.layout.size)
+        chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)
         with reading(self.path):
-            for name, view in self.layout.split(chunk.y).items():
+            for name, view in self.parts(chunk).items():
                 view[...] = self.arrays[name][first:end]
-            for name in LEDGER:
-                getattr(chunk, name)[...] = self.arrays[name][first:end]
         return chunk
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""
         end = first + len(chunk.status)
-        for name, values in self.layout.split(chunk.y).items():
-            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
         tables = {part.name for part in self.design.parts if isinstance(part, Table)}
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
                 self.arrays[self.said["labels"][name]][first:end] = values
-        for name in (*COUNTS, "status"):
-            self.arrays[name][first:end] = getattr(chunk, name)
+        for name, values in self.parts(chunk).items():
+            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
@@ -194,6 +203,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     if "members" not in found:
         kind = f"a training of {found['task']}" if "task" in found else f"an integration of {found.get('model')}"
         raise StoreError(f"{path} is {kind}, not an ensemble")
+    found.setdefault("kept", Kept().said())  # of a run from before there was such a thing
     for name, kind_ in SAID.items():
         value: Any = found.get(name)
         least = 1 if name in ("members", "chunk") else 0
@@ -220,6 +230,8 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
     work = sibling(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
+    like = manifest.kept.parts(manifest.kept.chunk(1, len(manifest.times), manifest.layout.size))
+    axes, types = manifest.kept.axes(manifest.dims, manifest.layout.names), manifest.kept.types(manifest.dtype)
     said = {
         RUN_MARK: RUN_FORMAT,
         **manifest.about,
@@ -230,10 +242,11 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "identity": manifest.identity(),
         "attempts": [{}],
         "states": list(manifest.layout.names),
-        "observables": [],
-        "ledger": list(LEDGER),
+        "observables": list(manifest.kept.observed.names),
+        "ledger": [*LEDGER, *(name for name in types if name not in manifest.kept.observed.names)],
         "coordinates": " ".join(labels.values()),
         "status_names": [str(s) for s in STATUSES],
+        "status_meanings": [MEANINGS[s] for s in STATUSES],
     }
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=plain(said))
@@ -244,13 +257,15 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
             full = (count, len(manifest.times), *shape)
             _make(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
+        for name, (dtype, fill) in types.items():
+            _make(group, name, (count, *like[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
         for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
             _make(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
         for part in design.parts:
-            label, axes = manifest.labels[part.name]
-            like = design.labels(0, 1)[part.name]
-            fill = np.nan if like.dtype.kind == "f" else 0
-            array = _make(group, label, (count, *like.shape[1:]), like.dtype, manifest.chunk, (MEMBER, *axes), fill)
+            label, own = manifest.labels[part.name]
+            one = design.labels(0, 1)[part.name]
+            fill = np.nan if one.dtype.kind == "f" else 0
+            array = _make(group, label, (count, *one.shape[1:]), one.dtype, manifest.chunk, (MEMBER, *own), fill)
             if not isinstance(part, Table):
                 continue
             for a in range(0, count, manifest.chunk):

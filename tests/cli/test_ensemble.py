@@ -15,7 +15,8 @@ from odesim.cli.ensemble_result import EnsembleProgress
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
 KEYS = [
-    "model", "status", "message", "members", "done", "failed", "counts", "new", "retried", "seconds", "members_per_second", "method", "out",
+    "model", "status", "message", "members", "done", "failed", "counts", "meanings", "new", "retried", "seconds", "members_per_second",
+    "method", "auto", "out",
 ]  # fmt: skip
 
 
@@ -89,6 +90,21 @@ def test_failures_are_counted(odesim):
     assert odesim("rerun", "run.zarr", "--json").exit_code == 0
 
 
+def test_observables_and_events_are_stored(odesim):
+    """--observe and --max-events; csv holds the observables; status says what a status means and what to do, in 80 columns."""
+    asked = ("--observe", "gap", "--max-events", "2", "--save", "3", "--max-steps", "12", "--out", "run.zarr", "--quiet")
+    odesim("ensemble", *shlex.split(RUN), *asked)
+    run = library.open_run("run.zarr")
+    assert run.gap.dims == ("member", "time", "l") and run.half_way_t.shape == (30, 2)
+    odesim("export", "run.zarr", "--to", "csv")
+    with Path("run.csv").open() as file:
+        assert [float(r["gap[1]"]) for r in csv.DictReader(file)] == pytest.approx(run.gap.values[:, :, 1].ravel(), nan_ok=True, abs=0)
+    said = odesim("status", "run.zarr").stdout
+    assert "took max_steps steps" in said and "--retry-failed" in said and max(map(len, said.split("\n"))) < 80
+    assert set(strict(odesim("status", "run.zarr", "--json").stdout)["meanings"]) == {"max_steps"}
+    assert dict(zip(run.attrs["status_names"], run.attrs["status_meanings"], strict=True))["max_steps"] in " ".join(said.split())
+
+
 def test_a_difference_is_said(odesim):
     """rerun ends with 3 and one sentence where a stored number was changed."""
     from odesim.store.ensemble import EnsembleStore
@@ -147,6 +163,8 @@ WRONG = {
     "twice": ("--grid mu=1,2 --grid mu=3,4", "--grid mu is given twice"),
     "no =": ("--grid mu", "--grid takes NAME=VALUE"),
     "empty": ("--grid mu=", "--grid mu: the value is empty"),
+    "observe": ("--grid mu=1,2 --observe gap,entrpy", "no observable 'entrpy'"),
+    "events": ("--grid mu=1,2 --max-events -1", "must be at least 0, not -1"),
     "method": ("--grid mu=1,2 --method tsit6", "did you mean 'tsit5'?"),
     "strict": ("--grid mu=1,2 --method rodas5p --strict", "no strict mode"),
     "fixed": ("--grid mu=1,2 --method rk4", "no error estimate"),

@@ -58,6 +58,7 @@ CASES: dict[str, dict[str, Any]] = {
     "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 60).reshape(20, 3)}},
     "stiff": {"method": "rodas5p", "members": 9},
     "failures": {"max_steps": 6},
+    "observed": {"observe": "gap", "max_events": 2},
 }
 
 
@@ -331,7 +332,7 @@ def test_memory_is_that_of_chunks(small_chunks, tmp_path, monkeypatch):
 
     monkeypatch.setattr(chunks_module.Members, "chunk", counted)
     odesim.ensemble(MODEL, out=tmp_path / "run.zarr", **RUN)
-    assert max(asked) == SIZE and sum(asked) == 2 * COUNT  # checked, then integrated
+    assert max(asked) == SIZE and sum(asked) == 8 + 2 * COUNT  # the pilot's, then checked, then integrated
 
 
 COMMAND = ["ensemble", MODEL, "--vary", "mu=uniform(0.5,2.5)", "--members", "40000", "--size", "M=3", "--span", "0:4", "--rtol", "1e-9"]
