@@ -168,8 +168,8 @@ EXPLICIT = {
 FIXED = {"numba loop": Peer(2_000, numba_loop), "diffrax": Peer(20_000, partial(diffrax, method="Tsit5", step=STEP))}
 STIFF = {
     "numbalsoda LSODA": Peer(10_000, partial(numbalsoda, method="lsoda")),
-    "diffrax Kvaerno5": Peer(1_000, partial(diffrax, method="Kvaerno5"), 500),
-    "diffrax Kvaerno3": Peer(1_000, partial(diffrax, method="Kvaerno3"), 500),
+    "diffrax Kvaerno5": Peer(1_000, partial(diffrax, method="Kvaerno5"), 250),
+    "diffrax Kvaerno3": Peer(1_000, partial(diffrax, method="Kvaerno3"), 250),
     "CVODE": Peer(100, cvode),
     "scipy LSODA": Peer(100, partial(scipy, method="LSODA")),
     "scipy BDF": Peer(20, partial(scipy, method="BDF")),
