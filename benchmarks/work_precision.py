@@ -6,11 +6,11 @@ The workloads are those of works.py, the end of W1 and W2, 5 times of W4r. A poi
 runs, each tolerance and solver in turn, on as many members, spread evenly, as take about the given seconds; the error is the largest
 of 48 members (W4r: 12, relative) spread evenly. FOLDER gets work_precision_WORK.png; the table, read off the same
 points, has the times at equal errors. Points whose members did not all come to their
-end are left out, and so are those that take more than 5 times the seconds for the checked members.
+end are left out, and so is what follows when the checked members alone take more than 10 times the seconds.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,20 +50,26 @@ LEFT_OUT = ("scipy RK45", "diffrax Kvaerno3", "scipy BDF")  # a picture with all
 ERRORS = (1e-3, 1e-5, 1e-7, 1e-9)
 COLUMNS = (("solver", "solver", ""), *((f"{error:.0e}", f"{error:.0e}", ".3g") for error in ERRORS))
 
-Make = Callable[[Work], Solver]
 
-
-def sized(
-    make: Make, work: Work, checked: Work, reference: np.ndarray, budget: float, least: int, most: int
-) -> tuple[Solver, float] | None:
-    """The solver for as many members as take about budget seconds, and its error; None where one fails, or it is far too slow."""
-    few = make(checked)
+def checked_error(few: Solver, work: Work, reference: np.ndarray) -> float:
+    """The error of the checked members; inf where one fails."""
     values, failed = few.read(few.run())  # compiles
-    error = work.error(values, reference[: len(values)])  # heyoka takes members by 8
-    if failed or not np.isfinite(error) or seconds(few.run) > 5 * budget:
-        return None
-    solver = fitted(make, work, budget, least, most)
-    return None if solver.read(solver.run())[1] else (solver, error)
+    return np.inf if failed else work.error(values, reference[: len(values)])  # heyoka takes members by 8
+
+
+def solver_points(peer: Peer, work: Work, checked: Work, reference: np.ndarray, budget: float) -> Iterator[tuple[dict[str, Any], Solver]]:
+    """A row and a solver a tolerance. None where a member fails; from where the checked members take 10 budgets on, no more."""
+    for tolerance in TOLERANCES:
+        few, tight = peer.make(replace(checked, tolerance=tolerance)), replace(work, tolerance=tolerance)
+        error = checked_error(few, checked, reference)
+        if seconds(few.run) > 10 * budget:
+            print(f"{few.name} is too slow at {tolerance:.0e}", file=sys.stderr, flush=True)
+            return
+        solver = fitted(peer.make, tight, budget, peer.least, peer.most) if np.isfinite(error) else few
+        if np.isfinite(error) and not solver.read(solver.run())[1]:
+            yield {"solver": solver.name, "tolerance": tolerance, "members": solver.members, "error": error}, solver
+        else:
+            print(f"{few.name} fails at {tolerance:.0e}", file=sys.stderr, flush=True)
 
 
 def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
@@ -75,18 +81,10 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
     makes |= {n: peer for n, peer in PEERS[name].items() if n not in LEFT_OUT}
     points: list[tuple[dict[str, Any], Solver]] = []
     for solver_name, peer in makes.items():
-        for tolerance in TOLERANCES:
-            tight = replace(work, tolerance=tolerance)
-            try:
-                found = sized(peer.make, tight, replace(checked, tolerance=tolerance), reference, budget, peer.least, peer.most)
-            except ModuleNotFoundError as e:
-                print(f"{solver_name} left out: {e}", file=sys.stderr)
-                break
-            if found is None:
-                print(f"{solver_name} has no point at {tolerance:.0e}", file=sys.stderr, flush=True)
-            else:
-                row = {"solver": found[0].name, "tolerance": tolerance, "members": found[0].members, "error": found[1]}
-                points.append((row, found[0]))
+        try:
+            points += solver_points(peer, work, checked, reference, budget)
+        except ModuleNotFoundError as e:
+            print(f"{solver_name} left out: {e}", file=sys.stderr)
     times = np.array([[1e6 * seconds(solver.run) / solver.members for _, solver in points] for _ in range(rounds)])
     return [{**row, "us": float(t)} for (row, _), t in zip(points, np.median(times, axis=0), strict=True)]
 
