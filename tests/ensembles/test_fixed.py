@@ -105,11 +105,11 @@ def test_order(method, order, dense):
     """Half the step divides the error at its ends by 2^order; within it the interpolant's error by 2^(dense + 1)."""
     system, a = forced(), np.linspace(0.5, 2.0, 5)[:, None]
     errors = []
-    for steps in (8, 16, 32):
+    for steps in (40, 80):
         save = np.linspace(0.0, 2.0, 3 * steps + 1)
         found = odesim.ensemble(system, params={"a": a}, span=(0.0, 2.0), step=2.0 / steps, save=save, method=method)
         exact = (a * np.cos(save) + np.sin(save) - a * np.exp(-a * save)) / (a**2 + 1)
         off = np.abs(found.x[..., 0].values - exact)
         errors.append((off[:, ::3].max(), off.max()))
-    for measured, expected in zip(np.log2(np.array(errors[1]) / np.array(errors[2])), (order, min(order, dense + 1)), strict=True):
+    for measured, expected in zip(np.log2(np.array(errors[0]) / np.array(errors[1])), (order, min(order, dense + 1)), strict=True):
         assert measured == pytest.approx(expected, abs=0.35)  # a part of the next power is still seen
