@@ -89,15 +89,22 @@ def check_alone(run: Any, system: System, name: str, values: Any, members: Any, 
                 np.testing.assert_array_equal(run[f"{state}_end"][i], one.y_end[state])
 
 
-@pytest.mark.parametrize("method", ["tsit5", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vern7", "dop853"))])
-def test_strict_events_are_those_of_single_runs(method):
+@pytest.mark.parametrize(
+    ("method", "dtype"),
+    [
+        *(("tsit5", dtype) for dtype in ("float64", "float32")),
+        *(pytest.param(name, dtype, marks=pytest.mark.slow) for name in ("vern7", "dop853") for dtype in ("float64", "float32")),
+    ],
+)
+def test_strict_events_are_those_of_single_runs(method, dtype):
     """Times, components, counts and ends have the bits of `integrate`; some members end early, others do not."""
-    run = found(turning(), {"w": W}, method=method, **RUN)
+    options = {**RUN, "method": method, "dtype": dtype}
+    run = found(turning(), {"w": W}, **options)
     assert set(run.status.values) == {0, 1}
-    check_alone(run, turning(), "w", W, range(0, N, 2), method=method, **RUN)
+    check_alone(run, turning(), "w", W, range(0, N, 2), **options)
 
 
-@pytest.mark.parametrize("options", [{"method": "rodas5p"}, {"method": "rk4", "step": 0.01}, {"dtype": "float32"}], ids=str)
+@pytest.mark.parametrize("options", [{"method": "rodas5p"}, {"method": "rk4", "step": 0.01}], ids=str)
 def test_events_of_members_integrated_alone(options):
     """What lanes cannot do keeps the same arrays."""
     asked = {"save": 5, "rtol": 1e-5, "atol": 1e-5, **options}
