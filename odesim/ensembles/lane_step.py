@@ -125,11 +125,12 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *stage_lines(plan, 1, m.last),
         *error_lines(plan),
     ]
-    if plan.saves:
-        lines += stage_lines(plan, m.last + 1, m.stages - 1)
-        if m.stages > m.last + 1:
-            extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
-            lines.append(f"error = nan if {at(rows.next_save, w)} < new and {extra} != 0.0 else error")
+    if plan.saves and m.stages > m.last + 1:
+        lines.append("extra = 0.0")
+        for s in range(m.last + 1, m.stages):
+            lines += stage_lines(plan, s, s)
+            lines += [f"extra += (z{d} - z{d}) + (k{s}_{d} - k{s}_{d})" for d in range(n)]
+        lines.append(f"error = nan if {at(rows.next_save, w)} < new and extra != 0.0 else error")
     lines += [
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",
