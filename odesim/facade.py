@@ -86,7 +86,7 @@ def integrate(
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
         told = clocked.integrate(even, {**options, "progress": progress}, method)
-        raw, about, dims = told.raw, {"clock": clock}, {**dims, BLOW_UP: ()}
+        raw, about, dims = told.raw, {"clock": clock, **({"even": even} if isinstance(even, int) else {})}, {**dims, BLOW_UP: ()}
         if told.blow_up:
             about["blow_up_error"] = told.blow_up[1]
     else:

@@ -18,7 +18,7 @@ from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.facade import RESCALED, check_clock, check_strict, compiled_parts, rescaled_system
+from odesim.facade import RESCALED, check_clock, compiled_parts, rescaled_system
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
 from odesim.solve.explicit.integrate import check_options
@@ -87,7 +87,6 @@ def make_request(
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
-    check_strict(chosen, strict)
     check_clock(clock)
     if backend != "numba":
         raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
@@ -101,6 +100,8 @@ def make_request(
     request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept)
     if own:
         request = replace(request, clock=compiled_parts(rescaled_system(system), backend, dtype, strict)[0])
+    if strict and chosen in ROSENBROCK and lane_engine(request, shared, members.source.names) is None:
+        raise SolveError(f"{chosen} has a strict mode in lanes only, and {system.name} with these sizes and options does not fit into them")
     return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
 
 
@@ -108,7 +109,7 @@ def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine
     """Lanes where they can do it; which one does not depend on how many members there are."""
     if request.clock is not None:
         return ClockEngine(request, members.shared, request.clock)
-    lanes = None if request.method in ROSENBROCK else lane_engine(request, members.shared, members.source.names)
+    lanes = lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 

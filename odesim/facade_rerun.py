@@ -9,7 +9,7 @@ import numpy as np
 from odesim.ensembles.result import UNDONE, Chunk
 from odesim.ensembles.run import Progress, run_chunks, shard_chunks
 from odesim.errors import ParamError, StoreError
-from odesim.facade import integrate, versions
+from odesim.facade import CLOCKS, integrate, versions
 from odesim.facade_differences import TIMES, Differences, Rerun, other_code, tolerance
 from odesim.facade_manifest import restore
 from odesim.facade_members import check_threads, engine_key
@@ -72,15 +72,12 @@ class Shadow:
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Compares the members of chunk with those stored, where they are done."""
-        old, said, split = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.layout.split
+        old, said, new = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.parts(chunk)
         pairs: dict[str, Any] = {}
-        for name, values in split(chunk.y).items():
-            held, kept = split(old.y)[name], self.store.arrays[name].dtype
-            pairs[name] = held, values.astype(kept), tolerance(held, said["rtol"], said["atol"])
-        made = self.store.parts(chunk)
-        for name, values in self.store.parts(old).items():
-            if name not in pairs and (self.exact or name == "status"):
-                pairs[name] = values, made[name].astype(self.store.arrays[name].dtype, copy=False), 0.0
+        for name, held in self.store.parts(old).items():
+            if self.exact or name in (*said["states"], *said["observables"], "status"):
+                bound = 0.0 if name == "status" else tolerance(held, said["rtol"], said["atol"])
+                pairs[name] = held, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
         done = self.store.status(first, first + len(chunk.status)) != UNDONE
         self.found.add(pairs, done, lambda i: f"member {first + i}")
 
@@ -94,14 +91,14 @@ def rerun_integration(path: Path, *, progress: Callable[[float], None] | None = 
     names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
     try:
         options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
+        options["clock"] = said.get("clock", CLOCKS[0])
         options["sensitivities"] = list(said.get("sensitivities", ()))
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
-    new = integrate(
-        said["ref"], **asked, save=grid if len(grid) else None, method=old.method, backend=old.backend, progress=progress, **options
-    )
+    save = said["even"] if "even" in said else grid if len(grid) else None
+    new = integrate(said["ref"], **asked, save=save, method=old.method, backend=old.backend, progress=progress, **options)
     other = other_code(said, new.attrs["kernel"], versions())
     found = Differences()
     compare_rows(found, old, new, said["rtol"], said["atol"])

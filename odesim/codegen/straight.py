@@ -76,12 +76,16 @@ def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: st
 
 
 class Straight:
-    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute."""
+    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute.
+
+    shifts: names of maxima over an axis, each a shift that cancels.
+    """
 
     def __init__(self, source: str) -> None:
         tree = ast.parse(source)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.lines: list[str] = []
+        self.shifts: set[str] = set()
         self._names = count()
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> None:
@@ -263,10 +267,14 @@ class Straight:
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
-        top, *rest = a.values()[:n]
+        return Real(f"{self._highest(a.values()[:n]).text} + 0.0", False)
+
+    def _highest(self, values: list[Any]) -> Any:
+        top, *rest = values
         for v in rest:
             top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return Real(f"{top.text} + 0.0", False)
+            self.shifts.add(top.text)
+        return top
 
     def _do_tree_sum(self, part: View, width: int) -> Any:
         sums = part.values()[:width]
@@ -278,10 +286,7 @@ class Straight:
         return sums[0]
 
     def _do_tree_max(self, part: View, width: int) -> Any:
-        top, *rest = part.values()[:width]
-        for v in rest:
-            top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return top
+        return self._highest(part.values()[:width])
 
     def _do_matmul(self, a: View, b: View, out: View) -> None:
         for i in range(a.shape[0]):
@@ -316,7 +321,7 @@ class Formulas:
 
     values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
     parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
-    them; it rounds after every four of the others.
+    them; it rounds after every four of the others. shifts: names of lines that hold maxima over an axis.
     """
 
     lines: tuple[str, ...]
@@ -327,6 +332,7 @@ class Formulas:
     dtype: str = "float64"
     doubles: frozenset[int] = frozenset()
     late: int = 0
+    shifts: frozenset[str] = frozenset()
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
@@ -404,4 +410,4 @@ def _written(
     }
     run.run(kernel.name, env)
     outputs = tuple(_real(run.named(v)).text for v in out.values())
-    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles))
+    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.shifts))

@@ -25,13 +25,16 @@ from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
 from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
 WIDTH, FIXED_WIDTH = 8, 16
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
 MOST_PLANS = 64
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
 _CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
 
@@ -146,6 +149,8 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES:
         return None
+    if request.method in ROSENBROCK and (request.dtype != "float64" or request.step is not None):
+        return None
     if own & set(whole):
         return None
     plan = _plan(request, numbers, whole)
@@ -175,20 +180,27 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             fixed = request.step is not None
             if short and not (watch and (fixed or compiled.dtype != "float64")):
                 width = FIXED_WIDTH if fixed else WIDTH
-                plan = Plan(compiled.system.name, formulas, METHODS[request.method], width, request.strict, request.saves, watch, fixed)
+                plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+                if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
+                    plan = None
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
 
 
 def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
     """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
-    compiled, method = request.compiled, METHODS[request.method]
+    compiled, method = request.compiled, METHOD[request.method]
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.kept.events or any(e.terminal for e in events)):
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
-    return Watch(write_values(compiled.system, program, sizes, whole), facts, max(4, method.P.shape[1]), bool(request.kept.events))
+    return Watch(
+        write_values(compiled.system, program, sizes, whole),
+        facts,
+        max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
+        bool(request.kept.events),
+    )
 
 
 def make_pool(threads: int) -> Any:

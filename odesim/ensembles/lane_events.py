@@ -71,6 +71,11 @@ def used_stages(plan: "Plan") -> list[int]:
     return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
 
 
+def length(plan: "Plan") -> str:
+    """What the weights of stages are times: the length of the step, which is in the stages of a stiff method already."""
+    return "" if plan.stiff else "h * "
+
+
 def interpolant_text(plan: "Plan") -> str:
     """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps. Said once: quick to compile."""
     used = used_stages(plan)
@@ -79,7 +84,7 @@ def interpolant_text(plan: "Plan") -> str:
         text = "0.0"
         for x in reversed(plan.method.P[j]):
             text = f"(({text} + {float(x)!r}) * theta)"
-        lines.append(f"c{j} = h * {text}")
+        lines.append(f"c{j} = {length(plan)}{text}")
     total = "y"
     for j in used:
         total = f"({total} + c{j} * k{j})"
@@ -110,7 +115,7 @@ def between_lines(plan: "Plan", theta: str | float, wanted: Iterable[int]) -> li
             value = 0.0
             for x in reversed(plan.method.P[j]):
                 value = (value + float(x)) * theta
-            lines.append(f"c{j} = h * {value!r}")
+            lines.append(f"c{j} = {length(plan)}{value!r}")
     return lines + [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
 
 

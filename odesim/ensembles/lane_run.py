@@ -60,7 +60,7 @@ def run(table):
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, LOG2_LEAST, 0.0, 0.0, 0.0
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
                     {first_save}
         if live == 0:
             return
@@ -94,6 +94,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "IDLE": "9.0",
+        "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
         "fill": "\n".join(fill_lines(plan, rows)),
@@ -124,7 +125,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
 
 def start_rows(rows: Rows) -> list[int]:
     """The rows of a member that are known before it has a lane."""
-    return [*rows.f, rows.h, rows.code, *rows.g]
+    return [*rows.f, *rows.slopes, rows.h, rows.code, *rows.g]
 
 
 def fill_lines(plan: Plan, rows: Rows) -> list[str]:

@@ -47,7 +47,7 @@ def saving_text(plan: Plan, rows: Rows) -> str:
     n, w = plan.formulas.states, plan.width
     place = f"out[(i * saves + q) * {n}"
     words = {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
-    if plan.strict:
+    if plan.strict or plan.stiff:
         return fit(SAVING, put=put_state(place, rows.saved, w), **words)
     parts = [list(rows.old.values()), *rows.powers]
     names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
@@ -78,7 +78,7 @@ def save_texts(plan: Plan, rows: Rows) -> list[str]:
     if not plan.saves:
         return []
     w = plan.width
-    if plan.strict:
+    if plan.strict or plan.stiff:
         name = "interpolate"
         lines = [
             f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",

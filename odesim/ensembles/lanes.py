@@ -10,16 +10,17 @@ import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
+from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
 from odesim.ensembles.lane_events import event_texts, happen_text
 from odesim.ensembles.lane_fixed import fixed_texts
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_save import save_texts
-from odesim.ensembles.lane_step import begin_text, step_text
 
-ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
+ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power", "root")
 SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
 RUNTIME = ("maximum", "minimum", "powi")
 
@@ -35,7 +36,9 @@ def kernel_text(plan: Plan) -> str:
 def adaptive_texts(plan: Plan, rows: Rows) -> list[str]:
     """All after the right side, where every lane has a step of its own."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
-    loops = [begin_text(plan, rows), step_text(plan, rows), *save_texts(plan, rows), *event_texts(plan, rows)]
+    kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
+    save = lane_rosenbrock.save_text if plan.stiff else save_texts
+    loops = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
     return [*events, *loops, run_text(plan, rows)]
 
 

@@ -40,6 +40,8 @@ INTEGRATIONS = {
     "few steps": f"{ONE} --max-steps 3 --save 50",
     "few steps, no time": f"{ONE} --max-steps 3 --save 2,",
     "slopes": f"{ONE} --sensitivity mu --sensitivity v --save 3",
+    "rescaled": "joma.linear --clock rescaled --span 0:1000 --save 9",
+    "rescaled, times": "joma.linear --clock rescaled --span 0:1000 --save 0.5,1,999",
     "file": "my.py",
     "event": "my.py --set a=3 --save 7",
 }

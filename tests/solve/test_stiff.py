@@ -337,6 +337,14 @@ def test_a_singular_matrix_is_a_rejected_step():
 
 
 @NAMES
+def test_an_infinite_slope_is_no_solution(method):
+    """y' = 1 + sqrt(y) from 0, whose slope there is infinite: no step is possible, and a state that stands still is not called one."""
+    with np.errstate(divide="ignore"):
+        p = stiff(lambda t, y: 1 + np.sqrt(y), lambda t, y: 0.5 / np.sqrt(y), 0.0, 1.0)
+        assert integrate_problem(p, method=method).status is Status.STEP_TOO_SMALL
+
+
+@NAMES
 def test_structure_changes_nothing(method):
     """Diagonal plus rank one by Woodbury's formula makes the run of the dense matrix."""
     n = 40
