@@ -16,7 +16,7 @@ from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_room
-from odesim.registry import load_model
+from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.rescaled import LONGEST, Clock
 from odesim.solve.solution import Solution
@@ -121,6 +121,7 @@ def integrate(
         backend=backend,
         dims=dims,
         attrs={
+            "ref": reference(model),
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
             "params": numbers.params,

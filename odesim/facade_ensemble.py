@@ -1,8 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,24 +9,23 @@ import numpy as np
 
 from odesim.ensembles.design import Design
 from odesim.ensembles.kept import MOST_EVENTS
-from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
-from odesim.ensembles.run import GOOD, integrated
+from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
 from odesim.facade import RESCALED, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_fits, check_room
-from odesim.registry import list_models, load_model
+from odesim.registry import load_model, reference
+from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
     import xarray
 
     from odesim.facade_stored import EnsembleRun
-
-CHUNK = 4096
 
 
 def ensemble(
@@ -77,7 +75,8 @@ def ensemble(
 
     save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
-    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
+    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
+    SIGTERM keep the chunks that are done; the other members are then `interrupted`.
 
     observe: names of observables, or "all", kept at the saved times. For every event of the model: NAME_t (member, occurrence), the times
     of the first max_events (NaN beyond), NAME_count (member,) of all, and NAME_index, the flat number of the component where it has
@@ -88,8 +87,8 @@ def ensemble(
 
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
-    after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
-    how many, how many of these failed). Raises an OdesimError with one sentence where the request is wrong.
+    after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
+    Raises an OdesimError with one sentence where the request is wrong.
     """
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
@@ -110,22 +109,12 @@ def ensemble(
     check_fits(
         "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
     )
-    engine = make_engine(request, chosen)
+    engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    pool, stop = make_pool(threads), np.zeros(1, np.int64)
-    total, failed, chunks = chosen.source.count, 0, []
-    try:
-        for first in range(0, total, CHUNK * max(threads, 1)):
-            end = min(first + CHUNK * max(threads, 1), total)
-            chunks.append(integrated(engine, *chosen.chunk(first, end), end - first, stop, pool))
-            failed += int((~np.isin(chunks[-1].status, GOOD)).sum())
-            if progress:
-                progress(end, total, failed)
-    finally:
-        stop[0] = 1
-        if pool is not None:
-            pool.shutdown()
-    return dataset(request, chosen, joined(chunks))
+    held = Held(request.room(count), chunk_size(count, request.row) * threads)
+    with stopping() as asked:
+        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
+    return dataset(request, chosen, held.ended())
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
@@ -149,19 +138,6 @@ def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), *
     chosen = choose_members(system, **options)
     check_sensitivities(system, chosen.shared)
     return chosen, make_request(system, chosen, save, **request)
-
-
-def reference(model: str | PathLike[str] | System) -> str | None:
-    """How another process names the model; None for a System of this one."""
-    if isinstance(model, System):
-        return None
-    text = fspath(model)
-    return text if text in list_models() else str(Path(text).expanduser().absolute())
-
-
-def joined(chunks: list[Chunk]) -> Chunk:
-    """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, f.name) for c in chunks]) for f in fields(Chunk)))
 
 
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":

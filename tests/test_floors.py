@@ -16,12 +16,12 @@ FLOORS = (
     ("symbolic",),
     ("codegen",),
     ("solve",),
-    ("grammar", "memory", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
+    ("grammar", "memory", "stopping", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
     ("ensembles", "comparison", "claims"),
     ("store", "plot"),
     (
-        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_stored", "facade_ensemble", "facade_theory"),
-        *("facade_compare", "cli", "__main__"),
+        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_manifest", "facade_stored", "facade_differences"),
+        *("facade_rerun", "facade_retrain", "facade_ensemble", "facade_theory", "facade_compare", "cli", "__main__"),
     ),
 )
 ORDER = [name for row in FLOORS for name in row]

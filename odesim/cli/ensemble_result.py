@@ -1,6 +1,7 @@
 """What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,12 +45,12 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
     }
 
 
-def show_run(run: "EnsembleRun", as_json: bool, quiet: bool) -> None:
-    """Prints what became of a run."""
+def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+    """Prints what became of a run. drawn: its picture."""
     if as_json:
         click.echo(json.dumps(json_object(run), allow_nan=False))
     elif not quiet:
-        click.echo(run_text(run))
+        click.echo(run_text(run, drawn))
 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:
@@ -61,7 +62,7 @@ def meanings(run: "EnsembleRun") -> dict[str, str]:
     return {str(s): text + again * (s in RETRIED) for s, text in MEANINGS.items() if counts[str(s)] and s != "ok"}
 
 
-def run_text(run: "EnsembleRun") -> str:
+def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     """Members by status, what was done now, and where it is, in 80 columns."""
     from odesim.cli.text import table
 
@@ -70,6 +71,6 @@ def run_text(run: "EnsembleRun") -> str:
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
-    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -87,12 +87,10 @@ def integrate_verb(
     check_outputs(out, plot, overwrite)
 
     from odesim.facade import integrate
-    from odesim.registry import load_model
 
-    system = load_model(model)
     options = {**request.options, "save": request.save}
     with Progress(model, False if quiet else None) as progress:
-        solution = integrate(system, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
+        solution = integrate(model, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
     if out or plot or as_json or not quiet:
         _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED

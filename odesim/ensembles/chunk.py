@@ -1,7 +1,8 @@
 """A chunk of an ensemble: what became of some members."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -38,12 +39,21 @@ class Chunk:
         cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
     ) -> "Chunk":
         """Nothing done yet."""
+        chunk = cls.room(count, times, n, events, most, ends, observed, blow_up)
+        chunk.y[...] = np.nan
+        return chunk
+
+    @classmethod
+    def room(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
+        """Nothing done yet, and nothing written to y: what fills it is the first to touch its pages."""
 
         def nothing(*shape: int) -> Array:
             return np.full((count, *shape), np.nan)
 
         return cls(
-            y=nothing(times, n),
+            y=np.empty((count, times, n)),
             status=np.full(count, UNDONE, np.int8),
             t_end=nothing(),
             steps=np.zeros(count, np.int64),
@@ -55,6 +65,26 @@ class Chunk:
             observed=nothing(times, observed),
             blow_up=nothing(blow_up),
         )
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """{field: (N, ...)}: all that is known of the members."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def part(self, at: Any) -> "Chunk":
+        """The members at: a slice, whose arrays are views, or their places (k,)."""
+        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+
+    def put(self, at: Any, part: "Chunk") -> None:
+        """Writes the members of part in the places at."""
+        for name, values in part.arrays.items():
+            self.arrays[name][at] = values
+
+    def blank(self, times: Array) -> None:
+        """y becomes NaN at the times (T,) that a member did not come to."""
+        for i in np.flatnonzero(~(self.t_end >= times[-1])):
+            reached = int(np.searchsorted(times, self.t_end[i], side="right")) if self.status[i] != UNDONE else 0
+            self.y[i, reached:] = np.nan
 
     def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""

@@ -36,7 +36,15 @@ class Kept:
 
     def chunk(self, count: int, times: int, n: int) -> Chunk:
         """This many members with n states at these times, not done yet."""
-        return Chunk.empty(count, times, n, len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up))
+        return Chunk.empty(count, times, n, *self._counts)
+
+    def room(self, count: int, times: int, n: int) -> Chunk:
+        """The same with nothing written to the states."""
+        return Chunk.room(count, times, n, *self._counts)
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up)
 
     def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an array: (N, ...)}, views of the chunk."""
@@ -111,6 +119,7 @@ def make_kept(
         taken.update(name + end for name in names)
         return tuple(name + end for name in names)
 
+    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
     seen = tuple(free(name)[0] for name in observed)
     found = []
     for event, shape in zip(system.events if most else (), events if most else (), strict=True):
@@ -120,7 +129,6 @@ def make_kept(
     ends = NOTHING
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
-    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
     return Kept(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, aligned_empty
+from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
@@ -23,11 +23,11 @@ from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
-from odesim.solve.explicit.state import usable
+from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.tableau import METHODS
 
-WIDTH = 8
+WIDTH, FIXED_WIDTH = 8, 16
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
@@ -60,21 +60,23 @@ class LaneEngine:
         """Compiles, or loads what was compiled before."""
         _ = self._run
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request, n = self.request, self.plan.formulas.states
         layout = request.layout
-        states = np.empty((count, n)) if initial else np.empty((1, n))
-        for name, view in layout.split(states).items():
+        given = np.empty((count if initial else 1, n), request.dtype)
+        for name, view in layout.split(given).items():
             view[...] = initial.get(name, self.numbers.initial[name])
-        chunk = request.chunk(count)
+        states = given.astype(np.float64, copy=False)
+        chunk = into or request.room(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
-        steps = (np.zeros(count, np.int64), np.zeros(count, np.int64))
         codes = np.zeros(count, np.int64)
-        kept = [states, request.times, np.array([request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]), stop]
+        kept = [states, request.times, np.array(reals(request)), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
-        arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
+        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
         if self.plan.watch is not None:
             kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
             arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
@@ -89,18 +91,19 @@ class LaneEngine:
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
-        blocks = [(a, min(a + BLOCK, count)) for a in range(0, count, BLOCK)]
+        size = count if pool is None else BLOCK  # lanes run empty at the end of a block
+        blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, *block), blocks):
             pass
-        chunk.steps[:], chunk.rejected[:] = steps
         self._judge(chunk, codes, last, params)
+        chunk.blank(request.times)
         return chunk
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
         rows = Rows(self.plan)
-        memory = aligned_empty((rows.count + 2) * WIDTH)
+        memory = aligned_empty(max((rows.count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         memory[:] = 0.0
         start = np.empty((end - first, len(start_rows(rows))))
         watch = self.plan.watch
@@ -117,8 +120,19 @@ class LaneEngine:
             chunk.status[codes == code] = Request.number(status)
         for i in np.flatnonzero(codes == 4):
             bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
-            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].copy(), self.request.rtol, self.request.atol):
+            if runs_away(
+                bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol
+            ):
                 chunk.status[i] = Request.number(Status.BLOW_UP)
+
+
+def reals(request: Request) -> list[float]:
+    """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
+    found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
+    if request.step is not None:
+        total, rest = fixed_steps(request.t0, request.t1, request.step)
+        found += [request.step, rest, float(total)]
+    return found
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
@@ -127,10 +141,10 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, whole numbers of a member's own."""
+    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with float32 or a fixed step."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
-    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
+    if request.layout.size > MOST_STATES:
         return None
     if own & set(whole):
         return None
@@ -146,6 +160,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         sizes,
         request.method,
         request.saves,
+        request.step is not None,
         bool(request.kept.events),
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
@@ -154,10 +169,13 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             del _PLANS[next(iter(_PLANS))]
         plan = None
         with suppress(CodegenError):
-            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
+            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
             watch = make_watch(request, numbers.sizes, whole)
-            if max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES:
-                plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves, watch)
+            short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
+            fixed = request.step is not None
+            if short and not (watch and (fixed or compiled.dtype != "float64")):
+                width = FIXED_WIDTH if fixed else WIDTH
+                plan = Plan(compiled.system.name, formulas, METHODS[request.method], width, request.strict, request.saves, watch, fixed)
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
 

@@ -17,7 +17,8 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only. watch: events, where there are."""
+    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only. watch: events, where there are.
+    fixed: the step is given."""
 
     name: str
     formulas: Formulas
@@ -26,6 +27,7 @@ class Plan:
     strict: bool
     saves: bool
     watch: Watch | None = None
+    fixed: bool = False
 
     @property
     def dense(self) -> bool:
@@ -42,6 +44,7 @@ class Rows:
         self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
+        self.powers = list[range]()
         self.next_save = self.before = self.step = self.done = self.until = -1
         if plan.dense:
             wanted = range(n) if plan.saves or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")
@@ -51,11 +54,18 @@ class Rows:
         if plan.saves:
             (self.next_save,) = self._take(1)
             self.saved = self._take(n)
+            self.powers = [self._take(n) for _ in range(0 if plan.strict or plan.fixed else m.P.shape[1])]
+            self.line = self._take(-(-n * (len(self.powers) + 1) // plan.width)).start
         self.g = range(0)
         if plan.watch is not None:
             size = plan.watch.size
             self.g, self.grid, self.probed = self._take(size), self._take(size * (plan.watch.pieces + 1)), self._take(size)
             self.hit, self.until, self.theta = self._take(3)
+        if plan.fixed:
+            self.old = self.old or dict(enumerate(self._take(n)))
+            self.old_f = self._take(n)
+            self.extra = self._take(int(plan.saves and m.stages > m.last + 1))
+            (self.wrong,) = self._take(1)
 
     def _take(self, count: int) -> range:
         first, self.count = self.count, self.count + count
@@ -71,8 +81,21 @@ def names(letter: str, count: int) -> list[str]:
     return [f"{letter}{k}" for k in range(count)]
 
 
-def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
-    return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
+def real(plan: Plan, text: str) -> str:
+    """A number of S as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def load_state(plan: Plan, letter: str, rows: Iterable[int]) -> list[str]:
+    """Lines that name the components of a state or of its derivative."""
+    return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
+
+
+def load_numbers(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that name the state and the parameters."""
+    numbers = [(k, at(row, plan.width)) for k, row in enumerate(rows.p)]
+    given = [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in numbers]
+    return [*load_state(plan, "y", rows.y), *given]
 
 
 def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:

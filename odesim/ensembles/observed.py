@@ -200,7 +200,7 @@ def observed_key(system: System, names: tuple[str, ...]) -> str:
 
 def loop_text(model: str, f: Formulas) -> str:
     """The module: run(table) computes the formulas for all members and saved times."""
-    from odesim.ensembles.lane_run import fit
+    from odesim.ensembles.template import fit
 
     text = "\n".join([*f.lines, *f.outputs])
     used = set(re.findall(r"\w+", text))

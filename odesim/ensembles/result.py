@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.chunk import UNDONE, Chunk
@@ -64,13 +66,19 @@ class Request:
         return self.compiled.layout(self.sizes)
 
     @property
+    def row(self) -> int:
+        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+        states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+        return states + 8 * self.kept.numbers(len(self.times))
+
+    @property
     def saves(self) -> bool:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def chunk(self, count: int) -> Chunk:
-        """This many members, not done yet."""
-        return self.kept.chunk(count, len(self.times), self.layout.size)
+    def room(self, count: int) -> Chunk:
+        """This many members, not done yet, with nothing written to their states."""
+        return self.kept.room(count, len(self.times), self.layout.size)
 
     @staticmethod
     def number(status: Status) -> int:

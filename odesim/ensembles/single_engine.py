@@ -28,10 +28,13 @@ class SingleEngine:
         """Compiles, or loads what was compiled before."""
         _ = self.request.compiled.functions
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request = self.request
-        chunk = request.chunk(count)
+        chunk = into or request.room(count)
+        chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
         with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
             each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)

@@ -13,7 +13,8 @@ from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError
 from odesim.facade_members import make_engine, make_request
-from odesim.facade_stored import look, rerun, resume
+from odesim.facade_rerun import rerun_ensemble
+from odesim.facade_stored import look, resume
 from odesim.symbolic import Event, Param, Source, System, index, sizes, time
 from tests.ensembles.test_run import same
 
@@ -223,7 +224,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     """A shard, then resume: the bits in memory; a rerun compares events too, and finds one that was changed."""
     from odesim.store.ensemble import EnsembleStore
 
-    monkeypatch.setattr("odesim.facade_stored.chunk_size", lambda count, row: min(8, count))
+    monkeypatch.setattr("odesim.facade_manifest.chunk_size", lambda count, row: min(8, count))
     file, out = tmp_path / "fall.py", tmp_path / "run.zarr"
     file.write_text(MODEL_FILE)
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": N, "method": "tsit5", "save": 3, "observe": "all", "max_events": 2}
@@ -235,10 +236,10 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     ended = held.status.values == 1
     assert 0 < ended.sum() < N
     np.testing.assert_allclose(held.x_end[ended], 0.5, atol=1e-6)  # the default tolerance
-    assert rerun(out).same
+    assert rerun_ensemble(out).same
     times = EnsembleStore(out).arrays["nine_tenths_t"]
     times[3, 0] = times[3, 0] + 0.5
-    assert rerun(out).first == (3, "nine_tenths_t")
+    assert rerun_ensemble(out).first == "nine_tenths_t of member 3"
     for other, word in (({"max_events": 3}, "max_events"), ({"observe": "rate"}, "observables")):
         with pytest.raises(ParamError, match=f"holds another ensemble: its {word}"):
             odesim.ensemble(file, out=out, resume=True, **{**asked, **other})

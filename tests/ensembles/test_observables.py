@@ -49,7 +49,7 @@ def decay() -> System:
 
 def run(**options: Any) -> Any:
     return odesim.ensemble(
-        decay(), **{"params": {"a": A}, "save": 4, "observe": "all", "method": "tsit5", "rtol": 1e-9, "atol": 1e-12, **options}
+        decay(), **{"method": "tsit5", "params": {"a": A}, "save": 4, "observe": "all", "rtol": 1e-9, "atol": 1e-12, **options}
     )
 
 

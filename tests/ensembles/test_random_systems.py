@@ -175,6 +175,23 @@ def test_systems_made_of_many_terms(row):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
+def test_the_bits_of_float32(row):
+    """In strict mode lanes of float32 have the bits of single runs, with numbers and sums of float64 among them."""
+    chosen, planes, count, seed, method, _ = row
+    system = random_system(chosen, planes)
+    extent, shared, start = numbers(system, count, seed)
+    drive = np.random.default_rng(seed + 1).normal(size=(11, count))
+    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-5, "atol": 1e-5, "method": method, "sizes": extent, "save": 4}
+    run |= {"strict": True, "dtype": "float32"}
+    found = odesim.ensemble(system, params={"a": drive, **shared}, initial=start, **run)
+    for i in (0, 10):
+        one = odesim.integrate(system, params={"a": drive[i], **shared}, initial={name: rows[i] for name, rows in start.items()}, **run)
+        for name in one.y:
+            np.testing.assert_array_equal(found[name][i], one.y[name])
+
+
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(some(TERMS, 1), some(PLANES, 0), st.integers(1, 5), st.integers(0, 99), st.sampled_from(["tsit5", "vern7", "dop853"]))
 def test_random_systems(chosen, planes, count, seed, method):
