@@ -41,6 +41,7 @@ TERMS = (
     logsumexp(-(x[m] ** 2), (m, M)) / (2 + M),
     n * x[m] / (1 + x[m] ** 4),
     exp(-n * x[m] ** 2) + Piecewise((1, time > 1), (0, True)),
+    Piecewise((tanh(x[m]), (x[m] > 0) & (time > 1.5)), (x[m] / 4, (m > 1) | (x[m] > 1)), (a[m] / (2 + m), m < 1), (0, True)),
 )
 # the same for a state with two axes, which sees the other state and is seen by it
 PLANES = (
