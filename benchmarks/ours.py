@@ -44,12 +44,12 @@ def robertson_system() -> System:
 
 
 def arguments(work: Work) -> dict[str, Any]:
-    """Model, members and times of a work, as `odesim.ensemble` takes them."""
+    """Model, members and times of a work, as `odesim.ensemble` takes them; no events, which no peer looks for."""
     model: Any = {"lorenz": lorenz_system, "robertson": robertson_system}.get(work.system, lambda: "joma.nonlinear")()
     own: dict[str, Any] = {"params": {"mu": work.params}, "initial": {"v": work.start}}
     if work.system != "joma":
         own = {"params": dict(zip([p.name for p in model.params], work.params.T, strict=True))}
-    return {"model": model, "span": (0.0, work.end), "save": work.times if work.grid else None, **own}
+    return {"model": model, "span": (0.0, work.end), "save": work.times if work.grid else None, "max_events": 0, **own}
 
 
 def ours(work: Work, method: str, **more: Any) -> Solver:
