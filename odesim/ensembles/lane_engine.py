@@ -28,6 +28,8 @@ from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
+# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower, W2: 2 %). A fixed
+# step holds less; two vectors hide each other's latency (W2f: 13 % faster than one, 32 lanes 2 % slower)
 WIDTH, FIXED_WIDTH = 8, 16
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
