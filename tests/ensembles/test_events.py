@@ -109,7 +109,7 @@ def test_strict_events_are_those_of_single_runs(method, dtype):
     check_alone(run, turning(), "w", W, range(0, N, 2), **options)
 
 
-@pytest.mark.parametrize("options", [{"method": "rodas5p"}, {"method": "rk4", "step": 0.01}], ids=str)
+@pytest.mark.parametrize("options", [{"method": "rk4", "step": 0.01}], ids=str)
 def test_events_of_members_integrated_alone(options):
     """What lanes cannot do keeps the same arrays."""
     asked = {"save": 5, "rtol": 1e-5, "atol": 1e-5, **options}

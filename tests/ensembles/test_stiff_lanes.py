@@ -20,6 +20,7 @@ from odesim.facade_members import make_engine
 from odesim.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
 from odesim.symbolic import Param, Source, System, time
+from tests.ensembles.test_events import W, turning
 from tests.systems import SYSTEMS as COMMON
 from tests.systems import numbers
 
@@ -86,6 +87,21 @@ def test_time_follows():
 def test_loops_follow():
     """Twelve states coupled by a sum that stays unknown, in loops over rows."""
     follows("joma.linear_softmax", "rodas5p", {"Delta": np.random.default_rng(1).uniform(-1, 1, (3, 12))}, span=(0.0, 1.0))
+
+
+def test_events_follow():
+    """Times, components and ends of events by the interpolant of the method: rounding of a step over the slope of the function."""
+    run: dict[str, Any] = {"method": "rodas5p", "save": 5, "rtol": 1e-5, "atol": 1e-5}
+    found = odesim.ensemble(turning(), params={"w": W[:6]}, **run)
+    assert set(found.status.values) == {0, 1}
+    for i in range(6):
+        one = odesim.integrate(turning(), params={"w": W[i]}, **run)
+        assert found.attrs["status_names"][int(found.status[i])] == one.status
+        assert float(found.t_end[i]) == pytest.approx(one.t_end, abs=1e-11)
+        for name, events in one.events.items():
+            word = name.replace(" ", "_")
+            assert int(found[f"{word}_count"][i]) == len(events)
+            assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx(events.t[:8], abs=1e-10)
 
 
 @pytest.mark.slow
@@ -222,6 +238,18 @@ def test_loops_are_the_written_out_step(most, monkeypatch):
     np.testing.assert_array_equal(loops.steps, written.steps)
     for name in ("y1", "y2", "y3"):
         np.testing.assert_allclose(loops[name], written[name], rtol=1e-9)
+
+
+def test_events_in_loops(monkeypatch):
+    """Events of a step in loops are those of the written out one, to rounding."""
+    run: dict[str, Any] = {"method": "rodas5p", "rtol": 1e-5, "atol": 1e-5}
+    written = odesim.ensemble(turning(), params={"w": W}, **run)
+    monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
+    monkeypatch.setattr(lane_engine, "_PLANS", {})
+    loops = odesim.ensemble(turning(), params={"w": W}, **run)
+    np.testing.assert_array_equal(loops.zero_index, written.zero_index)
+    np.testing.assert_allclose(loops.zero_t, written.zero_t, rtol=1e-10)
+    np.testing.assert_allclose(loops.t_end, written.t_end, rtol=1e-10)
 
 
 def test_strict_is_for_lanes():
