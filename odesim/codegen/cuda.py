@@ -1,0 +1,20 @@
+"""A CUDA source from functions that were translated: what stands before them, and the kernels that call them.
+
+The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA's words a meaning there, for a CPU by any C++ compiler.
+"""
+
+PRELUDE = """
+#ifdef ODESIM_HOST
+#include "odesim_host.h"
+#endif
+#define ODESIM_NAN __longlong_as_double(0x7ff8000000000000LL)
+#define ODESIM_INF __longlong_as_double(0x7ff0000000000000LL)
+""".strip("\n")
+
+
+def cuda_source(about: str, functions: str, *kernels: str) -> str:
+    """The file: a line that says what it is, the prelude, the functions, the kernels."""
+    return "\n\n".join([f"// {about}", PRELUDE, functions, *kernels]) + "\n"
+
+
+__all__ = ["PRELUDE", "cuda_source"]
