@@ -136,13 +136,20 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
     compiled.check_sizes(numbers.sizes)
     shapes = compiled.event_shapes(numbers.sizes)
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
-    rhs = _numpy_system(compiled, numbers) if compiled.backend == "numpy" else compiled.bind(numbers.sizes, numbers.params)
+    rhs = right_side(compiled, numbers)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
     def linear() -> Linear:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear)
+
+
+def right_side(compiled: CompiledRHS, numbers: Numbers) -> Any:
+    """The right side with numbers, where its backend computes it."""
+    if compiled.backend == "numpy":
+        return _numpy_system(compiled, numbers)
+    return (compiled.cuda if compiled.backend == "cuda" else compiled).bind(numbers.sizes, numbers.params)
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:

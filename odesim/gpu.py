@@ -34,3 +34,8 @@ def compute_module(code: bytes) -> Any:
     module = cupy_here().cuda.function.Module()
     module.load(code)
     return module
+
+
+def multiprocessors() -> int:
+    """How many the current device has."""
+    return int(cupy_here().cuda.Device().attributes["MultiProcessorCount"])

@@ -7,8 +7,12 @@ PRELUDE = """
 #ifdef ODESIM_HOST
 #include "odesim_host.h"
 #endif
+#ifndef ODESIM_PAUSE
+#define ODESIM_PAUSE() __nanosleep(40)
+#endif
 #define ODESIM_NAN __longlong_as_double(0x7ff8000000000000LL)
 #define ODESIM_INF __longlong_as_double(0x7ff0000000000000LL)
+__device__ __forceinline__ long long odesim_power(long long x, long long n) { long long y = 1; for (; n > 0; --n) y *= x; return y; }
 """.strip("\n")
 
 

@@ -44,9 +44,11 @@ class Made:
 
 @dataclass
 class Translation:
-    """Functions in C++ in the order in which they must stand; real: the type of the kernel's reals, double or float."""
+    """Functions in C++ in the order in which they must stand. own: {name: (type of the result, name in C++)} of functions that are
+    written by hand there."""
 
     made: dict[Any, Made] = field(default_factory=dict)
+    own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
 
     def text(self) -> str:
         return "\n\n".join(m.text for m in self.made.values())
@@ -56,7 +58,9 @@ class Translation:
         key = (scope.prefix, name, types)
         if key not in self.made:
             taken = sum(m.name.split("__")[0] == f"{scope.prefix}{name}" for m in self.made.values())
-            made = _Function(self, scope, scope.functions[name], types).make(f"{scope.prefix}{name}" + (f"__{taken}" if taken else ""))
+            node = scope.functions[name]
+            given = dict(zip((a.arg for a in node.args.args), types, strict=True))
+            made = FunctionText(self, scope, node, given).make(f"{scope.prefix}{name}" + (f"__{taken}" if taken else ""))
             self.made[key] = made
         return self.made[key]
 
@@ -81,12 +85,12 @@ def module_scope(source: str) -> Scope:
     return Scope({n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}, known)
 
 
-class _Function:
+class FunctionText:
     """One function for one list of argument types: twice over its statements, first for the types of its variables."""
 
-    def __init__(self, translation: Translation, scope: Scope, node: ast.FunctionDef, types: tuple[str, ...]) -> None:
+    def __init__(self, translation: Translation, scope: Scope, node: ast.FunctionDef, types: Mapping[str, str]) -> None:
         self.translation, self.scope, self.node = translation, scope, node
-        self.types = dict(zip((a.arg for a in node.args.args), types, strict=True))
+        self.types = dict(types)
         self.arguments = dict(self.types)
         self.result: Any = None
         self.temporaries = 0
@@ -100,9 +104,7 @@ class _Function:
                 break
         self.name = name
         lines = ["    " + line for line in body]
-        local = {v: t for v, t in self.types.items() if v not in self.arguments}
-        declared = [f"    {t} {', '.join(named(v) for v, u in local.items() if u == t)};" for t in dict.fromkeys(local.values()) if not is_pointer(t)]
-        declared += [f"    {t} {named(v)};" for v, t in local.items() if is_pointer(t)]
+        declared = [f"    {line}" for line in self.declared()]
         head, struct = "void", ""
         if isinstance(self.result, tuple):
             members = " ".join(f"{t} v{k};" for k, t in enumerate(self.result))
@@ -112,6 +114,13 @@ class _Function:
         given = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items())
         text = "\n".join([f"{struct}__device__ __forceinline__ {head} {name}({given}) {{", *declared, *lines, "}"])
         return Made(name, self.result, text.replace("@RESULT@", head))
+
+    def declared(self) -> list[str]:
+        """The variables that are not arguments."""
+        local = {v: t for v, t in self.types.items() if v not in self.arguments}
+        plain = [t for t in dict.fromkeys(local.values()) if not is_pointer(t)]
+        lines = [f"{t} {', '.join(named(v) for v, u in local.items() if u == t)};" for t in plain]
+        return lines + [f"{t} {named(v)};" for v, t in local.items() if is_pointer(t)]
 
     def _body(self) -> list[str]:
         self.temporaries = 0
@@ -198,6 +207,8 @@ class _Function:
                 return literal(x)
             case ast.Name(id=name):
                 return self._name(name)
+            case ast.BinOp(left=ast.Constant(value=a), op=ast.Pow(), right=ast.Constant(value=b)):
+                return literal(a**b)
             case ast.BinOp(left=a, op=op, right=b):
                 return self._operate(op, self._value(a), self._value(b))
             case ast.UnaryOp(op=ast.USub(), operand=a):
@@ -218,6 +229,10 @@ class _Function:
             case ast.Subscript(value=array, slice=index):
                 where = self._value(array)
                 return Typed(pointee(where.type), f"{where.text}[{self._value(index).text}]")
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if isinstance(self.scope.known.get(module), ModuleType):
+                return literal(getattr(self.scope.known[module], name))  # math.inf
+            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(x))]):
+                return literal(float(x))
             case ast.Call():
                 return self._call(node)
         raise CodegenError(f"no C++ form of: {ast.unparse(node)[:60]}")
@@ -231,6 +246,8 @@ class _Function:
 
     def _operate(self, op: ast.operator, a: Typed, b: Typed) -> Typed:
         kind = joined(INT if a.type == TRUTH else a.type, INT if b.type == TRUTH else b.type)
+        if isinstance(op, ast.Pow) and kind == INT:
+            return Typed(INT, f"odesim_power({a.text}, {b.text})")
         if isinstance(op, ast.Div) and kind == INT:
             return Typed(REAL, f"((double){a.text} / (double){b.text})")
         return Typed(kind, f"({a.text} {OPERATORS[type(op)]} {b.text})")
@@ -243,7 +260,13 @@ class _Function:
         if name == "polynomial":
             assert isinstance(node.args[1], ast.Name)
             return _polynomial(self._value(node.args[0]), known[node.args[1].id])
+        if name == "call" and isinstance(node.args[0], ast.Subscript) and isinstance(node.args[1], ast.Tuple):
+            kind, word = self.translation.own[f"call {ast.unparse(node.args[0].slice)}"]
+            return Typed(kind, f"{word}({', '.join(self._value(a).text for a in node.args[1].elts)})")
         args = [self._value(a) for a in node.args]
+        if name in self.translation.own:
+            kind, word = self.translation.own[name]
+            return Typed(kind, f"{word}({', '.join(a.text for a in args)})")
         if name in self.scope.functions:
             return _called(self.translation.function(self.scope, name, tuple(a.type for a in args)), args)
         value = known.get(name)

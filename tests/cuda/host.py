@@ -6,7 +6,7 @@ import re
 import subprocess
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ def make_cupy(strict: bool = True, room: float = float("inf")) -> types.ModuleTy
 
     class Device:
         compute_capability = "90"
+        attributes: ClassVar = {"MultiProcessorCount": 2}
 
         def __init__(self, number: int = 0) -> None:
             self.id = number
@@ -90,7 +91,7 @@ def make_cupy(strict: bool = True, room: float = float("inf")) -> types.ModuleTy
         def get_function(self, name: str) -> Any:
             function = getattr(self.library, f"launch_{name}")
 
-            def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+            def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], **options: Any) -> None:
                 x, y, *_ = (*grid, 1, 1)
                 cupy.launches.append((name, x * y, block[0]))  # type: ignore[attr-defined]
                 function(*map(ctypes.c_uint, (x, y, block[0])), *map(passed, arguments))

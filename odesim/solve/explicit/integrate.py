@@ -45,13 +45,19 @@ def integrate_explicit(
     if step is None and not method.adaptive:
         raise SolveError(f"{method.name} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
-    run, compile_seconds = driver()
     rhs = problem.rhs
+    on_device = hasattr(rhs, "kernel")
+    run, compile_seconds = (None, 0.0) if on_device else driver()
     _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
     begun = time.perf_counter()
     state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+    if on_device:
+        from odesim.solve.explicit.device import DeviceRun
+
+        run = DeviceRun(state)
     code = slots.RUNNING
     with suppress(KeyboardInterrupt), ctrl_c(state.stop):
+        assert run is not None
         code = _run_slices(run, state, problem, progress)
     stats = state.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds}
     return collect(state, code, stats)
