@@ -5,11 +5,14 @@ team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
 import ast
+import math
 from dataclasses import replace
 from functools import cache
 from math import prod
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from odesim.codegen.blocks import BLOCK
@@ -48,7 +51,7 @@ def wide_text(system: System, right: Program, events: Program | None, *, dtype: 
     if events is None:
         teams.append(f"__device__ void events_all({EVENTS_HEAD}) {{}}")
     lead = Translation(own=_orders())
-    run = lead.imported(_driver(), (INT,))
+    run = lead.function(_driver(), "run", (INT,))
     places = {**_places(), "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
@@ -68,10 +71,20 @@ def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int
     return most * slots
 
 
-def _driver() -> Any:
-    from odesim.solve.explicit.loop import run
+@cache
+def _driver() -> Scope:
+    """The integrator's functions, read and not imported: numba would compile them."""
+    from odesim.solve.explicit import slots
 
-    return run
+    functions, known = dict[str, ast.FunctionDef](), {**vars(slots), "math": math, "np": np}
+    for name in ("norms", "control", "dense", "events", "loop"):
+        for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
+            match node:
+                case ast.FunctionDef():
+                    functions[node.name] = node
+                case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
+                    known[constant] = value
+    return Scope(functions, known, "solve_")
 
 
 def _orders() -> dict[str, tuple[Any, str]]:

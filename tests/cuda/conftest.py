@@ -13,19 +13,24 @@ from tests.cuda.host import make_cupy
 
 @pytest.fixture
 def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
-    """shim(strict, room) puts a cupy in place whose kernels run here, and returns it."""
-    from odesim import gpu
+    """shim(strict, room, multiprocessors) puts a cupy in place whose kernels run here, and returns it."""
+    from odesim import facade, gpu
+    from odesim.codegen import cuda_bound
     from odesim.ensembles import cuda_engine
+    from odesim.solve.explicit import device
 
-    def install(strict: bool = True, room: float = float("inf")) -> ModuleType:
-        cupy = make_cupy(strict, room)
+    def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1) -> ModuleType:
+        cupy = make_cupy(strict, room, multiprocessors)
         monkeypatch.setitem(sys.modules, "cupy", cupy)
 
         def text_itself(text: str, stem: str, options: Any) -> Cubin:
             assert f"--fmad={'false' if strict else 'true'}" in options
             return Cubin(text.encode(), "")
 
-        monkeypatch.setattr(cuda_engine, "compile_cubin", text_itself)
+        for module in (cuda_engine, cuda_bound):
+            monkeypatch.setattr(module, "compile_cubin", text_itself)
+        monkeypatch.setattr(device, "THREADS", 64)
+        monkeypatch.setattr(facade, "_MEMO", {})  # what was compiled for another device
         gpu.architecture.cache_clear()
         cuda_engine.compiled_kernel.cache_clear()
         return cupy

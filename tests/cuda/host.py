@@ -23,8 +23,8 @@ def build(text: str, strict: bool) -> ctypes.CDLL:
     launchers = []
     for name, given in KERNEL.findall(text):
         words = ", ".join(part.split()[-1].lstrip("*") for part in given.split(","))
-        head = f'extern "C" void launch_{name}(unsigned x, unsigned y, unsigned threads, {given})'
-        launchers.append(f"{head} {{ odesim_launch({{x, y, 1}}, {{threads, 1, 1}}, [=] {{ {name}({words}); }}); }}")
+        head = f'extern "C" void launch_{name}(unsigned grid_x, unsigned grid_y, unsigned threads, {given})'
+        launchers.append(f"{head} {{ odesim_launch({{grid_x, grid_y, 1}}, {{threads, 1, 1}}, [=] {{ {name}({words}); }}); }}")
     source = "\n".join([text, *launchers])
     options = ["-std=c++17", "-O1", "-march=native", f"-ffp-contract={'off' if strict else 'fast'}", "-shared", "-fPIC", "-DODESIM_HOST"]
     options += ["-DODESIM_FIBERS"] if fibers else []
@@ -52,7 +52,7 @@ class Held(np.ndarray):
         return np.array(self)
 
 
-def make_cupy(strict: bool = True, room: float = float("inf")) -> types.ModuleType:
+def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1) -> types.ModuleType:
     """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have."""
     cupy = types.ModuleType("cupy")
     cupy.launches = []  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def make_cupy(strict: bool = True, room: float = float("inf")) -> types.ModuleTy
 
     class Device:
         compute_capability = "90"
-        attributes: ClassVar = {"MultiProcessorCount": 2}
+        attributes: ClassVar = {"MultiProcessorCount": multiprocessors}
 
         def __init__(self, number: int = 0) -> None:
             self.id = number
