@@ -1,6 +1,6 @@
 """The calls that people make: a model by name, numbers in, a Solution out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from numbers import Real
 from os import PathLike
@@ -14,6 +14,7 @@ from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError
+from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_room
 from odesim.registry import load_model
 from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, callback_system, integrate_problem
@@ -42,12 +43,15 @@ def integrate(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    sensitivities: str | Iterable[str] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
     """One run of a model: a name, a System, or a path such as my.py or my.py:OTHER.
 
     params, initial: {name: number, nested list or array}; a number fills the shape. sizes: {name: int}, where arrays do not say.
     save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
+    sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
+    are integrated along, in the error control as every state is, and stand in `sensitivities` of the Solution.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
@@ -55,9 +59,10 @@ def integrate(
         if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
             raise SolveError(f"{name} must be a number, not {value!r}")
     check_strict(method, strict)
-    system = load_model(model)
-    numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span, seed=seed)
+    system, still = with_sensitivities(load_model(model), sensitivities, initial or {})
+    numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
+    check_sensitivities(system, numbers)
     grid = as_save(save)
     check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
@@ -107,6 +112,7 @@ def integrate(
             "dtype": dtype,
             "strict": strict,
             "kernel": compiled.key,
+            "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
             "versions": versions(),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes, numbers.initial),

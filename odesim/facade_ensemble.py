@@ -1,6 +1,6 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from odesim.ensembles.run import GOOD
 from odesim.errors import ParamError
 from odesim.facade import dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
+from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_room
 from odesim.registry import list_models, load_model
 from odesim.symbolic.system import System
@@ -44,6 +45,7 @@ def ensemble(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    sensitivities: str | Iterable[str] = (),
     threads: int = 1,
     vary: Mapping[str, Any] | None = None,
     grid: Mapping[str, Any] | None = None,
@@ -63,6 +65,9 @@ def ensemble(
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
 
+    sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
+    `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
+
     save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
@@ -75,6 +80,7 @@ def ensemble(
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
+    options["sensitivities"] = sensitivities
     check_threads(threads)
     if out is not None:
         from odesim.store.read import open_run
@@ -113,14 +119,18 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
     ways = {name: options.pop(name) for name in names}
     system = load_model(model)
     chosen, request = ask(system, seed=seed, **options)
-    return begin(system, reference(model), chosen, request, seed, Path(out), **ways)
+    return begin(request.system, reference(model), chosen, request, seed, Path(out), **ways)
 
 
-def ask(system: System, *, save: Any, **options: Any) -> tuple[Members, Request]:
+def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
     how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps")
     request = {name: options.pop(name) for name in how}
+    given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
+    system, still = with_sensitivities(system, sensitivities, given)
+    options["initial"] = {**still, **options["initial"]}
     chosen = choose_members(system, **options)
+    check_sensitivities(system, chosen.shared)
     return chosen, make_request(system, chosen, save, **request)
 
 
@@ -154,5 +164,6 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

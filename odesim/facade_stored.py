@@ -17,6 +17,7 @@ from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
 from odesim.facade import dimensions, versions
 from odesim.facade_members import as_design, axis_names, check_threads, engine_key, label_of, make_engine, make_request
+from odesim.facade_sensitivity import with_sensitivities
 from odesim.facade_train import stopping
 from odesim.registry import load_model
 from odesim.sizes import make_extent
@@ -285,7 +286,7 @@ def restore(store: EnsembleStore) -> tuple[Members, Request, Any]:
     said = store.said
     if said.get("ref") is None:
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
-    system = load_model(said["ref"])
+    system, _ = with_sensitivities(load_model(said["ref"]), said.get("sensitivities", ()), ())
     params, initial = store.shared()
     numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
     try:
@@ -340,6 +341,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "seed": seed,
         "dtype": request.dtype,
         "strict": int(request.strict),
+        "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
         "lanes": int(isinstance(engine, LaneEngine)),
         "versions": versions(),

@@ -85,7 +85,7 @@ class Plan:
     rules: tuple[Rule, ...]
 
 
-class _Same:
+class Same:
     """A System as a key: by identity, for its mappings have no hash."""
 
     __slots__ = ("system",)
@@ -97,16 +97,16 @@ class _Same:
         return id(self.system)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.system is self.system
+        return isinstance(other, Same) and other.system is self.system
 
 
 def make_plan(system: System) -> Plan:
     """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
-    return _plan(_Same(system))
+    return _plan(Same(system))
 
 
 @lru_cache(maxsize=64)
-def _plan(key: _Same) -> Plan:
+def _plan(key: Same) -> Plan:
     s = key.system
     try:
         return Plan(

@@ -19,7 +19,10 @@ FLOORS = (
     ("grammar", "memory", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
     ("ensembles", "comparison", "claims"),
     ("store", "plot"),
-    ("facade", "facade_train", "facade_members", "facade_stored", "facade_ensemble", "facade_theory", "facade_compare", "cli", "__main__"),
+    (
+        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_stored", "facade_ensemble", "facade_theory"),
+        *("facade_compare", "cli", "__main__"),
+    ),
 )
 ORDER = [name for row in FLOORS for name in row]
 RANK = {name: (floor, column) for floor, row in enumerate(FLOORS) for column, name in enumerate(row)}

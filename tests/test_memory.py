@@ -2,6 +2,7 @@
 
 import pytest
 
+import odesim
 from odesim import memory
 from odesim.errors import ParamError
 
@@ -46,3 +47,14 @@ def test_parts(count, fits, monkeypatch):
     else:
         with pytest.raises(ParamError, match=r"a training would take .* GB, most of it for the table, more than the 11 GB that are free"):
             memory.check_fits("a training", parts, 8)
+
+
+def test_sensitivities_that_do_not_fit_are_refused(monkeypatch):
+    """n = 3000 weights by as many targets: 9e6 derivatives, 16 vectors of which take 1.15 GB; nothing is compiled."""
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1_000_000_000)
+    monkeypatch.setattr("odesim.facade.compiled_parts", lambda *_: pytest.fail("compiled"))
+    sentence = (
+        "^joma.nonlinear: integrating the sensitivities to mu would take 1.15 GB, most of it for dv_dmu, more than the 1 GB that are free$"
+    )
+    with pytest.raises(ParamError, match=sentence):
+        odesim.integrate("joma.nonlinear", sizes={"M": 3000}, sensitivities="mu")

@@ -41,6 +41,7 @@ FINISHED = ("ok", "event")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="No fused multiply-adds: the same bits on every machine.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For uniform() and normal(); default 0.")
+@click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
 @click.option(

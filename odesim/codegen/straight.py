@@ -169,7 +169,7 @@ class Straight:
         raise CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
 
     def _operate(self, op: ast.operator, a: Any, b: Any) -> Any:
-        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"}[type(op)]
+        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**"}[type(op)]
         if isinstance(a, Real) or isinstance(b, Real):
             return Real(f"{_text(_real(a))} {sign} {_text(_real(b))}", False)
         exact: dict[str, Callable[[int, int], int]] = {
@@ -177,6 +177,7 @@ class Straight:
             "-": int.__sub__,
             "*": int.__mul__,
             "//": int.__floordiv__,
+            "**": int.__pow__,  # M**2 + M: where a state begins
         }
         if sign not in exact:
             raise CodegenError("whole numbers are never divided in a kernel")

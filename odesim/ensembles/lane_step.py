@@ -146,7 +146,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
         f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small else 1.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
         f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
         f"{at(rows.t, w)} = new if accept else t",
         *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),

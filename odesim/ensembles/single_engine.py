@@ -1,7 +1,7 @@
 """Members integrated one after another by the integrator of one system: what lanes cannot do."""
 
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
-from odesim.solve import EventSpec, Linear, Problem, integrate_problem
+from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
+from odesim.solve.rosenbrock.blas import few_blas_threads
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class SingleEngine:
             if not stop[0]:
                 self._one(chunk, i, member(params, i), member(initial, i))
 
-        for _ in (pool.map if pool is not None else map)(one, range(count)):
-            pass
+        # around all threads: a thread that leaves the limit lifts it for the others
+        with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
+            for _ in (pool.map if pool is not None else map)(one, range(count)):
+                pass
         return chunk
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:

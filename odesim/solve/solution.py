@@ -91,6 +91,16 @@ class Solution:
         return self._observed[1]
 
     @property
+    def sensitivities(self) -> dict[str, dict[str, Array]]:
+        """{parameter, or state for its initial value: {state or observable v: dv/d(it) (T, *axes of v, *axes of the parameter)}}.
+
+        The same arrays stand in y and observables under their names, dv_dp; an observable has the axes that its derivative depends on.
+        """
+        names: Mapping[str, Mapping[str, str]] = self.attrs.get("sensitivities", {})
+        arrays = {**self.y, **self.observables} if names else {}
+        return {p: {v: arrays[made] for v, made in pairs.items()} for p, pairs in names.items()}
+
+    @property
     def final(self) -> dict[str, Array]:
         """{state: shape} at the last time reached."""
         return self.y_end

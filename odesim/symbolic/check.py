@@ -159,7 +159,7 @@ class Scope:
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
-        if isinstance(e, sp.Expr) and e.is_number and e.is_real is False:
+        if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
             fail(f"{e} is not a finite real number")
         if isinstance(e, KroneckerDelta):
             self._delta(e, extents, fail)

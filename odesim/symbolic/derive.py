@@ -1,4 +1,4 @@
-"""Derivatives of a System along directions, each a System again: jvp and forward sensitivities."""
+"""Derivatives of expressions along directions, and of a System along one of its states: jvp."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
 
-from odesim.errors import SpecError, no_such
-from odesim.symbolic.expr import MaxOver, base_name, index
+from odesim.errors import SpecError
+from odesim.symbolic.expr import MaxOver, base_name
 from odesim.symbolic.lower import all_names
-from odesim.symbolic.system import Key, Param, System, key_indices
+from odesim.symbolic.system import Key, System, key_indices
 
 Direction = Callable[[tuple[Any, ...]], Any]
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
@@ -21,35 +21,21 @@ def jvp(system: System) -> System:
 
     Its new right side at any (v, w) is the exact product J w, through nested sums, shifts and gathers.
     """
-    twins = {name: _twin(key, beside(system, "w", name)) for name, key in _keys(system).items()}
-    ways: dict[str, Direction] = {name: _element(twin) for name, twin in twins.items()}
-    more = {twin: directional(rhs, ways) for twin, rhs in zip(twins.values(), system.equations.values(), strict=True)}
-    return _extended(system, "jvp", more, {})
-
-
-def sensitivities(system: System, name: str) -> System:
-    """The System with s_v = dv/dp beside each state v, p the parameter of that name.
-
-    An array parameter adds its own axes behind those of the state. Initial sensitivities are those of the initial values.
-    Raises SpecError for an unknown or whole-number parameter.
-    """
-    if name not in {p.name for p in system.params}:
-        raise SpecError(no_such("parameter", name, [p.name for p in system.params], system.name))
-    p = system.param(name)
-    if p.integer:
-        raise SpecError(f"{system.name}: {name} takes whole numbers, so there is no derivative with respect to it")
-    axes, extra = dict(system.axes), _axes_of(p, system)
-    axes.update(extra)
-    along = tuple(extra)
-    ways: dict[str, Direction] = {name: _unit(along)}
-    twins = {}
-    for state, key in _keys(system).items():
-        twins[state] = _twin(key, beside(system, "s", state), along, tuple(extra.values()))
-        ways[state] = _element(twins[state])
-    more = {twins[s]: directional(system.equations[key], ways) for s, key in _keys(system).items()}
-    start = {base_name(k): e for k, e in system.initial.items()}
-    first = {twins[s]: directional(start[s], {name: _unit(along)}) for s in twins}
-    return _extended(system, f"d_{name}", more, first, axes)
+    twins = [twin_of(key, beside(system, "w", base_name(key))) for key in system.equations]
+    ways: dict[str, Direction] = {base_name(key): element(twin) for key, twin in zip(system.equations, twins, strict=True)}
+    more = {twin: directional(rhs, ways) for twin, rhs in zip(twins, system.equations.values(), strict=True)}
+    return System(
+        name=f"{system.name}.jvp",
+        source=system.source,
+        axes=system.axes,
+        equations={**system.equations, **more},
+        params=system.params,
+        initial={**system.initial, **dict.fromkeys(twins, sp.S.Zero)},
+        sizes=system.sizes,
+        span=system.span,
+        time=system.time,
+        constraints=system.constraints,
+    )
 
 
 def beside(system: System, letter: str, state: str) -> str:
@@ -108,51 +94,21 @@ def slope_of(e: Expr, x: Symbol) -> Expr:
     return e.xreplace(steps).diff(x).xreplace({dummy: s for s, dummy in steps.items()})
 
 
-def _keys(system: System) -> dict[str, Key]:
-    return {base_name(k): k for k in system.equations}
-
-
-def _twin(key: Key, name: str, along: tuple[Symbol, ...] = (), extents: tuple[Any, ...] = ()) -> Key:
-    """An element of a new state beside key, with more axes behind."""
+def twin_of(key: Key, name: str, along: tuple[Symbol, ...] = (), extents: tuple[Any, ...] = ()) -> Key:
+    """The state of that name beside key, with more axes behind, as it stands in an equation."""
     if not key_indices(key) and not along:
         return Symbol(name, real=True)
     shape = (*(key.base.shape if isinstance(key, Indexed) else ()), *extents)
     return IndexedBase(name, shape=shape)[(*key_indices(key), *along)]
 
 
-def _element(twin: Key) -> Direction:
+def element(twin: Key) -> Direction:
     """The direction in which the element x[i] moves: the same element of its twin."""
     if isinstance(twin, Symbol):
         return lambda _: twin
     return lambda i: twin.base[(*i, *twin.indices[len(i) :])]
 
 
-def _unit(along: tuple[Symbol, ...]) -> Direction:
-    """The direction of the entry `along` of a parameter."""
+def unit(along: tuple[Symbol, ...]) -> Direction:
+    """The direction of one entry of an array: that at `along`."""
     return lambda i: sp.Mul(*(KroneckerDelta(a, b) for a, b in zip(i, along, strict=True)))
-
-
-def _axes_of(p: Param, system: System) -> dict[Symbol, Any]:
-    """New indices for the axes of a parameter."""
-    taken = all_names(system) | {s.name for e in (*system.axes, *system.equations.values()) for s in e.atoms(Symbol)}
-    names = [f"{p.name}_{n}" for n in range(len(p.shape))]
-    free = [name if name not in taken else f"{name}_" for name in names]
-    return {index(name)[0]: extent for name, extent in zip(free, p.shape, strict=True)}
-
-
-def _extended(
-    system: System, what: str, more: Mapping[Key, Expr], first: Mapping[Key, Any], axes: Mapping[Symbol, Any] | None = None
-) -> System:
-    zero = {key: first.get(key, sp.S.Zero) for key in more}
-    return System(
-        name=f"{system.name}.{what}",
-        source=system.source,
-        axes=axes or system.axes,
-        equations={**system.equations, **more},
-        params=system.params,
-        initial={**system.initial, **zero},
-        sizes=system.sizes,
-        span=system.span,
-        time=system.time,
-        constraints=system.constraints,
-    )

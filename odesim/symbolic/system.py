@@ -107,6 +107,7 @@ class System:
     initial: state -> expression in parameters, sizes and indices. sizes: default values. span: default (t0, t1).
     time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
     its dimensions) or function(t, states, derivatives, params) in numpy.
+    sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
     Raises SpecError when a part does not fit.
     """
 
@@ -124,6 +125,7 @@ class System:
     invariants: tuple[Invariant, ...] = ()
     events: tuple[Event, ...] = ()
     closed_forms: tuple[ClosedForm, ...] = ()
+    sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system

@@ -32,6 +32,10 @@ SAME: dict[str, tuple[str, dict[str, Any]]] = {
     "grid": ("--grid mu=linspace(1,2,3) --grid v=0.01,0.02", {"grid": {"mu": [1.0, 1.5, 2.0], "v": [0.01, 0.02]}}),
     "zip": ("--zip mu=1,2 --zip v=0.01,0.02", {"zipped": {"mu": [1, 2], "v": [0.01, 0.02]}}),
     "table": ("--vary mu=@mu.npy --init v=0.02", {"params": {"mu": np.linspace(1, 2, 12).reshape(4, 3)}, "initial": {"v": 0.02}}),
+    "sensitivity": (
+        "--grid mu=1,2 --save 3 --strict --sensitivity mu",
+        {"grid": {"mu": [1, 2]}, "save": 3, "strict": True, "sensitivities": ["mu"]},
+    ),
     "options": (
         "--grid mu=1,2 --save 4 --method vern7 --rtol 1e-8 --atol 1e-10 --dtype float32 --threads 2",
         {"grid": {"mu": [1, 2]}, "save": 4, "method": "vern7", "rtol": 1e-8, "atol": 1e-10, "dtype": "float32"},

@@ -19,6 +19,7 @@ from odesim.store import read_solution
 from odesim.store.plain import plain
 
 KEYS = ["model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "backend", "out"]
+DERIVED = [(o, "") for o in ("entropy", "gap")] + [(f"d{o}", f"_d{p}") for o in ("entropy", "gap") for p in ("mu", "v_start")]
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3")
 ENDLESS = (*RUN, "--span", "0:1e9", "--step", "1e-3", "--max-steps", "1e12", "--save", "log:50")
 
@@ -47,6 +48,20 @@ def test_json_is_the_contract(odesim):
     assert isinstance(found["stats"]["steps"], int) and isinstance(found["message"], str)
     np.testing.assert_array_equal(open_run("run.zarr").v[-1], found["final"]["v"])
     assert open_run("run.zarr").sizes["time"] == 200
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_sensitivities_stand_with_the_rest(odesim):
+    """Derivatives of states are final values, those of observables are observables, in JSON, in the picture and in a stored run."""
+    words = ("--sensitivity", "mu", "--sensitivity", "v", "--backend", "numpy", "--json", "--out", "run.zarr", "--plot", "run.png")
+    done = odesim(*RUN, *words)
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = strict(done.stdout)
+    assert list(found) == KEYS and list(found["final"]) == ["v", "dv_dmu", "dv_dv_start"]
+    assert set(found["observables"]) == {f"{head}{tail}" for head, tail in DERIVED}
+    stored = read_solution("run.zarr")
+    np.testing.assert_array_equal(stored.sensitivities["mu"]["v"][-1], found["final"]["dv_dmu"])
+    assert open_run("run.zarr").dv_dv_start.dims == ("time", "l", "v_start_0")
     assert Path("run.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -10,7 +10,7 @@ from sympy import IndexedBase
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import CodegenError, ParamError
 from odesim.facade import integrate
-from odesim.symbolic import Param, System, index, over, sizes
+from odesim.symbolic import Param, System, index, over, sensitivities, sizes
 from odesim.symbolic.derive import jvp
 from tests.systems import REAL, SOURCE, SYSTEMS, numbers
 
@@ -88,8 +88,9 @@ def derivative(bound, combine, K, rows, s) -> np.ndarray:
     return out
 
 
-def test_the_tangent_system_compiles_too():
-    system = jvp(SYSTEMS["gathered"])
+@pytest.mark.parametrize("system", [jvp(SYSTEMS["gathered"]), sensitivities(SYSTEMS["shuffled"], "a")], ids=["jvp", "sensitivities"])
+def test_derived_systems_compile_too(system):
+    """Directions beside the states, and derivatives by a gathered parameter; only rounding differs from whole arrays."""
     x = numbers(system)
     rhs = compile_system(system)
     bound = rhs.bind(x.sizes, x.params)

@@ -10,6 +10,7 @@ from odesim.codegen import runtime, vmath
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.straight import Formulas, write_out
 from odesim.errors import CodegenError
+from odesim.symbolic import System, sensitivities
 from tests.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
@@ -27,18 +28,27 @@ def function(f: Formulas, compiled: bool):
     return numba.njit(error_model="numpy")(words["right"]) if compiled else words["right"]
 
 
-def written(name: str, big: int):
+def written(system: System, big: int):
     """A test system written out for its numbers, with them and its parameters in one vector."""
-    system = SYSTEMS[name]
     rhs, x = compile_system(system, strict=True), numbers(system, big=big)
     f = write_out(system, rhs.program, x.sizes, {p.name: x.params[p.name] for p in system.params if p.integer})
     return f, rhs, x, np.concatenate([[], *(np.ravel(np.asarray(x.params[n], float)) for n in f.values)])
 
 
-@pytest.mark.parametrize(("name", "big"), [(s, 7) for s in SYSTEMS] + [(s, 70) for s in ("softmax", "mean_field", "two_of_one")])
-def test_written_out_is_the_right_side(name, big):
-    """The straight lines compute what arrays do; rounding of some hundred operations."""
-    f, rhs, x, p = written(name, big)
+def with_all_sensitivities(system: System) -> System:
+    return sensitivities(system, *(p.name for p in system.params if not p.integer), *system.states)
+
+
+@pytest.mark.parametrize(
+    ("system", "big"),
+    [(s, 7) for s in SYSTEMS.values()]
+    + [(SYSTEMS[name], 70) for name in ("softmax", "mean_field", "two_of_one")]
+    + [(with_all_sensitivities(s), 4) for s in SYSTEMS.values()],
+    ids=lambda x: f"{x.name}{'-d' * bool(x.sensitivities)}" if isinstance(x, System) else str(x),
+)
+def test_written_out_is_the_right_side(system, big):
+    """The straight lines compute what arrays do, for systems with sensitivities too; rounding of some hundred operations."""
+    f, rhs, x, p = written(system, big)
     layout = rhs.layout(x.sizes)
     y = layout.join(x.states)
     truth = rhs.arrays(x.sizes, {**x.env, **layout.split(y)})
@@ -49,7 +59,7 @@ def test_written_out_is_the_right_side(name, big):
 @pytest.mark.parametrize(("name", "big"), [("elementwise", 7), ("mean_field", 7), ("mean_field", 70)])
 def test_the_bits_of_strict_mode(name, big):
     """Operation by operation the kernel of strict mode, sums of more than 64 terms too."""
-    f, rhs, x, p = written(name, big)
+    f, rhs, x, p = written(SYSTEMS[name], big)
     bound = rhs.bind(x.sizes, x.params)
     y = bound.layout.join(x.states)
     out = np.empty_like(y)
@@ -60,4 +70,4 @@ def test_the_bits_of_strict_mode(name, big):
 def test_a_system_too_large():
     """Beyond a bound nothing is written out."""
     with pytest.raises(CodegenError, match="operations"):
-        written("softmax", 100_000)
+        written(SYSTEMS["softmax"], 100_000)

@@ -1,5 +1,6 @@
-"""Random Systems: lanes, the integrator of one system, whole arrays and scipy agree."""
+"""Random Systems: written out, in lanes, in the integrator of one system, on whole arrays and in scipy they agree."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,15 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
-from sympy import IndexedBase, Interval, Piecewise, Range, Rational, Sum, exp, log, oo, sqrt, tanh
+from sympy import IndexedBase, Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp, log, oo, sqrt, symbols, tanh
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.symbolic import Param, Source, System, index, over, sizes, softmax, time
+from odesim.codegen.straight import Formulas, write_out
+from odesim.symbolic import Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
-(m, k), (M,) = index("m k"), sizes("M")
-x, a, psi = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("psi", shape=(M,))
-B = IndexedBase("B", shape=(M, M))
+(m, k, j, q, l), (M, Q) = index("m k j q l"), sizes("M Q")
+x, a, psi, b = (IndexedBase(name, shape=(M,)) for name in ("x", "a", "psi", "b"))
+B, V, D = IndexedBase("B", shape=(M, M)), IndexedBase("V", shape=(M, Q)), IndexedBase("D", shape=(M, Q))
+n = symbols("n", integer=True, positive=True)
+mean = over(Sum, x[j], (j, M)) / M
+row = over(Sum, V[m, j] ** 2, (j, Q))
 # every term is bounded or pulls back, so that no run leaves for infinity
 TERMS = (
     tanh(x[m]),
@@ -30,66 +35,148 @@ TERMS = (
     a[m] * tanh(time - 1),
     tanh(x[psi[m]]),
     m * exp(-(x[m] ** 2)) / M,
+    over(Sum, exp(-((x[k] - mean) ** 2)), (k, M)) / M,
+    over(Sum, b[k] * over(Sum, tanh(x[j] - x[k]), (j, M)), (k, M)) / M**2,
+    over(Sum, KroneckerDelta(m, psi[k]) * tanh(x[k]), (k, M)),
+    logsumexp(-(x[m] ** 2), (m, M)) / (2 + M),
+    n * x[m] / (1 + x[m] ** 4),
+    exp(-n * x[m] ** 2) + Piecewise((1, time > 1), (0, True)),
 )
+# the same for a state with two axes, which sees the other state and is seen by it
+PLANES = (
+    tanh(V[m, q]),
+    x[m] * exp(-(V[m, q] ** 2)),
+    softmax(V[m, q], (q, Q)),
+    exp(-row) * D[m, q],
+    over(Sum, D[l, q] * tanh(V[l, q]), (l, M)) / M,
+    over(Sum, B[m, l] * over(Sum, tanh(V[l, j]) * D[l, j], (j, Q)), (l, M)) / Q,
+    tanh(V[psi[m], q]) + KroneckerDelta(q, 0) * a[m],
+)
+PARAMS = (
+    Param(a, 0.5, Interval(-oo, oo), "drive"),
+    Param(b, 1.5, Interval(-oo, oo), "weights"),
+    Param(B, 0.3, Interval(-oo, oo), "coupling"),
+    Param(D, 0.7, Interval(-oo, oo), "plane"),
+    Param(psi, lambda sizes: np.arange(sizes["M"]), Range(0, oo), "neighbours", indexes=M),
+    Param(n, 2, Range(1, 4), "a whole number"),
+)
+Chosen = dict[int, float]
 
 
-def random_system(chosen: tuple[int, ...], weights: tuple[float, ...]) -> System:
-    """x' = a - x plus terms of the table."""
-    right = a[m] - x[m] + sum(w * TERMS[i] for i, w in zip(chosen, weights, strict=True))
-    used = right.atoms(IndexedBase)
-    params = [Param(a, 0.5, Interval(-oo, oo), "drive"), Param(B, 0.3, Interval(-oo, oo), "coupling")]
-    params.append(Param(psi, lambda sizes: np.arange(sizes["M"]), Range(0, oo), "neighbours", indexes=M))
+def random_system(chosen: Chosen, planes: Chosen) -> System:
+    """x' = a - x plus weighted terms; where planes are chosen too, V' = -V / 2 plus those, and x sees the rows of V."""
+    rights = {x[m]: a[m] - x[m] + sum(w * TERMS[i] for i, w in chosen.items())}
+    axes = {m: M, k: M}
+    if planes:
+        rights[x[m]] += over(Sum, tanh(V[m, q]), (q, Q)) / 4
+        rights[V[m, q]] = -V[m, q] / 2 + sum(w * PLANES[i] for i, w in planes.items())
+        axes |= {q: Q, l: M}
+    used = set().union(*(right.atoms(IndexedBase) | right.free_symbols for right in rights.values()))
     return System(
         name="test.random",
         source=Source("none", "made for the tests"),
-        axes={m: M, k: M},
-        equations={x[m]: right},
-        params=tuple(p for p in params if p.symbol in used),
-        initial={x[m]: 0.1},
-        sizes={M: 3},
+        axes=axes,
+        equations=rights,
+        params=tuple(p for p in PARAMS if p.symbol in used),
+        initial={state: 0.1 for state in rights},
+        sizes={size: value for size, value in ((M, 3), (Q, 2)) if size == M or planes},
         span=(0.0, 3.0),
     )
 
 
-def check(chosen: tuple[int, ...], weights: tuple[float, ...], n: int, seed: int) -> None:
-    """Members in lanes equal single runs bit for bit in strict mode, and scipy's DOP853 to the tolerance."""
-    system, rng = random_system(chosen, weights), np.random.default_rng(seed)
-    names = {p.name for p in system.params}
-    drive, start = rng.normal(size=(11, n)), rng.normal(size=(11, n))
-    shared = {"B": rng.normal(size=(n, n)) / n, "psi": rng.permutation(n)}
-    shared = {name: value for name, value in shared.items() if name in names}
-    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-8, "atol": 1e-8, "method": "tsit5"}
-    found = odesim.ensemble(system, params={"a": drive, **shared}, initial={"x": start}, strict=True, save=4, **run)
-    assert not found.status.any()
+def numbers(system: System, count: int, seed: int) -> tuple[dict[str, int], dict[str, Any], dict[str, Any]]:
+    """Sizes, shared parameters, and starts (11, *shape); parameters of a size by itself."""
+    rng, names = np.random.default_rng(seed), {p.name for p in system.params}
+    given = {"M": count, "Q": 1 + seed % 3}
+    shapes = {"M": (count,), "V": (count, given["Q"])}
+    shared = {"B": rng.normal(size=(count, count)) / count, "psi": rng.permutation(count), "n": 1 + seed % 3}
+    shared |= {"D": rng.normal(size=shapes["V"]), "b": rng.normal(size=count)}
+    start = {name: rng.normal(size=(11, *shapes["V" if name == "V" else "M"])) for name in map(str, system.states)}
+    return {s: given[s] for s in system.size_names}, {name: value for name, value in shared.items() if name in names}, start
+
+
+def evaluate(f: Formulas, t: float, y: Any, params: dict[str, Any]) -> list[float]:
+    """The outputs of straight-line text, by Python's own arithmetic."""
+    words: dict[str, Any] = {w: getattr(math, w) for w in ("exp", "log", "sqrt", "tanh", "expm1", "log1p", "inf", "nan")}
+    words |= {"maximum": max, "minimum": min, "powi": pow, "pow": pow, "t": t}
+    words |= {f"y{i}": float(value) for i, value in enumerate(y)}
+    words |= {f"p{first + i}": float(v) for name, first in f.values.items() for i, v in enumerate(np.ravel(params[name]))}
+    exec("\n".join(f.lines), words)
+    return [float(eval(out, words)) for out in f.outputs]
+
+
+WEIGHT = st.floats(-1.5, 1.5).map(lambda w: round(w, 3) or 1.0)
+
+
+def some(table: tuple[Any, ...], least: int) -> st.SearchStrategy[Chosen]:
+    return st.dictionaries(st.integers(0, len(table) - 1), WEIGHT, min_size=least, max_size=3)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(some(TERMS, 1), some(PLANES, 0), st.integers(1, 5), st.integers(0, 99))
+def test_written_out_is_the_array_truth(chosen, planes, count, seed):
+    """The text of lanes, run line by line, computes what whole arrays do: rounding of some hundred operations of size 1."""
+    system = random_system(chosen, planes)
+    extent, shared, start = numbers(system, count, seed)
     compiled = compile_system(system)
+    layout = compiled.layout(extent)
+    params = {**shared, "a": np.random.default_rng(seed + 1).normal(size=count)}
+    f = write_out(
+        system, compile_system(system, strict=True).program, extent, {p.name: np.array(params[p.name]) for p in system.params if p.integer}
+    )
+    states = {name: rows[0] for name, rows in start.items()}
+    truth = compiled.arrays(extent, {**params, **states, "t": 1.2})
+    want = layout.join({name: truth[f"d_{name}"] for name in states})
+    np.testing.assert_allclose(evaluate(f, 1.2, layout.join(states), params), want, rtol=1e-12, atol=1e-12)
+
+
+def check(chosen: Chosen, planes: Chosen, count: int, seed: int, method: str = "tsit5", modes: tuple[bool, ...] = (True, False)) -> None:
+    """Members in lanes equal single runs, bit for bit in strict mode and to the tolerance in the usual one; so do arrays, and scipy."""
+    system = random_system(chosen, planes)
+    extent, shared, start = numbers(system, count, seed)
+    drive = np.random.default_rng(seed + 1).normal(size=(11, count))
+    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-8, "atol": 1e-8, "method": method, "sizes": extent}
+    compiled = compile_system(system)
+    layout = compiled.layout(extent)
+    # the tolerance holds for a step; errors of some tens of them add up, and these flows contract
+    near: dict[str, Any] = {"rtol": 0, "atol": 3e-7}
     for i in (0, 10):
-        own = {"a": drive[i], **shared}
-        one = odesim.integrate(system, params=own, initial={"x": start[i]}, strict=True, save=4, **run)
-        np.testing.assert_array_equal(found.x[i], one.y["x"])
+        own, first = {"a": drive[i], **shared}, {name: rows[i] for name, rows in start.items()}
 
         def right(t, y, own=own):
-            values = {p.name: np.broadcast_to(own.get(p.name, p.default), (n,) if len(p.shape) == 1 else (n, n)) for p in system.params}
-            return compiled.arrays({"M": n}, {**values, "x": y, "t": t})["d_x"]
+            made = compiled.arrays(extent, {**own, **layout.split(y), "t": t})
+            return layout.join({name: made[f"d_{name}"] for name in layout.names})
 
-        truth = solve_ivp(right, (0.0, 3.0), start[i], method="DOP853", rtol=1e-11, atol=1e-11, t_eval=found.time.values)
-        # the tolerance holds for a step; errors of some tens of them add up, and these flows contract
-        np.testing.assert_allclose(found.x[i], truth.y.T, atol=3e-7)
+        solve: Any = solve_ivp
+        truth = solve(right, (0.0, 3.0), layout.join(first), method="DOP853", rtol=1e-11, atol=1e-11, t_eval=np.linspace(0, 3, 4)).y.T
+        want = [layout.split(y) for y in truth]
+        arrays = odesim.integrate(system, params=own, initial=first, save=4, backend="numpy", **run)
+        for strict in modes:
+            found = odesim.ensemble(system, params={"a": drive, **shared}, initial=start, strict=strict, save=4, **run)
+            one = odesim.integrate(system, params=own, initial=first, strict=strict, save=4, **run)
+            assert not found.status.any()
+            for name in layout.names:
+                if strict:
+                    np.testing.assert_array_equal(found[name][i], one.y[name])
+                for rows in (found[name][i], one.y[name], arrays.y[name]):
+                    np.testing.assert_allclose(rows, [y[name] for y in want], **near)
 
 
-ROWS = [((0, 5, 6, 9), (0.5, -1.0, 1.0, 0.7), 4, 1), ((1, 3, 8, 10, 11), (1.0, -0.5, 0.8, 1.0, -0.3), 5, 2)]
+ROWS: list[tuple[Any, ...]] = [
+    ({0: 0.5, 5: -1.0, 6: 1.0, 9: 0.7, 12: 0.8, 16: 0.4}, {}, 4, 1, "tsit5", (True, False)),
+    ({1: 1.0, 3: -0.5, 8: 0.8, 10: 1.0, 11: -0.3, 14: 0.5}, {2: 1.0, 3: -0.6, 5: 0.9, 6: 0.5}, 3, 1, "tsit5", (True,)),
+]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
 def test_systems_made_of_many_terms(row):
     """Two Systems that hold most of the terms."""
     check(*row)
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_random_systems(data):
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(some(TERMS, 1), some(PLANES, 0), st.integers(1, 5), st.integers(0, 99), st.sampled_from(["tsit5", "vern7", "dop853"]))
+def test_random_systems(chosen, planes, count, seed, method):
     """Any few terms with any weights."""
-    chosen = tuple(data.draw(st.lists(st.integers(0, len(TERMS) - 1), min_size=1, max_size=4, unique=True)))
-    weights = tuple(data.draw(st.floats(-1.5, 1.5)) for _ in chosen)
-    check(chosen, weights, data.draw(st.integers(1, 6)), data.draw(st.integers(0, 99)))
+    check(chosen, planes, count, seed, method)

@@ -11,9 +11,9 @@ from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system
 from odesim.facade import make_problem
 from odesim.registry import list_models, load_model
-from odesim.symbolic import System
+from odesim.symbolic import System, sensitivities
 from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.derive import jvp, sensitivities
+from odesim.symbolic.derive import jvp
 from odesim.symbolic.document import latex_document
 
 EACH = pytest.mark.parametrize("name", list_models())

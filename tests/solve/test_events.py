@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.errors import SolveError
-from odesim.solve import METHODS, EventSpec, Problem, Status, integrate_problem
+from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
+from tests.solve.stiff import stiff
 from tests.solve.systems import problem
 
 ADAPTIVE = pytest.mark.parametrize("method", [m.name for m in METHODS.values() if m.adaptive])
@@ -56,6 +57,31 @@ def test_zero_at_the_ends_of_steps() -> None:
     p = problem(lambda t, y: 0 * y, 1.0, 1.0, events=lambda t, y: t * (t - 0.25) * (t - 0.5) * (t - 1), specs=(EventSpec("zero"),))
     for step in (0.25, 0.5):
         assert times(integrate_problem(p, step=step), "zero").tolist() == [0.25, 0.5, 1.0]
+
+
+# a function of t, and the lists of zeros that may be found: a touch is no crossing and may be seen or not, a close pair too
+TOUCHES: dict[str, tuple[Any, list[list[float]]]] = {
+    "touch from above": (lambda t: (t - 0.4) ** 2, [[], [0.4]]),
+    "touch from below": (lambda t: -((t - 0.4) ** 2), [[], [0.4]]),
+    "touch at the end": (lambda t: (1 - t) ** 2, [[1.0]]),
+    "start and end": (lambda t: t * (t - 1), [[1.0]]),
+    "triple": (lambda t: (t - 0.55) ** 3, [[0.55]]),
+    "pair": (lambda t: (t - 0.4) ** 2 - 1e-8, [[], [0.3999, 0.4001]]),
+    "touch, then cross": (lambda t: (t - 0.4) ** 2 * (t - 0.7), [[0.7], [0.4, 0.7]]),
+}
+
+
+@pytest.mark.parametrize("step", [1.0, 0.25, 0.2])
+@pytest.mark.parametrize("method", [*METHODS, *ROSENBROCK])
+def test_touching_zeros(method: str, step: float) -> None:
+    """Double and triple zeros are never counted twice nor put elsewhere; of a close pair both are found, or none."""
+    specs = tuple(EventSpec(name) for name in TOUCHES)
+    functions = [g for g, _ in TOUCHES.values()]
+    p = stiff(lambda t, y: 0 * y, lambda t, y: 0, 1.0, 1.0, events=lambda t, y: [g(t) for g in functions], specs=specs)
+    run = integrate_problem(p, method=method, step=step)
+    for name, (_, possible) in TOUCHES.items():
+        # a third power is 0 in floats within 1e-5 or so of where it is, a square within 1e-8
+        assert times(run, name).tolist() in [pytest.approx(each, abs=1e-5) for each in possible], name
 
 
 @ADAPTIVE

@@ -1,5 +1,7 @@
 """Every Rosenbrock table is what it says: order conditions over all rooted trees, stability, and the numbers in print."""
 
+from math import factorial
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,25 @@ def test_stability(method):
     R = [1 + y * b @ np.linalg.solve(np.eye(method.stages) - y * beta, one) for y in z]
     assert np.max(np.abs(R)) < 1 + ROUNDING
     assert abs(1 - b @ np.linalg.solve(beta, one)) < ROUNDING
+
+
+@ALL
+def test_stiff_order(method):
+    """Of y' = -lambda (y - phi(t)) + phi'(t) the rate lambda does not matter up to some power of t in phi.
+
+    The error of one step of 1 for phi = t^k / k!, at any z = -lambda: 0 for k <= 3 for rodas5p, by its construction (Steinebach 2023,
+    BIT 63, 27, after Prothero and Robinson 1974), and for k = 1 alone for rodas4.
+    """
+    alpha, beta = usual(method)
+    b, c, d = method.weights @ method.Gamma, alpha.sum(axis=1), (beta - alpha).sum(axis=1)
+
+    def error(k: int, z: float) -> float:
+        slope = c ** (k - 1) / factorial(k - 1) - z * c**k / factorial(k) + d * ((k == 2) - z * (k == 1))
+        return float(b @ np.linalg.solve(np.eye(method.stages) - z * beta, slope)) - 1 / factorial(k)
+
+    worst = [max(abs(error(k, z)) for z in -np.logspace(-2, 8, 40)) for k in (1, 2, 3, 4)]
+    exact = {"rodas4": 1, "rodas5p": 3}[method.name]
+    assert max(worst[:exact]) < ROUNDING and min(worst[exact:]) > 1e-4
 
 
 @ALL

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from odesim.codegen.structured import Structured
 from odesim.errors import SolveError
@@ -47,6 +48,30 @@ def test_error_follows_tolerance(method):
     errors = [np.abs(run.y[:, 0] - exact(times)).max() for run in runs]
     assert np.all(errors < 50 * tolerances) and slope(tolerances, errors) == pytest.approx(1, abs=0.4)
     assert all(run.stats["rejected"] <= 3 for run in runs)
+
+
+@NAMES
+def test_stiff_order(method):
+    """Halving the step divides the largest error over all times and rates lambda of y' = -lambda (y - phi) + phi' by 2^q.
+
+    rodas5p is made for phi up to t^3, so that q is about 4; rodas4 is exact for phi = t alone, and q is between 2 and 3.
+    """
+    times, steps, errors = np.linspace(0, 2, 41)[1:], 1 / np.array([4, 8, 16, 32]), []
+    for h in steps:
+        runs = [integrate_problem(relaxation(rate), method=method, step=h, save=times) for rate in (1.0, 10.0, 1e2, 1e3, 1e4, 1e6)]
+        errors.append(max(np.abs(run.y[:, 0] - 1 / (1 + times)).max() for run in runs))
+    assert slope(steps, errors) == pytest.approx({"rodas4": 2.6, "rodas5p": 4.0}[method], abs=0.35)
+
+
+def relaxation(rate: float) -> Any:
+    """y' = -rate (y - phi) + phi' from phi, phi = 1 / (1 + t); Prothero and Robinson (1974)."""
+    return stiff(
+        lambda t, y: -rate * (y - 1 / (1 + t)) - 1 / (1 + t) ** 2,
+        lambda t, y: -rate,
+        1.0,
+        2.0,
+        lambda t, y: -rate / (1 + t) ** 2 + 2 / (1 + t) ** 3,
+    )
 
 
 @cache
@@ -222,6 +247,27 @@ def test_float32(method):
     run = integrate_problem(single, method=method, rtol=1e-5, atol=1e-6, save=np.linspace(0, 3, 7))
     assert run.y.dtype == run.y_last.dtype == np.float32
     assert run.y[:, 0] == pytest.approx(exact(run.t), abs=5e-5)
+
+
+@pytest.mark.parametrize("n", [2, 300])
+def test_small_systems_have_one_blas_thread(n):
+    """The threads of a BLAS would spin between the small calls of a step; after the run they are as before."""
+    inside: list[int] = []
+
+    def f(t: float, y: Any) -> Any:
+        inside.extend(blas_threads())
+        return -y
+
+    assert integrate_problem(robertson(1.0), method="rodas4").status is Status.OK  # what is imported when first needed
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        assert integrate_problem(stiff(f, lambda t, y: -np.eye(n), np.ones(n), 1e-3), method="rodas4").status is Status.OK
+        assert blas_threads() == before
+    assert inside and set(inside) == {1}
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
 @NAMES

@@ -1,7 +1,5 @@
 """Derivatives against differences, and against each other."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -11,10 +9,9 @@ from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system, extents
 from odesim.errors import SpecError
-from odesim.facade import integrate
 from odesim.symbolic import System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.derive import jvp, sensitivities
+from odesim.symbolic.derive import jvp
 from tests.systems import SOURCE, SYSTEMS, Numbers, numbers, param
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
@@ -94,38 +91,15 @@ def test_names_of_a_model_are_none_of_the_transpose(name):
     np.testing.assert_allclose(back(name), back("c"), rtol=1e-14)
 
 
-@pytest.mark.parametrize(("make", "name"), [(jvp, "w_v"), (jvp, "d_w_v"), (lower_vjp, "u_v"), (lower_vjp, "d_u_v"), (sensitivities, "s_v")])
+@pytest.mark.parametrize(("make", "name"), [(jvp, "w_v"), (jvp, "d_w_v"), (lower_vjp, "u_v"), (lower_vjp, "d_u_v")])
 def test_a_name_that_a_derivative_needs_is_refused(make, name):
     """A parameter in the place of a direction or covector would be read as one."""
     v, c = Symbol("v"), Symbol(name)
     system = System(name="taken", source=SOURCE, axes={}, equations={v: -c * v}, params=(param(c),), initial={v: 1})
     with pytest.raises(SpecError, match=f"taken: '{name}' is needed for a derivative of v"):
-        make(system, name) if make is sensitivities else make(system)
+        make(system)
 
 
 def test_vjp_is_no_dearer_than_a_few_right_sides():
     """Back through a gather and a softmax: no statement has more loops than the products of the right side."""
     assert max(len(s.loops) for s in lower_vjp(SYSTEMS["gathered"]).statements()) <= 2
-
-
-@pytest.mark.parametrize(("name", "parameter"), [("softmax", "T"), ("softmax", "mu"), ("rows", "D"), ("gathered", "X"), ("numbers", "T")])
-def test_sensitivities_are_the_difference_of_two_runs(name, parameter):
-    """d y(0.2)/d p by the variational equations against two runs at p +- 1e-5; both integrate to 1e-10."""
-    system = SYSTEMS[name]
-    x, rng = numbers(system), np.random.default_rng(3)
-    p = np.asarray(x.params[parameter], float)
-    way = rng.normal(size=p.shape)
-    options: dict[str, Any] = {"sizes": x.sizes, "span": (0.0, 0.2), "rtol": 1e-11, "atol": 1e-12, "backend": "numpy"}
-    both = integrate(sensitivities(system, parameter), params=x.params, **options).final
-    ends = [integrate(system, params={**x.params, parameter: p + e * way}, **options).final for e in (1e-5, -1e-5)]
-    for state in system.states:
-        got = np.tensordot(both[f"s_{state}"], way, axes=p.ndim) if p.ndim else both[f"s_{state}"] * way
-        want = (ends[0][state] - ends[1][state]) / 2e-5
-        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
-
-
-def test_no_derivative_with_respect_to_whole_numbers():
-    with pytest.raises(SpecError, match="psi takes whole numbers"):
-        sensitivities(SYSTEMS["gathered"], "psi")
-    with pytest.raises(SpecError, match=r"no parameter 'muu' in softmax.*did you mean 'mu'"):
-        sensitivities(SYSTEMS["softmax"], "muu")

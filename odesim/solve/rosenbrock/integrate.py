@@ -11,6 +11,7 @@ from odesim.solve.explicit import slots
 from odesim.solve.explicit.integrate import check_options, ctrl_c, save_grid
 from odesim.solve.explicit.report import collect
 from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.solve.rosenbrock.method import Rosenbrock
 from odesim.solve.rosenbrock.run import Run
 
@@ -38,7 +39,7 @@ def integrate_rosenbrock(
     compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
     run = Run(problem, linear, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
     code = slots.RUNNING
-    with suppress(KeyboardInterrupt), ctrl_c(run.stop), np.errstate(all="ignore"):
+    with suppress(KeyboardInterrupt), ctrl_c(run.stop), np.errstate(all="ignore"), few_blas_threads(len(problem.y0)):
         code = _loop(run, progress)
     return collect(run, code, run.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds})
 

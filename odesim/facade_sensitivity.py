@@ -1,0 +1,46 @@
+"""What `sensitivities` asks of a run: the System that has them, and what they start from."""
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+from odesim.bind import Numbers
+from odesim.errors import ParamError
+from odesim.memory import check_fits
+from odesim.slots import Same
+from odesim.symbolic.sensitivity import sensitivities
+from odesim.symbolic.system import System
+
+ROWS = 16  # vectors of the length of the state that an integrator holds, about: stages, the state, its scale
+
+
+def with_sensitivities(system: System, names: str | Iterable[str], given: Collection[str]) -> tuple[System, dict[str, float]]:
+    """The System with sensitivities to parameters and initial values of these names, and initial values for it.
+
+    given: states whose initial value somebody gave: it does not move with a parameter, whatever the model's own start would do.
+    Raises SpecError and ParamError.
+    """
+    if isinstance(names, str):
+        names = [names]
+    asked = tuple(names)
+    for name in asked:
+        if not isinstance(name, str):
+            raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
+    made = _made(Same(system), asked) if asked else system
+    still: dict[str, float] = {}
+    for name, pairs in made.sensitivities.items():
+        if name not in made.states:
+            still |= {twin: 0.0 for of, twin in pairs.items() if of in made.states and (of in given or of in still)}
+    return made, still
+
+
+@lru_cache(maxsize=32)
+def _made(key: Same, names: tuple[str, ...]) -> System:
+    """Made once a process: what is compiled is remembered by the System."""
+    return sensitivities(key.system, *names)
+
+
+def check_sensitivities(system: System, numbers: Numbers) -> None:
+    """Raises ParamError where integrating the sensitivities does not fit in memory."""
+    for name, pairs in system.sensitivities.items():
+        parts = {made: ROWS * numbers.initial[made].size for made in pairs.values() if made in numbers.initial}
+        check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)

@@ -1,0 +1,74 @@
+"""Sensitivities of every shipped model to every parameter and initial value, beside the difference of two runs."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Reals
+
+import odesim
+from odesim.bind import Numbers, bind
+from odesim.codegen.compiled import compile_system
+from odesim.registry import list_models, load_model
+from odesim.symbolic import System
+from tests.moves import check_moves, moves
+
+SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
+HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take seconds to derive and lower
+
+
+@cache
+def free_model(name: str) -> System:
+    """A model whose parameters may leave their domains and constraints: the probabilities of one class no longer sum to 1."""
+    system = load_model(name)
+    params = tuple(p if p.integer else replace(p, domain=Reals) for p in system.params)
+    return replace(system, params=params, constraints=(), events=())
+
+
+@cache
+def small(name: str) -> Numbers:
+    system = load_model(name)
+    return bind(system, sizes={size: SMALL[size] for size in system.size_names if size in SMALL})
+
+
+def names_of(name: str) -> list[str]:
+    system = load_model(name)
+    return [p.name for p in system.params if not p.integer] + list(system.states)
+
+
+CASES = [
+    pytest.param(model, name, marks=pytest.mark.slow if model in HEAVY and name != "eta_Z" else ())
+    for model in list_models()
+    for name in names_of(model)
+]
+
+
+@pytest.mark.parametrize(("model", "name"), CASES)
+def test_sensitivities_are_the_difference_of_two_runs(model, name):
+    """From a state where nothing vanishes, each entry by a random part of itself: 0 stays, for 0 ln 0 has no derivative."""
+    numbers, rng = small(model), np.random.default_rng(7)
+    start: dict[str, Any] = {state: value + rng.uniform(0.05, 0.2, value.shape) for state, value in numbers.initial.items()}
+    value = np.asarray({**numbers.params, **start}[name])
+    way = rng.normal(size=value.shape) * value
+    found = moves(free_model(model), name, way, numbers.params, start, sizes=numbers.sizes, span=(0.0, 0.5))
+    check_moves(found)
+    assert any(np.abs(want).max() > 1e-6 for _, want in found.values())  # ten times what check_moves forgives
+
+
+@pytest.mark.parametrize(
+    "model", ["scan_snap.reduced_symmetric", "scan_snap.theorem4", pytest.param("scan_snap.full", marks=pytest.mark.slow)]
+)
+def test_learning_rates_are_a_clock(model):
+    """Right sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
+
+    No difference of runs stands in between: 100 times the tolerance.
+    """
+    rates = {"eta_Y": 0.8, "eta_Z": 1.7}
+    options: dict[str, Any] = {"sizes": small(model).sizes, "span": (0.0, 5.0), "rtol": 1e-9, "atol": 1e-11, "backend": "numpy"}
+    run = odesim.integrate(model, params=rates, sensitivities=rates, **options)
+    slopes = compile_system(load_model(model), backend="numpy").arrays(small(model).sizes, {**run.attrs["params"], **run.final, "t": 5.0})
+    for state in load_model(model).states:
+        got = sum(rates[p] * run.sensitivities[p][state][-1] for p in rates)
+        np.testing.assert_allclose(got, 5.0 * slopes[f"d_{state}"], atol=1e-7)
