@@ -13,7 +13,7 @@ def cupy_here() -> Any:
     try:
         import cupy
     except ImportError:
-        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {CUDA13}, or {CUDA12} with a driver before CUDA 13") from None
+        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {CUDA13}, with an older driver {CUDA12}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
