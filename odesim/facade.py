@@ -13,17 +13,23 @@ from odesim.arrays import Array, check_dtype
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
-from odesim.errors import ParamError, SolveError
+from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_room
-from odesim.registry import load_model
-from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, callback_system, integrate_problem
+from odesim.registry import load_model, reference
+from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
+from odesim.solve.rescaled import LONGEST, Clock
 from odesim.solve.solution import Solution
+from odesim.solve.tableau import METHODS
+from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
 from odesim.symbolic.system import System, free_in_order, key_indices
-from odesim.times import as_save, save_times
+from odesim.times import Save, as_save, save_times
 
 _MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
+_CLOCKS: dict[int, tuple[System, System]] = {}
 _MEMO_SIZE = 64
+RESCALED = "rescaled"
+CLOCKS = ("ordinary", RESCALED)
 
 
 def integrate(
@@ -43,6 +49,7 @@ def integrate(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
@@ -50,6 +57,10 @@ def integrate(
 
     params, initial: {name: number, nested list or array}; a number fills the shape. sizes: {name: int}, where arrays do not say.
     save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
+    method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
+    name in method, and the reason in attrs["auto"].
+    clock: "rescaled" integrates in ds = growth dt, of a System that declares its growth rate, up to a blow-up: its time stands in
+    events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
     sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
     are integrated along, in the error control as every state is, and stand in `sensitivities` of the Solution.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
@@ -58,7 +69,8 @@ def integrate(
     for name, value in (("rtol", rtol), ("atol", atol), ("step", step), ("max_steps", max_steps)):
         if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
             raise SolveError(f"{name} must be a number, not {value!r}")
-    check_strict(method, strict)
+    check_strict(method, strict, backend)
+    check_clock(clock)
     system, still = with_sensitivities(load_model(model), sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
@@ -67,12 +79,21 @@ def integrate(
     check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
     compiled, observer, dims = compiled_parts(system, backend, dtype, strict)
-    options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    before = compiled.seconds
-    problem = make_problem(compiled, numbers)
-    raw = integrate_problem(problem, save=times, progress=progress, **options)  # type: ignore[arg-type]
-    stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + compiled.seconds - before}
-    layout = problem.rhs.layout
+    options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
+    problem, layout = make_problem(compiled, numbers), compiled.layout(numbers.sizes)
+    kernel, about = compiled, dict[str, Any]()
+    if clock == RESCALED:
+        kernel, clocked = make_clock(system, numbers, backend, dtype, strict)
+        even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
+        before = kernel.seconds
+        told = clocked.integrate(even, {**options, "progress": progress}, method)
+        raw, about, dims = told.raw, {"clock": clock, **({"even": even} if isinstance(even, int) else {})}, {**dims, BLOW_UP: ()}
+        if told.blow_up:
+            about["blow_up_error"] = told.blow_up[1]
+    else:
+        before = kernel.seconds
+        raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
+    stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
     y = layout.split(raw.y)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -81,7 +102,10 @@ def integrate(
         return layout.split(out.astype(np.float64))
 
     def again(asked: Array) -> dict[str, Array]:
-        run = integrate_problem(problem, save=asked, **options)  # type: ignore[arg-type]
+        if clock == RESCALED:
+            run = clocked.integrate(asked, options, raw.method).raw
+        else:
+            run = integrate_problem(problem, method=raw.method, save=asked, **options)
         return layout.split(run.y[: len(asked)])
 
     return Solution(
@@ -98,6 +122,7 @@ def integrate(
         backend=backend,
         dims=dims,
         attrs={
+            "ref": reference(model),
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
             "params": numbers.params,
@@ -111,19 +136,31 @@ def integrate(
             "seed": seed,
             "dtype": dtype,
             "strict": strict,
-            "kernel": compiled.key,
+            "kernel": kernel.key,
             "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
             "versions": versions(),
+            **about,
+            **({"auto": raw.auto} if raw.auto else {}),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes, numbers.initial),
         _again=again,
     )
 
 
-def check_strict(method: str, strict: bool) -> None:
-    """Raises SolveError for a method that cannot give the same bits on every machine."""
+def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
+    """Raises SolveError for a method that cannot give the same bits on every machine, or that the backend does not have."""
+    if backend == "cuda" and method in ROSENBROCK:
+        raise SolveError(
+            f"{method} solves its linear systems on the processor: one large system on cuda takes {', '.join(METHODS)} or auto"
+        )
     if strict and method in ROSENBROCK:
         raise SolveError(f"{method} solves its linear systems with LAPACK, whose bits differ between machines: no strict mode")
+
+
+def check_clock(clock: Any) -> None:
+    """Raises SolveError for a clock that is none."""
+    if clock not in CLOCKS:
+        raise SolveError(no_such("clock", str(clock), CLOCKS))
 
 
 def check_range(numbers: Numbers, dtype: str) -> None:
@@ -148,14 +185,60 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
     def linear() -> Linear:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear)
+    if compiled.backend == "cuda":  # where no Jacobian is computed
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, make_costs(compiled, numbers.sizes, linear))
+
+
+def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:
+    """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
+    other = rescaled_system(system)
+    compiled, _, _ = compiled_parts(other, backend, dtype, strict)
+    span = {START: numbers.t0, STOP: numbers.t1}
+    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
+    inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
+    return compiled, Clock(make_problem(compiled, inner), numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
+
+
+def rescaled_system(system: System) -> System:
+    """The rescaled form of a System, made once a process."""
+    if id(system) not in _CLOCKS:
+        while len(_CLOCKS) >= _MEMO_SIZE:
+            del _CLOCKS[next(iter(_CLOCKS))]
+        _CLOCKS[id(system)] = (system, rescaled(system))
+    return _CLOCKS[id(system)][1]
+
+
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
+    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for."""
+
+    def right() -> float:
+        from odesim.codegen.work import right_side
+
+        return right_side(compiled.program, sizes, compiled.backend)
+
+    def derive() -> float:
+        from odesim.codegen.work import derivation
+
+        return derivation(compiled.program)
+
+    def stiff(stages: int) -> float:
+        from odesim.codegen.work import stiff_step
+
+        return stiff_step(linear(), stages, right())
+
+    return Costs(right, derive, stiff)
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers) -> Any:
     """The right side with numbers, where its backend computes it."""
     if compiled.backend == "numpy":
         return _numpy_system(compiled, numbers)
-    return (compiled.cuda if compiled.backend == "cuda" else compiled).bind(numbers.sizes, numbers.params)
+    if compiled.backend == "cuda":
+        from odesim.solve.explicit.device import driver_text
+
+        return compiled.cuda(driver_text()).bind(numbers.sizes, numbers.params)
+    return compiled.bind(numbers.sizes, numbers.params)
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:

@@ -13,7 +13,7 @@ from odesim.comparison.pairs import Facts, Pair, check_described, check_flow, fi
 from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
 from odesim.facade_theory import theory_of
-from odesim.facade_train import check_seeds, make_experiment, stopping
+from odesim.facade_train import check_seeds, make_experiment
 from odesim.memory import check_room
 from odesim.reference.kinds import Experiment, Task
 from odesim.reference.record import LOSS
@@ -22,6 +22,7 @@ from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import Trajectory
 from odesim.registry import load_model
 from odesim.solve.solution import Solution
+from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
 MAPS = ("flow", "discrete")

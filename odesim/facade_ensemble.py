@@ -1,31 +1,31 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Iterable, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.ensembles.design import Design
-from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.kept import MOST_EVENTS
+from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, Chunk, Request
-from odesim.ensembles.run import GOOD
+from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
+from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
-from odesim.facade import dimensions, versions
+from odesim.facade import RESCALED, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
-from odesim.memory import check_room
-from odesim.registry import list_models, load_model
+from odesim.memory import check_fits, check_room
+from odesim.registry import load_model, reference
+from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
     import xarray
 
     from odesim.facade_stored import EnsembleRun
-
-CHUNK = 4096
 
 
 def ensemble(
@@ -45,6 +45,9 @@ def ensemble(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    observe: Any = (),
+    max_events: int = MOST_EVENTS,
+    clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     threads: int = 1,
     vary: Mapping[str, Any] | None = None,
@@ -65,22 +68,32 @@ def ensemble(
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
 
+    method: "auto" lets a pilot of a few members, spread over the design, choose one method for all, which the attributes `method` and
+    `auto` name; an ensemble whose bits are to be those of N ensembles of one is one with a named method.
     sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
     `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
 
     save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
-    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`.
+    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
+    SIGTERM keep the chunks that are done; the other members are then `interrupted`.
+
+    observe: names of observables, or "all", kept at the saved times. For every event of the model: NAME_t (member, occurrence), the times
+    of the first max_events (NaN beyond), NAME_count (member,) of all, and NAME_index, the flat number of the component where it has
+    any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
+    letter, digit or _ in an event's name becomes _.
+
+    clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
 
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
-    after the first chunk with a failed member; Ctrl-C and SIGTERM lose the chunk in flight. progress: called with (members done, of
-    how many, how many of these failed). Raises an OdesimError with one sentence where the request is wrong.
+    after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
+    Raises an OdesimError with one sentence where the request is wrong.
     """
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
-    options["sensitivities"] = sensitivities
+    options |= {"observe": observe, "max_events": max_events, "clock": clock, "sensitivities": sensitivities}
     check_threads(threads)
     if out is not None:
         from odesim.store.read import open_run
@@ -93,22 +106,15 @@ def ensemble(
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
     check_room(chosen.source.count * len(request.times), request.layout.size, 8)
-    engine = make_engine(request, chosen)
+    check_fits(
+        "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
+    )
+    engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    pool, stop = make_pool(threads), np.zeros(1, np.int64)
-    total, failed, chunks = chosen.source.count, 0, []
-    try:
-        for first in range(0, total, CHUNK * max(threads, 1)):
-            end = min(first + CHUNK * max(threads, 1), total)
-            chunks.append(engine.integrate(*chosen.chunk(first, end), end - first, stop, pool))
-            failed += int((~np.isin(chunks[-1].status, GOOD)).sum())
-            if progress:
-                progress(end, total, failed)
-    finally:
-        stop[0] = 1
-        if pool is not None:
-            pool.shutdown()
-    return dataset(request, chosen, joined(chunks))
+    held = Held(request.room(count), chunk_size(count, request.row) * threads)
+    with stopping() as asked:
+        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
+    return dataset(request, chosen, held.ended())
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
@@ -124,7 +130,7 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
 
 def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
-    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps")
+    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "observe", "max_events", "clock")
     request = {name: options.pop(name) for name in how}
     given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
     system, still = with_sensitivities(system, sensitivities, given)
@@ -134,36 +140,29 @@ def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), *
     return chosen, make_request(system, chosen, save, **request)
 
 
-def reference(model: str | PathLike[str] | System) -> str | None:
-    """How another process names the model; None for a System of this one."""
-    if isinstance(model, System):
-        return None
-    text = fspath(model)
-    return text if text in list_models() else str(Path(text).expanduser().absolute())
-
-
-def joined(chunks: list[Chunk]) -> Chunk:
-    """All members of consecutive chunks."""
-    return Chunk(*(np.concatenate([getattr(c, name) for c in chunks]) for name in ("y", "status", "t_end", "steps", "rejected")))
-
-
 def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
     """The members as xarray holds them, with what was a member's own."""
     import xarray as xr
 
-    dims, source, system = dimensions(request.system), members.source, request.system
+    dims, source, system, kept = dimensions(request.system), members.source, request.system, request.kept
     own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
     for name in ("status", "t_end", "steps", "rejected"):
         data[name] = ("member", getattr(chunk, name))
+    axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
+    for name, values in kept.parts(chunk).items():
+        data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
     for name, values in own.items():
         label = label_of(system, name)
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
     options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about |= {"auto": request.auto} if request.auto else {}
+    about |= {"clock": RESCALED} if request.clock else {}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": [MEANINGS[s] for s in STATUSES]}
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
-    attrs = {**about, "status_names": [str(s) for s in STATUSES], "versions": str(versions())}
+    attrs = {**about, **said, "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

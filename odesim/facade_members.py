@@ -1,19 +1,24 @@
 """What an ensemble in memory and one on disk have in common: the request, the engine, names of axes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from odesim.ensembles.auto import choose
+from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.design import Design, Table
+from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.facade import check_strict, compiled_parts
+from odesim.facade import RESCALED, check_clock, compiled_parts, rescaled_system
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
 from odesim.solve.explicit.integrate import check_options
@@ -70,37 +75,52 @@ def make_request(
     dtype: str,
     strict: bool,
     max_steps: int,
+    observe: Any = (),
+    max_events: int = MOST_EVENTS,
+    clock: str = "ordinary",
 ) -> Request:
-    """The request, checked. Raises an OdesimError."""
+    """The request, checked; of the method auto, a few members are integrated to choose one. Raises an OdesimError."""
+    names, most = check_observe(system, observe), check_most(max_events)
     chosen = "tsit5" if method == "auto" else method
     if chosen not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
-    check_strict(chosen, strict)
+    check_clock(clock)
     if backend != "numba":
         raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
     shared = members.shared
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, backend, dtype, strict)
     compiled.check_sizes(shared.sizes)
-    return Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step)
+    seen = observed_shapes(compiled, names, shared)
+    own = clock == RESCALED
+    kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
+    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept)
+    if own:
+        request = replace(request, clock=compiled_parts(rescaled_system(system), backend, dtype, strict)[0])
+    if strict and chosen in ROSENBROCK and lane_engine(request, shared, members.source.names) is None:
+        raise SolveError(f"{chosen} has a strict mode in lanes only, and {system.name} with these sizes and options does not fit into them")
+    return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
 
 
-def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine:
+def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine | ClockEngine:
     """Lanes where they can do it; which one does not depend on how many members there are."""
-    lanes = None if request.method in ROSENBROCK else lane_engine(request, members.shared, members.source.names)
+    if request.clock is not None:
+        return ClockEngine(request, members.shared, request.clock)
+    lanes = lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 
-def engine_key(engine: LaneEngine | SingleEngine) -> str:
-    """What names the compiled code that integrates members: the same name, the same bits."""
-    if isinstance(engine, SingleEngine):
-        return engine.request.compiled.key
+def engine_key(engine: LaneEngine | SingleEngine | ClockEngine) -> str:
+    """What names the compiled code that integrates and observes members: the same name, the same bits."""
+    seen = observed_key(engine.request.system, engine.request.kept.observe)
+    if isinstance(engine, SingleEngine | ClockEngine):
+        return (engine.request.clock or engine.request.compiled).key + seen
     from odesim.codegen.cache import module_name
 
-    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes")
+    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes") + seen
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:

@@ -1,10 +1,7 @@
 """`odesim.train`: a task by name, settings in, a Trajectory out; stored while it runs, and gone on with after a stop."""
 
 import platform
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from os import PathLike
@@ -25,6 +22,7 @@ from odesim.reference.tasks import load_task
 from odesim.reference.train import check_count, check_save
 from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import INTERRUPTED, Trajectory
+from odesim.stopping import stopping
 
 if TYPE_CHECKING:
     from odesim.store.lock import RunLock
@@ -73,14 +71,32 @@ def train(
     experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
     options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads}
-    options |= {"progress": progress, "fits": check_room}
+    options["progress"] = progress
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
         with stopping() as stop:
-            return train_experiment(experiment, steps=steps, stop=stop, **options)
+            return train_experiment(experiment, steps=steps, stop=stop, fits=check_room, **options)
     if resume and overwrite:
         raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
+    return train_into(Path(out), experiment, steps=steps, overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, **options)
+
+
+def train_into(
+    path: Path,
+    experiment: Experiment,
+    *,
+    steps: int | None,
+    dtype: str,
+    save: int | None,
+    observe: Sequence[str],
+    threads: int,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 5.0,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Trajectory:
+    """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
     save = check_save(save)
     about = {**identity(experiment, dtype, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
     from odesim.store.lock import RunLock
@@ -88,7 +104,7 @@ def train(
 
     lock = RunLock()
     try:
-        sink, steps, done, state = place(Path(out), experiment, about, steps, overwrite, resume, lock)
+        sink, steps, done, state = place(path, experiment, {**about, "threads": threads}, steps, overwrite, resume, lock)
         if done:
             return done
         with stopping() as stop:
@@ -100,12 +116,17 @@ def train(
                 checkpoint_every=checkpoint_every,
                 resume_from=state,
                 stop=stop,
-                **options,
+                dtype=dtype,
+                save=save,
+                observe=observe,
+                threads=threads,
+                progress=progress,
+                fits=check_room,
             )
             sink.finish(trajectory)
     except OSError as error:
-        more = "; --resume goes on from the last checkpoint" if Path(out).exists() else ""
-        raise StoreError(f"cannot write {out}: {error.strerror or error}{more}") from error
+        more = "; --resume goes on from the last checkpoint" if path.exists() else ""
+        raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
     finally:
         lock.release()
     return trajectory
@@ -213,31 +234,6 @@ def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> 
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Within it Ctrl-C and SIGTERM make the function that it gives true; a second one ends the program as ever."""
-    asked = False
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # another handler, or none at all as under nohup, is somebody's wish
-    usual = {number: handler for number, handler in found.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
-
-    def handle(number: int, _: Any) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(number, usual[signal.Signals(number)])
-
-    for number in usual:
-        signal.signal(number, handle)
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
 
 
 def versions() -> dict[str, str]:

@@ -42,6 +42,14 @@ def load_model(ref: "str | os.PathLike[str] | System") -> "System":
     raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {ref!r}")
 
 
+def reference(ref: "str | os.PathLike[str] | System") -> str | None:
+    """How another process, in another folder, names the model; None for a System, which it cannot have."""
+    if not isinstance(ref, str | os.PathLike):
+        return None
+    text = os.fspath(ref)
+    return str(Path(text).expanduser().absolute()) if isinstance(ref, os.PathLike) or _is_path(text) else text
+
+
 def _is_path(ref: str) -> bool:
     return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
 

@@ -80,12 +80,24 @@ def check_cover(slot: Slot, array: Array, known: Sizes) -> None:
 def check_rules(rules: Iterable[Rule], sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
     """Raises ParamError with the worst entry unless every constraint holds."""
     for rule in rules:
-        x = rule.formula(sizes, values) - rule.target
-        over = abs(x) if rule.constraint.sense == "==0" else -x
-        if not np.all(over <= rule.constraint.tol):  # NaN breaks a rule too
-            over = np.where(np.isnan(over), np.inf, over)
-            worst = np.unravel_index(int(over.argmax()), over.shape)
-            raise ParamError(_broken(rule, tuple(map(int, worst)), float(x[worst]) + rule.target))
+        check_rule(rule, rule.formula(sizes, values)[None])
+
+
+def check_rule(rule: Rule, values: Array, first: int | None = None) -> None:
+    """Raises ParamError with the worst entry of the first row of values (N, *shape) of the rule's formula that breaks it.
+
+    first: rows are the members first, first + 1, ..., and the sentence names one.
+    """
+    x = values - rule.target
+    over = abs(x) if rule.constraint.sense == "==0" else -x
+    fine = (over <= rule.constraint.tol).reshape(len(x), -1).all(axis=1)  # NaN breaks a rule too
+    if fine.all():
+        return
+    member = int(np.argmin(fine))
+    row = np.where(np.isnan(over[member]), np.inf, over[member])
+    worst = tuple(map(int, np.unravel_index(int(row.argmax()), row.shape)))
+    sentence = _broken(rule, worst, float(x[member][worst]) + rule.target)
+    raise ParamError(sentence if first is None else f"{sentence} in member {first + member}")
 
 
 def _broken(rule: Rule, at: tuple[int, ...], value: float) -> str:

@@ -26,6 +26,7 @@ REALS = Domain("(-inf, inf)", None)
 class Formula:
     """An expression in parameters, sizes and its indices, compiled for whole arrays."""
 
+    expr: Expr
     indices: tuple[Symbol, ...]
     function: ArrayFunction
     extents: tuple[Extent, ...]
@@ -164,4 +165,4 @@ def _rule(s: System, c: Constraint) -> Rule:
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
     function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes))
-    return Formula(indices, function, tuple(make_extent(s.axes[i]) for i in indices))
+    return Formula(expr, indices, function, tuple(make_extent(s.axes[i]) for i in indices))

@@ -12,16 +12,16 @@ import odesim
 ROOT = Path(__file__).parents[1]
 # lowest first; on one floor a name may import the names to its left, which keeps cycles out
 FLOORS = (
-    ("errors", "arrays", "models", "figures"),  # the last two are stand-ins that import nothing
+    ("errors", "arrays", "gpu", "models", "figures"),  # the last two are stand-ins that import nothing
     ("symbolic",),
     ("codegen",),
     ("solve",),
-    ("grammar", "memory", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
+    ("grammar", "memory", "stopping", "tables", "times", "values", "sizes", "domains", "slots", "rules", "registry", "bind", "reference"),
     ("ensembles", "comparison", "claims"),
     ("store", "plot"),
     (
-        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_stored", "facade_ensemble", "facade_theory"),
-        *("facade_compare", "cli", "__main__"),
+        *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_manifest", "facade_stored", "facade_differences"),
+        *("facade_rerun", "facade_retrain", "facade_ensemble", "facade_theory", "facade_compare", "cli", "__main__"),
     ),
 )
 ORDER = [name for row in FLOORS for name in row]

@@ -54,4 +54,5 @@ SYSTEM = System(
     # past v = 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
     events=(Event("blow-up", z - 18, direction=1),),
     closed_forms=(ClosedForm("inverse error function", "before t*, for every start", solution),),
+    growth=exp(logsumexp(z, (l, M))),
 )

@@ -76,4 +76,5 @@ SYSTEM = System(
     # past a length of 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
     events=(Event("blow-up", z - 18, direction=1),),
     closed_forms=(ClosedForm("inverse error function", "from V = 0, before t*", solution),),
+    growth=exp(logsumexp(z, (l, M))),
 )

@@ -60,4 +60,5 @@ SYSTEM = System(
     invariants=(Invariant("approach", (mu[l] - v[l]) ** 2, "nonincreasing"),),
     events=(Event("half way", v[l] - mu[l] / 2),),
     closed_forms=(ClosedForm("time of arrival", "for every start", arrival, "implicit"),),
+    growth=exp(logsumexp(z, (l, M))),
 )

@@ -22,7 +22,7 @@ VERBS = {
     "compare": "compare",
     "status": "stored",
     "resume": "stored",
-    "rerun": "stored",
+    "rerun": "rerun",
     "plot": "runs",
     "export": "runs",
     "figure": "figure",

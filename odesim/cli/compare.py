@@ -7,7 +7,8 @@ import click
 
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.train import TaskName, TrainingProgress, check_picture_place
+from odesim.cli.pictures import check_picture_place
+from odesim.cli.train import TaskName, TrainingProgress
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison

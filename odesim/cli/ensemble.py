@@ -3,13 +3,17 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.pictures import check_picture_place, draw
 from odesim.cli.request import RUN_OPTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PATH = click.Path(path_type=Path)
 
@@ -25,20 +29,34 @@ PATH = click.Path(path_type=Path)
 @click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter of all members.")
 @click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
 @click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value of all members.")
+@click.option(
+    "--params",
+    "file",
+    metavar="FILE.toml",
+    type=PATH,
+    help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
+)
 @click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
 @click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones, N geometric ones, or these; default the end.")
-@click.option("--method", metavar="NAME", help="auto (default), tsit5, vern7, dop853, rodas4, rodas5p, ...")
+@click.option(
+    "--method", metavar="NAME", help="auto (default: one for all, by a pilot of a few), tsit5, vern7, dop853, rodas4, rodas5p, ..."
+)
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
+@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
+@click.option("--backend", metavar="NAME", help="numba, the only one so far.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
+@click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
+@click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
-@click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members: png, pdf or svg. A picture that odesim drew is replaced.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def ensemble_verb(
@@ -52,9 +70,13 @@ def ensemble_verb(
     params: tuple[str, ...],
     sizes: tuple[str, ...],
     initial: tuple[str, ...],
+    observe: str | None,
+    max_events: int,
+    file: Path | None,
     threads: int,
     fail_fast: bool,
     overwrite: bool,
+    plot: Path | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -77,20 +99,36 @@ def ensemble_verb(
     from odesim.facade_ensemble import run_ensemble
 
     part = None if shard is None else read_shard(shard)
-    request = make_request(params, sizes, initial, options)
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
+    varied = {name for values in design.values() for name in values}
     design["members"] = members
+    request = make_request(params, sizes, initial, options, file, points=None, other=varied)
+    check_picture_place(out, plot, overwrite=overwrite)
     asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
-    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, **request.options}
+    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, "clock": "ordinary", **request.options, "save": request.save}
     asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
-    asked["save"] = request.save if options["save"] is not None else None
+    asked |= {"observe": observe, "max_events": max_events}
     ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}
     with EnsembleProgress(model, False if quiet else None) as progress:
         run = run_ensemble(model, out, progress=progress.show, **ways, **design, **asked)
-    if run.status != "ok":
+    code = DONE if run.status == "ok" else STOPPED
+    if code == STOPPED:
         say(run.message)
-    show_run(run, as_json, quiet)
-    return DONE if run.status == "ok" else STOPPED
+    drawn, undrawn = draw(lambda: figure(out), plot)
+    if undrawn:
+        code = STOPPED
+        say(undrawn)
+    show_run(run, as_json, quiet, drawn)
+    return code
+
+
+def figure(run: Path) -> "Figure":
+    """The picture of a stored ensemble."""
+    from odesim.plot.ensemble import figure_of_ensemble
+    from odesim.store.read import open_run, reading
+
+    with reading(run):
+        return figure_of_ensemble(open_run(run))
 
 
 def named(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -1,11 +1,14 @@
 """What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.cli.progress import Counter
+
+RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
 
 if TYPE_CHECKING:
     from odesim.facade_stored import EnsembleRun
@@ -31,30 +34,43 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "done": t.done,
         "failed": t.failed,
         "counts": t.counts,
+        "meanings": meanings(run),
         "new": t.new,
         "retried": run.retried,
         "seconds": run.seconds,
         "members_per_second": rate,
         "method": run.method,
+        "auto": run.auto or None,
         "out": str(run.path),
     }
 
 
-def show_run(run: "EnsembleRun", as_json: bool, quiet: bool) -> None:
-    """Prints what became of a run."""
+def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+    """Prints what became of a run. drawn: its picture."""
     if as_json:
         click.echo(json.dumps(json_object(run), allow_nan=False))
     elif not quiet:
-        click.echo(run_text(run))
+        click.echo(run_text(run, drawn))
 
 
-def run_text(run: "EnsembleRun") -> str:
+def meanings(run: "EnsembleRun") -> dict[str, str]:
+    """{status: what it says of a member and what can be done}, of those that members have, but ok."""
+    from odesim.ensembles.result import MEANINGS
+
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
+    counts = run.tally.counts
+    return {str(s): text + again * (s in RETRIED) for s, text in MEANINGS.items() if counts[str(s)] and s != "ok"}
+
+
+def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     """Members by status, what was done now, and where it is, in 80 columns."""
     from odesim.cli.text import table
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
-    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}"), ("stored", str(run.path))]
+    said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
+    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
-    return "\n".join([head, table(rows), "run", table(rest)])
+    return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -32,11 +32,16 @@ FINISHED = ("ok", "event")
 @click.option(
     "--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these; T1, for one."
 )
-@click.option("--method", metavar="NAME", help="auto (default), tsit5, vern7, dop853, euler, rk4; rodas4, rodas5p where it is stiff.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    help="auto (default: the cheapest, by a pilot), tsit5, vern7, dop853, euler, rk4; rodas4, rodas5p where it is stiff.",
+)
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step, for any method.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="Stop after N steps; default 1000000.")
+@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
 @click.option("--backend", metavar="NAME", help="numba (default), numpy, or cuda: a GPU.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="No fused multiply-adds: the same bits on every machine.")
@@ -82,12 +87,10 @@ def integrate_verb(
     check_outputs(out, plot, overwrite)
 
     from odesim.facade import integrate
-    from odesim.registry import load_model
 
-    system = load_model(model)
     options = {**request.options, "save": request.save}
     with Progress(model, False if quiet else None) as progress:
-        solution = integrate(system, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
+        solution = integrate(model, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
     if out or plot or as_json or not quiet:
         _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED

@@ -68,14 +68,21 @@ class Counter(Progress):
         if not unit:
             line.append(duration(now - self.start))
         elif rate:
-            line.append(f"{rate:.3g} {unit}/s")
+            line.append(f"{thousands(rate)} {unit}/s")
         if rate:
             line.append(f"about {duration((total - done) / rate)} left")
         text = ", ".join(line)
         # a line that is wider than the terminal could not be written over
-        size = min(BAR, get_terminal_size().columns - len(self.label) - len(text) - 5)
+        room = get_terminal_size().columns - len(self.label) - 5
+        text = text if len(text) < room else text.replace(", about ", ", ")
+        size = min(BAR, room - len(text))
         bar = f"[{('#' * (size * done // total)).ljust(size, '.')}] " if size > 0 else ""
         self._show(f"{self.label} {bar}{text}")
+
+
+def thousands(rate: float) -> str:
+    """950, 22.8k or 1.3M."""
+    return f"{rate:.3g}" if rate < 999.5 else f"{rate / 1e3:.3g}k" if rate < 999.5e3 else f"{rate / 1e6:.3g}M"
 
 
 def duration(seconds: float) -> str:

@@ -1,7 +1,7 @@
-"""What `integrate` was asked for: the command line over a TOML file over the defaults, all through one grammar."""
+"""What `integrate` and `ensemble` were asked for: the command line over a TOML file over the defaults, all through one grammar."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ RUN_OPTIONS: dict[str, click.ParamType | type] = {
     "rtol": Real(0),
     "atol": Real(0, low_allowed=True),
     "max_steps": Count(1),
+    "clock": str,
     "backend": str,
     "dtype": str,
     "strict": bool,
@@ -40,10 +41,18 @@ class Request:
 
 
 def make_request(
-    params: Sequence[str], sizes: Sequence[str], initial: Sequence[str], options: Mapping[str, Any], file: Path | None = None
+    params: Sequence[str],
+    sizes: Sequence[str],
+    initial: Sequence[str],
+    options: Mapping[str, Any],
+    file: Path | None = None,
+    *,
+    points: int | None = 200,
+    other: Collection[str] = (),
 ) -> Request:
     """The Request of NAME=VALUE texts and options; those of the file where the command line says nothing.
 
+    points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
     Raises ParamError and StoreError.
     """
     from odesim.values import Save, parse_assignment, parse_save, parse_size, parse_span
@@ -53,12 +62,13 @@ def make_request(
     if isinstance(merged.get("span"), str):
         merged["span"] = parse_span(merged["span"])
     save = merged.pop("save", None)
+    own = [{name: value for name, value in table.items() if name not in other} for table in (base.params, base.initial)]
     return Request(
-        {**base.params, **once("--set", (parse_assignment(text, "--set") for text in params))},
+        {**own[0], **once("--set", (parse_assignment(text, "--set") for text in params))},
         {**base.sizes, **once("--size", map(parse_size, sizes))},
-        {**base.initial, **once("--init", (parse_assignment(text, "--init") for text in initial))},
+        {**own[1], **once("--init", (parse_assignment(text, "--init") for text in initial))},
         merged,
-        Save(200) if save is None else parse_save(save),
+        parse_save(save) if save is not None else Save(points) if points else None,
     )
 
 

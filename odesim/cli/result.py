@@ -33,6 +33,9 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
             "invariants": solution.invariants,
             "stats": {name: solution.stats[name] for name in STATS},
             "method": solution.method,
+            "auto": solution.attrs.get("auto"),
+            "clock": solution.attrs.get("clock", "ordinary"),
+            "blow_up_error": solution.attrs.get("blow_up_error"),
             "backend": solution.backend,
             "out": out,
         }
@@ -49,7 +52,7 @@ def table_text(solution: Solution, out: Path | None = None, picture: Path | None
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
     head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {len(solution.t)} saved times"
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
-    parts.append(section("events", [(name, event_text(found)) for name, found in solution.events.items()]))
+    parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
     files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
@@ -90,11 +93,20 @@ def event_text(found: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(part.replace(" ", GLUE) for part in [*times, *more]) or "none"
 
 
+def blow_up_text(solution: Solution, name: str) -> str:
+    """The time of a blow-up that the rescaled clock found, with as many digits as its error leaves; else nothing."""
+    error = solution.attrs.get("blow_up_error")
+    if name != "blow_up" or error is None:
+        return ""
+    return f"t = {solution.events[name][0]['t']:.12g}, to within {error:.1g}".replace(" ", GLUE)
+
+
 def run_rows(solution: Solution) -> list[tuple[str, str]]:
     """How a run was computed: method, counts and times."""
-    s = solution.stats
+    s, chosen = solution.stats, solution.attrs.get("auto")
     return [
         ("method", f"{solution.method} on {solution.backend}"),
+        *([("auto", chosen)] if chosen else []),
         ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {s['rhs_calls']:.0f} right sides"),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]

@@ -18,15 +18,14 @@ def plot_verb(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
     from odesim.store.paths import attributes_of, check_file
-    from odesim.store.read import check_present, load_run, open_run, read_solution, reading
+    from odesim.store.read import check_present, load_run, read_solution
 
     said = attributes_of(check_present(run)) or {}
     picture = check_file(check_picture(out or run.with_suffix(".png")), overwrite=True)
     if "members" in said:
-        from odesim.plot.ensemble import figure_of_ensemble
+        from odesim.cli import ensemble
 
-        with reading(run):
-            figure = figure_of_ensemble(open_run(run))
+        figure = ensemble.figure(run)
     elif "task" in said:
         from odesim.plot.trajectory import figure_of_trajectory
         from odesim.store.trajectory import training_attributes

@@ -68,6 +68,7 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield from titled("constraints", (formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
     yield from titled("invariants", map(invariant_text, described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
+    yield from titled("growth, of the rescaled clock", [formula(described["growth"])] if described["growth"] else [])
     yield from titled("closed forms", (formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
 
 

@@ -1,4 +1,4 @@
-"""`odesim status`, `resume` and `rerun`: what can be asked of an ensemble on disk."""
+"""`odesim status` and `resume`: how far a stored run is, and going on with it."""
 
 import json
 from pathlib import Path
@@ -27,8 +27,10 @@ def status_verb(run: Path, as_json: bool) -> int:
         from odesim.facade_stored import look
 
         found = look(run)
+        if found.lost:
+            say(found.message)
         click.echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
-        return DONE
+        return STOPPED if found.lost else DONE
     kind, what = ("training", said.get("task")) if "task" in said else ("integration", said.get("model"))
     names = ("status", "message", "iteration", "steps", "t_end")
     rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
@@ -36,24 +38,42 @@ def status_verb(run: Path, as_json: bool) -> int:
     return DONE
 
 
-@click.command("resume", short_help="Go on with a stored ensemble.")
+@click.command("resume", short_help="Go on with a stored run.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--retry-failed", is_flag=True, help="Integrate members that failed again.")
+@click.option("--retry-failed", is_flag=True, help="Of an ensemble: integrate members that failed again.")
 @click.option("--method", metavar="NAME", help="By this method, with --retry-failed.")
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
-@click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
+@click.option(
+    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+)
+@click.option("--fail-fast", is_flag=True, help="Of an ensemble: stop after the first chunk with a member that failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-def resume_verb(run: Path, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Integrate the members of RUN that are not done; it ends with the bits of a run that never stopped.
+def resume_verb(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Go on with RUN where it stopped; it ends with the bits of a run that never stopped. Of a finished run nothing is done.
 
-    Of a finished run nothing is done. A training goes on with `odesim train TASK --out RUN --resume`.
+    Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it
+    longer. An integration keeps nothing to go on from.
     """
+    from odesim.store.read import run_kind
+
+    kind = run_kind(run)
+    if kind == "ensemble":
+        return resume_ensemble(run, threads or 1, as_json, quiet, options)
+    for name, given in options.items():
+        if given:
+            from odesim.errors import ParamError
+
+            raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
+    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run)
+
+
+def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
+    """Integrates the members that are not done; the exit code."""
     from odesim.cli.ensemble_result import EnsembleProgress, show_run
     from odesim.facade_stored import resume
 
     with EnsembleProgress(run.name, False if quiet else None) as progress:
-        found = resume(run, progress=progress.show, **options)
+        found = resume(run, threads=threads, progress=progress.show, **options)
     finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
     if found.status != "ok" and not finished:
         say(found.message)
@@ -61,23 +81,25 @@ def resume_verb(run: Path, as_json: bool, quiet: bool, **options: Any) -> int:
     return DONE if found.status == "ok" or finished else STOPPED
 
 
-@click.command("rerun", short_help="Compute a stored ensemble again and compare.")
-@click.argument("run", metavar="RUN", type=PATH)
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="Print no progress.")
-def rerun_verb(run: Path, threads: int, as_json: bool, quiet: bool) -> int:
-    """Compute every member of RUN again and compare all bits; RUN stays as it is. Exit code 3 where one differs."""
-    from odesim.cli.ensemble_result import EnsembleProgress
-    from odesim.facade_stored import rerun
+def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
+    """Trains to the last step; the exit code."""
+    from odesim.cli.train import TrainingProgress, report
+    from odesim.facade_retrain import resume_training as go_on
 
-    with EnsembleProgress(run.name, False if quiet else None) as progress:
-        found = rerun(run, threads=threads, progress=progress.show)
-    if as_json:
-        names = ("members", "different", "largest", "message")
-        click.echo(json.dumps({"run": str(run), **{name: getattr(found, name) for name in names}}))
-    elif found.same:
-        click.echo(found.message)
-    if not found.same:
-        say(found.message)
-    return DONE if found.same else STOPPED
+    with TrainingProgress(run.name, False if quiet else None) as progress:
+        trajectory = go_on(run, threads=threads, progress=progress.show)
+    return report(trajectory, run, None, as_json, quiet, again="odesim resume goes on")
+
+
+def resume_integration(run: Path) -> int:
+    """Nothing is left of one that came to its end. Raises ParamError for another: its integrator is gone."""
+    from odesim.errors import ParamError
+    from odesim.store.paths import attributes_of
+
+    said: dict[str, Any] = attributes_of(run) or {}
+    if said.get("status") in ("ok", "event"):
+        return DONE
+    raise ParamError(
+        f"{run} is an integration that ended as {said.get('status')} at t = {said.get('t_end')}, and it keeps no state to go on from: "
+        "odesim rerun computes it again and compares, odesim integrate computes it anew"
+    )

@@ -7,13 +7,17 @@ import click
 
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.pictures import check_picture_place, draw
 from odesim.cli.progress import Counter
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from odesim.arrays import Array
     from odesim.reference.kinds import Task
     from odesim.reference.trajectory import Trajectory
 
+AGAIN = "the same command with --resume goes on"
 PATH = click.Path(path_type=Path)
 
 
@@ -109,17 +113,23 @@ def run(
 ) -> int:
     """Reads the request, trains, prints, draws; the exit code."""
     from odesim.cli.train_request import read_rates, read_seeds, read_settings
-    from odesim.cli.train_result import json_text, summary_text
     from odesim.facade_train import train
 
     values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
     with TrainingProgress(task.name, False if quiet else None) as progress:
         trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
+    return report(trajectory, out, plot, as_json, quiet)
+
+
+def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
+    """Says how a training went, draws it and prints it; the exit code. again: what goes on with it."""
+    from odesim.cli.train_result import json_text, summary_text
+
     code = DONE if trajectory.ok else STOPPED
     if code == STOPPED:
-        say(stop_sentence(trajectory, out))
-    drawn, lost = draw(trajectory, plot)
+        say(stop_sentence(trajectory, out, again))
+    drawn, lost = draw(lambda: figure(trajectory), plot)
     if lost:
         code = STOPPED
         say(lost)
@@ -130,38 +140,19 @@ def run(
     return code
 
 
-def stop_sentence(trajectory: "Trajectory", out: Path | None) -> str:
-    """What stopped it, and how it goes on."""
+def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
+    """What stopped it, and how it goes on: with again where it is stored."""
     if trajectory.status != "interrupted":
         return trajectory.message
-    kept = f"what was computed is in {out}: the same command with --resume goes on" if out else "with --out RUN.zarr, --resume could go on"
+    kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
     return f"{trajectory.message}; {kept}"
 
 
-def check_picture_place(out: Path | None, plot: Path | None) -> None:
-    """Raises StoreError where the picture cannot be written, before anything is computed."""
-    if plot:
-        from odesim.errors import StoreError
-        from odesim.plot.files import check_picture
-        from odesim.store.paths import check_file
-
-        check_file(check_picture(plot), overwrite=True)
-        if out and out.absolute() == plot.absolute():
-            raise StoreError(f"--out and --plot name the same {out}")
-
-
-def draw(trajectory: "Trajectory", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where the disk had no room for it."""
-    if plot is None:
-        return None, ""
-    from odesim.errors import StoreError
-    from odesim.plot.files import save
+def figure(trajectory: "Trajectory") -> "Figure":
+    """The picture of a training."""
     from odesim.plot.trajectory import figure_of_trajectory
 
-    try:
-        return save(figure_of_trajectory(trajectory.to_xarray()), plot), ""
-    except StoreError as error:  # the place was good before the run
-        return None, str(error)
+    return figure_of_trajectory(trajectory.to_xarray())
 
 
 class TrainingProgress(Counter):

@@ -26,6 +26,7 @@ from odesim.symbolic.system import System, free_in_order
 
 if TYPE_CHECKING:
     from odesim.codegen.cuda_bound import CudaRHS
+    from odesim.codegen.cuda_wide import Driver
     from odesim.codegen.linear import BoundLinear, Linearization
     from odesim.codegen.structured import Dense, Structured
 
@@ -104,12 +105,12 @@ class CompiledRHS:
 
         return Linearization(self.system)
 
-    @cached_property
-    def cuda(self) -> "CudaRHS":
-        """The right side for a GPU."""
+    def cuda(self, driver: "Driver") -> "CudaRHS":
+        """The right side for a GPU, made once, with the integrator that asks for it there."""
         from odesim.codegen.cuda_bound import CudaRHS
 
-        return CudaRHS(self)
+        made: CudaRHS = self.__dict__.setdefault("_cuda", CudaRHS(self, driver))
+        return made
 
     @cached_property
     def transposed(self) -> ArrayFunction:

@@ -10,7 +10,7 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda_wide import part_size, wide_text
+from odesim.codegen.cuda_wide import Driver, part_size, wide_text
 from odesim.codegen.extents import extents
 from odesim.codegen.numba_ import Text
 from odesim.codegen.nvrtc import compile_cubin, options_for
@@ -22,11 +22,12 @@ class CudaRHS:
     """The right side of a System for a GPU, compiled once for all sizes."""
 
     compiled: CompiledRHS
+    driver: Driver
 
     @cached_property
     def text(self) -> Text:
         c = self.compiled
-        return wide_text(c.system, c.program, c.events_program, dtype=c.dtype, strict=c.strict)
+        return wide_text(c.system, c.program, c.events_program, self.driver, dtype=c.dtype, strict=c.strict)
 
     @cached_property
     def kernel(self) -> Any:

@@ -10,6 +10,7 @@ are; what is added onto gathered places is added by one thread a place, in the k
 
 import ast
 from dataclasses import dataclass
+from typing import Any
 
 from odesim.codegen.cuda_words import INT, REAL, Typed, named
 from odesim.codegen.transpile import FunctionText, Scope, Translation
@@ -32,7 +33,9 @@ class Held:
 class Phases(FunctionText):
     """The body of a kernel. arrays, numbers: what its names mean."""
 
-    def __init__(self, translation: Translation, scope: Scope, node: ast.FunctionDef, arrays: dict[str, Held], numbers: dict[str, str]) -> None:
+    def __init__(
+        self, translation: Translation, scope: Scope, node: ast.FunctionDef, arrays: dict[str, Held], numbers: dict[str, str]
+    ) -> None:
         super().__init__(translation, scope, node, numbers)
         self.arrays = dict(arrays)
         self.scratch: dict[str, int] = {}  # names of blocks that are only summed: their slots
@@ -53,7 +56,7 @@ class Phases(FunctionText):
     def _phases(self) -> list[str]:
         return [line for node in self.node.body for line in self._phase(node)]
 
-    def _phase(self, node: ast.stmt) -> list[str]:
+    def _phase(self, node: Any) -> list[str]:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=("tree_sum" | "tree_max") as tree), args=args)):
                 return self._number(name, tree, args)
@@ -80,7 +83,7 @@ class Phases(FunctionText):
 
     # -- loops
 
-    def _nest(self, node: ast.For) -> list[str]:
+    def _nest(self, node: Any) -> list[str]:
         """The loops around the innermost statements, and what is computed before each of them."""
         loops: Loops = []
         before: list[ast.stmt] = []
@@ -114,7 +117,7 @@ class Phases(FunctionText):
         total = self._total(shared)
         return [*_shared(total, [*self._indices(shared), *lines]), WAIT]
 
-    def _rows(self, loops: Loops, before: list[ast.stmt], blocked: ast.For, after: list[ast.stmt]) -> list[str]:
+    def _rows(self, loops: Loops, before: list[ast.stmt], blocked: Any, after: list[ast.stmt]) -> list[str]:
         """Blocks of all rows, a warp each; then the sums of the rows."""
         assert isinstance(blocked.iter, ast.Call)
         length, rows = self._value(blocked.iter.args[1]).text, self._total(loops)
@@ -131,16 +134,18 @@ class Phases(FunctionText):
             assert isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and isinstance(s.value.func, ast.Name)
             out.append(f"    odesim_{s.value.func.id}(team, part_, width_, height_);")
             put = f"{self._value(s.targets[0]).text} = part_[e_ * width_];"
-            out += [f"    {line}" for line in [*_shared("height_", ["const long long f_ = e_;", *self._indices(loops), "e_ = f_;", put]), WAIT]]
+            out += [
+                f"    {line}" for line in [*_shared("height_", ["const long long f_ = e_;", *self._indices(loops), "e_ = f_;", put]), WAIT]
+            ]
         return [*out, "}"]
 
-    def _in_block(self, s: ast.stmt) -> list[str]:
+    def _in_block(self, s: Any) -> list[str]:
         match s:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name(id="work_")) as work):
                 self.scratch[name] = _slot(work)
                 return []
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id="part_"), slice=ast.Tuple(elts=[ast.Constant(value=slot), _]))]):
-                return [f"odesim_keep(team, part_ + ({slot} * height_ + row_) * width_ + b_, {self._folded(s.value)});"]
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id="part_"), slice=ast.Tuple(elts=[ast.Constant() as place, _]))]):
+                return [f"odesim_keep(team, part_ + ({place.value!r} * height_ + row_) * width_ + b_, {self._folded(s.value)});"]
             case ast.For(target=ast.Name(id=i), iter=ast.Call(args=[extent])):
                 self._learn(i, INT)
                 v = named(i)
@@ -151,7 +156,7 @@ class Phases(FunctionText):
                 return [f"for (long long i_ = team.lane; i_ < hi_ - lo_; i_ += 32) {self._value(out).text}[i_] = {element};"]
         return self._statement(s)
 
-    def _folded(self, value: ast.expr) -> str:
+    def _folded(self, value: Any) -> str:
         """block_sum, block_max or block_dot of one block, right in lane 0."""
         assert isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
         op, count = value.func.id.removeprefix("block_"), self._value(value.args[-1]).text
@@ -160,7 +165,7 @@ class Phases(FunctionText):
             return f"odesim_fold_{op}(acc{slot}_, u{slot}_, w{slot}_, {count})"
         return f"odesim_block_{op}(team, {', '.join(self._value(a).text for a in value.args[:-1])}, {count})"
 
-    def _matmul(self, a: ast.expr, b: ast.expr, out: str) -> list[str]:
+    def _matmul(self, a: Any, b: Any, out: str) -> list[str]:
         """Each element summed from 0 up by one thread."""
         (left, rows, depth, down, along), (right, _, columns, below, beside) = self._matrix(a), self._matrix(b)
         lines = [f"const long long i_ = e_ / ({columns}), j_ = e_ % ({columns});", f"{self.arrays[out].entry} total_ = 0;"]
@@ -168,7 +173,7 @@ class Phases(FunctionText):
         lines.append(f"    total_ = total_ + {left}[i_ * {down} + k_ * {along}] * {right}[k_ * {below} + j_ * {beside}];")
         return [*_shared(f"({rows}) * ({columns})", [*lines, f"{named(out)}[e_] = total_;"]), WAIT]
 
-    def _matrix(self, node: ast.expr) -> tuple[str, str, str, str, str]:
+    def _matrix(self, node: Any) -> tuple[str, str, str, str, str]:
         """(address, rows, columns, stride of rows, stride of columns)."""
         turned = isinstance(node, ast.Attribute)
         name = node.value if isinstance(node, ast.Attribute) else node
@@ -181,13 +186,17 @@ class Phases(FunctionText):
 
     def _indices(self, loops: Loops) -> list[str]:
         """Lines that find the loops' indices from e_, which they use up."""
-        return [line for i, n in reversed(loops) for line in (f"{named(i)} = e_ % ({self._value(n).text});", f"e_ /= ({self._value(n).text});")]
+        return [
+            line for i, n in reversed(loops) for line in (f"{named(i)} = e_ % ({self._value(n).text});", f"e_ /= ({self._value(n).text});")
+        ]
 
     # -- what arrays add to the language
 
-    def _statement(self, node: ast.stmt) -> list[str]:
+    def _statement(self, node: Any) -> list[str]:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=("block" | "row_block" | "part_of") as what), args=args)):
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=("block" | "row_block" | "part_of") as what), args=args)
+            ):
                 view = self._view(what, args)
                 self.arrays[name] = view.type
                 self._learn(name, f"{view.type.entry}*")
@@ -218,7 +227,7 @@ class Phases(FunctionText):
         start = low if what == "block" else f"({rest[0]}) * ({base.type.shape[1]}) + {low}"
         return Typed(Held(entry, (f"({high} - {low})",)), f"({base.text} + {start})")
 
-    def _value(self, node: ast.expr) -> Typed:
+    def _value(self, node: Any) -> Typed:
         match node:
             case ast.Name(id=name) if name in self.arrays:
                 return Typed(self.arrays[name], named(name))
@@ -243,19 +252,26 @@ def _shared(total: str, lines: list[str]) -> list[str]:
 
 
 def _calls(node: ast.AST, start: str) -> list[ast.Call]:
-    return [c for c in ast.walk(node) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and c.func.id.startswith(start)
-            and c.func.id in ("block_sum", "block_max", "block_dot")]
+    return [
+        c
+        for c in ast.walk(node)
+        if isinstance(c, ast.Call)
+        and isinstance(c.func, ast.Name)
+        and c.func.id.startswith(start)
+        and c.func.id in ("block_sum", "block_max", "block_dot")
+    ]
 
 
-def _is_blocked(node: ast.For) -> bool:
+def _is_blocked(node: Any) -> bool:
     return isinstance(node.iter, ast.Call) and len(node.iter.args) == 3
 
 
-def _is_work(node: ast.expr) -> bool:
+def _is_work(node: Any) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "work_"
 
 
-def _slot(node: ast.expr) -> int:
+def _slot(node: Any) -> int:
     """q of work_[q] or part_[q]."""
     assert isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
-    return int(node.slice.value)
+    slot: Any = node.slice.value
+    return int(slot)

@@ -202,11 +202,12 @@ extern "C" __global__ void __launch_bounds__(256) integrate(long long at, long l
         if (what == 1) stage_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3], m[4], m[5], m[6], m[7], m[8]);
         if (what == 2) events_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
         if (what == 3)
-            odesim_squares_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2], a[@N@],
-                               (const @R@*)m[3], (const @R@*)m[4], __longlong_as_double(m[5]), __longlong_as_double(m[6]), (double*)a[@SUMS@]);
+            odesim_squares_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
+                               a[@N@], (const @R@*)m[3], (const @R@*)m[4], __longlong_as_double(m[5]), __longlong_as_double(m[6]),
+                               (double*)a[@SUMS@]);
         if (what == 4)
-            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2], a[@N@],
-                            (@R@*)m[3]);
+            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
+                            a[@N@], (@R@*)m[3]);
         odesim_wait(team);
         if (threadIdx.x == 0) {
             __threadfence();

@@ -5,14 +5,11 @@ team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
 import ast
-import math
-from dataclasses import replace
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from odesim.codegen.blocks import BLOCK
@@ -28,11 +25,22 @@ from odesim.codegen.wide import shape_of
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
-STAGE_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long k0_, long long rows0_, long long coef0_, long long ns_, long long s_, long long z0_"
+STAGE_HEAD = (
+    "odesim_team& team, long long table_, double t, long long y0_, long long k0_, long long rows0_, long long coef0_, "
+    "long long ns_, long long s_, long long z0_"
+)
 EVENTS_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
 
 
-def wide_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> Text:
+@dataclass(frozen=True)
+class Driver:
+    """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
+
+    scope: Scope
+    places: Mapping[str, int]
+
+
+def wide_text(system: System, right: Program, events: Program | None, driver: Driver, *, dtype: str, strict: bool) -> Text:
     """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
     shape = replace(shape_of(system, right, strict=True), local=False)
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
@@ -51,8 +59,8 @@ def wide_text(system: System, right: Program, events: Program | None, *, dtype: 
     if events is None:
         teams.append(f"__device__ void events_all({EVENTS_HEAD}) {{}}")
     lead = Translation(own=_orders())
-    run = lead.function(_driver(), "run", (INT,))
-    places = {**_places(), "R": entry, "RUN": run.name}
+    run = lead.function(driver.scope, "run", (INT,))
+    places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
         TEAM, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
@@ -71,22 +79,6 @@ def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int
     return most * slots
 
 
-@cache
-def _driver() -> Scope:
-    """The integrator's functions, read and not imported: numba would compile them."""
-    from odesim.solve.explicit import slots
-
-    functions, known = dict[str, ast.FunctionDef](), {**vars(slots), "math": math, "np": np}
-    for name in ("norms", "control", "dense", "events", "loop"):
-        for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
-            match node:
-                case ast.FunctionDef():
-                    functions[node.name] = node
-                case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
-                    known[constant] = value
-    return Scope(functions, known, "solve_")
-
-
 def _orders() -> dict[str, tuple[Any, str]]:
     return {
         "squares": (REAL, "odesim_squares"),
@@ -96,29 +88,30 @@ def _orders() -> dict[str, tuple[Any, str]]:
     }
 
 
-@cache
-def _places() -> dict[str, str]:
-    from odesim.solve.explicit import slots
-
-    return {name: str(getattr(slots, name)) for name in ("K", "ROWS", "COEF", "N", "SUMS")}
-
-
 def _filled(text: str, words: dict[str, str]) -> str:
     for name, word in words.items():
         text = text.replace(f"@{name}@", word)
     return text
 
 
-def _team_function(translation: Translation, scope: Scope, kernel: Kernel, slots: tuple[Slot, ...], numbers: tuple[str, ...], entry: str) -> str:
+def _team_function(
+    translation: Translation, scope: Scope, kernel: Kernel, slots: tuple[Slot, ...], numbers: tuple[str, ...], entry: str
+) -> str:
     """The function of a kernel for a team of threads."""
     right = isinstance(kernel, RightSide)
     arrays = {"y_": Held(entry, ("n_",)), "out_": Held(entry, ("n_",))}
     known = {"t": REAL, "n_": INT}
     lines = ["long long* at_ = (long long*)table_;"]
     if right:
-        arrays |= {"x_": Held(entry, ("n_",)), "k_": Held(entry, (str(ROWS), "n_")), "rows_": Held(INT, ("n_",)), "coef_": Held(REAL, ("n_",))}
+        arrays |= {
+            "x_": Held(entry, ("n_",)),
+            "k_": Held(entry, (str(ROWS), "n_")),
+            "rows_": Held(INT, ("n_",)),
+            "coef_": Held(REAL, ("n_",)),
+        }
         known |= {"ns_": INT}
-    lengths = Phases(translation, scope, ast.FunctionDef("", ast.arguments([], [], None, [], [], None, []), []), {}, {})
+    nothing: Any = ast.parse("def nothing(): pass").body[0]
+    lengths = Phases(translation, scope, nothing, {}, {})
     lengths.types |= {s.name: INT for s in slots if s.kind == "size"}
     for place, slot in enumerate(slots):
         owner, _, name = slot.name.rpartition(".")

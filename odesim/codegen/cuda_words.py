@@ -9,9 +9,48 @@ from odesim.errors import CodegenError
 
 INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
 ORDER = (TRUTH, INT, SINGLE, REAL)
-RESERVED = frozenset("auto case char class const default delete do double enum explicit extern float goto inline int long namespace new "
-                     "operator private public register short signed sizeof static struct switch template this typename union unsigned "
-                     "using virtual void volatile".split())
+RESERVED = frozenset(
+    [
+        "auto",
+        "case",
+        "char",
+        "class",
+        "const",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "enum",
+        "explicit",
+        "extern",
+        "float",
+        "goto",
+        "inline",
+        "int",
+        "long",
+        "namespace",
+        "new",
+        "operator",
+        "private",
+        "public",
+        "register",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +121,9 @@ def _select(args: list[Typed]) -> Typed:
 
 def _least(sign: str) -> Callable[[list[Typed]], Typed]:
     """Python's min or max of two: the second one only where it is strictly beyond."""
-    return lambda args: Typed(joined(args[0].type, args[1].type), f"({args[1].text} {sign} {args[0].text} ? {args[1].text} : {args[0].text})")
+    return lambda args: Typed(
+        joined(args[0].type, args[1].type), f"({args[1].text} {sign} {args[0].text} ? {args[1].text} : {args[0].text})"
+    )
 
 
 BUILTINS: dict[str, Callable[[list[Typed]], Typed]] = {

@@ -57,7 +57,9 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
         [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
     )
     scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
-    return Text(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local)
+    return Text(
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local
+    )
 
 
 @cache

@@ -8,14 +8,14 @@ reals in the order of the kernel, so that both give the same bits. Small systems
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import prod
 from typing import Any
 
 from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.extents import extents
-from odesim.codegen.kernels import ROWS, RightSide
+from odesim.codegen.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.reduce import LANES, SEQUENCE
 from odesim.codegen.wide import shape_of
 from odesim.errors import CodegenError
@@ -39,12 +39,13 @@ ZERO = Real("0.0")
 
 @dataclass(frozen=True)
 class View:
-    """A part of memory: cells[start + i*stride + ...] for each place of its shape."""
+    """A part of memory: cells[start + i*stride + ...] for each place of its shape. cast: what a value becomes when it is stored."""
 
     cells: list[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     start: int = 0
+    cast: str = ""
 
     def place(self, index: Sequence[int]) -> int:
         """Where an element lies among the cells."""
@@ -54,29 +55,37 @@ class View:
 
     def part(self, start: int, shape: tuple[int, ...]) -> "View":
         """A contiguous part of a vector, as an array of this shape."""
-        return make_view(self.cells, shape, self.start + start)
+        return make_view(self.cells, shape, self.start + start, self.cast)
 
     def row(self, r: int) -> "View":
-        return View(self.cells, self.shape[1:], self.strides[1:], self.start + r * self.strides[0])
+        return replace(self, shape=self.shape[1:], strides=self.strides[1:], start=self.start + r * self.strides[0])
+
+    def stored(self, value: Real) -> Real:
+        """The value as the cells hold it."""
+        return Real(f"{self.cast}({value.text})", False) if self.cast else value
 
     def values(self) -> list[Any]:
         """The cells of a vector."""
         return [self.cells[self.place((i,))] for i in range(self.shape[0])]
 
 
-def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0) -> View:
+def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: str = "") -> View:
     """cells in C order."""
     strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
-    return View(cells, shape, strides, start)
+    return View(cells, shape, strides, start, cast)
 
 
 class Straight:
-    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute."""
+    """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute.
+
+    shifts: names of maxima over an axis, each a shift that cancels.
+    """
 
     def __init__(self, source: str) -> None:
         tree = ast.parse(source)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.lines: list[str] = []
+        self.shifts: set[str] = set()
         self._names = count()
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> None:
@@ -125,10 +134,10 @@ class Straight:
             case ast.Subscript(value=array, slice=ast.Constant(value=x)) if x is ...:
                 view = self._value(array, env)
                 for place in _places(view):
-                    view.cells[place] = self.named(_real(value))
+                    view.cells[place] = self.named(view.stored(_real(value)))
             case ast.Subscript(value=array, slice=index):
                 view = self._value(array, env)
-                view.cells[view.place(self._index(index, env))] = self.named(_real(value))
+                view.cells[view.place(self._index(index, env))] = self.named(view.stored(_real(value)))
             case _:
                 raise CodegenError(f"no straight-line form of an assignment to {ast.unparse(target)}")
 
@@ -163,7 +172,7 @@ class Straight:
                 return view.row(at[0]) if len(at) < len(view.shape) else view.cells[view.place(at)]
             case ast.Attribute(value=array, attr="T"):
                 view = self._value(array, env)
-                return View(view.cells, view.shape[::-1], view.strides[::-1], view.start)
+                return replace(view, shape=view.shape[::-1], strides=view.strides[::-1])
             case ast.Call(func=ast.Name(id=name), args=args):
                 return self._call(name, [self._value(a, env) for a in args])
         raise CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
@@ -229,7 +238,7 @@ class Straight:
         return a.cells[a.place((i,))]
 
     def _do_store(self, loop: int, q: int, a: View, i: int, x: Any) -> None:
-        a.cells[a.place((i,))] = self.named(_real(x))
+        a.cells[a.place((i,))] = self.named(a.stored(_real(x)))
 
     def _do_split_terms(self, coef: Any, ns: int, early: Any, late: Any, amounts: Any) -> tuple[int, bool]:
         assert ns == 0  # a stage is formed outside
@@ -258,10 +267,14 @@ class Straight:
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
-        top, *rest = a.values()[:n]
+        return Real(f"{self._highest(a.values()[:n]).text} + 0.0", False)
+
+    def _highest(self, values: list[Any]) -> Any:
+        top, *rest = values
         for v in rest:
             top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return Real(f"{top.text} + 0.0", False)
+            self.shifts.add(top.text)
+        return top
 
     def _do_tree_sum(self, part: View, width: int) -> Any:
         sums = part.values()[:width]
@@ -273,15 +286,12 @@ class Straight:
         return sums[0]
 
     def _do_tree_max(self, part: View, width: int) -> Any:
-        top, *rest = part.values()[:width]
-        for v in rest:
-            top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-        return top
+        return self._highest(part.values()[:width])
 
     def _do_matmul(self, a: View, b: View, out: View) -> None:
         for i in range(a.shape[0]):
             for j in range(b.shape[1]):
-                total = ZERO
+                total = self.named(out.stored(ZERO))
                 for k in range(a.shape[1]):
                     x, y = a.cells[a.place((i, k))], b.cells[b.place((k, j))]
                     total = self.named(Real(f"{total.text} + {_text(x)}*{_text(y)}", False))
@@ -307,9 +317,11 @@ def _places(view: View) -> list[int]:
 
 @dataclass(frozen=True)
 class Formulas:
-    """lines that compute outputs (n,) from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+    """lines that compute outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
-    values: {name of a parameter of reals: its first p}.
+    values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
+    parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
+    them; it rounds after every four of the others. shifts: names of lines that hold maxima over an axis.
     """
 
     lines: tuple[str, ...]
@@ -317,20 +329,62 @@ class Formulas:
     states: int
     values: dict[str, int]
     count: int
+    dtype: str = "float64"
+    doubles: frozenset[int] = frozenset()
+    late: int = 0
+    shifts: frozenset[str] = frozenset()
 
 
-def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Formulas:
+def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
     """The right side, operation by operation as in strict mode. whole: the values of parameters of whole numbers.
 
     Raises CodegenError where the system is too large.
     """
-    kernel = RightSide(system, shape_of(system, program, strict=True), "float64")
+    form = shape_of(system, program, strict=True)
+    kernel = RightSide(system, form, dtype)
+    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    found = _written(
+        kernel,
+        sizes,
+        whole,
+        blocks,
+        lambda n, state: {
+            **{"x_": make_view([*state], (n,))},
+            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
+            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
+            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        },
+        dtype,
+    )
+    return replace(found, late=LATE if form.local else 0)
+
+
+def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
+    """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
+    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
+
+
+def _states(system: System, sizes: Mapping[str, int]) -> int:
+    return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
+
+
+def _written(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    whole: Mapping[str, Any],
+    blocks: int,
+    more: Callable[[int, list[Real]], dict[str, Any]],
+    dtype: str = "float64",
+) -> Formulas:
+    """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
+    own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
     run = Straight(f"{kernel.definition()}\n")
-    n = sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
-    if n > MOST:
+    n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
+    if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
-    values, given, count_ = {}, dict[str, Any](), 0
-    for p in system.params:
+    values, given, count_, doubles = {}, dict[str, Any](), 0, set[int]()
+    for p in kernel.system.params:
         shape = extents(p.shape, sizes)
         size = prod(shape)
         if p.integer:
@@ -338,21 +392,22 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
         else:
             values[p.name] = count_
             cells = [Real(f"p{count_ + k}") for k in range(size)]
+            doubles |= set() if shape else {count_}
             count_ += size
         given[p.name] = make_view(cells, shape) if shape else cells[0]
     state = [Real(f"y{k}") for k in range(n)]
-    out = make_view([ZERO] * n, (n,))
-    blocks = -(-max([n, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    out = make_view([ZERO] * total, (total,), cast=own)
     slots = kernel.nests.slots
+    temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
     env = {
         **sizes,
         **given,
-        **{name: make_view([ZERO] * prod(extents(shape, sizes)), extents(shape, sizes)) for name, shape in kernel.temporaries.items()},
-        **{"t": Real("t"), "y_": make_view([*state], (n,)), "x_": make_view([*state], (n,)), "out_": out},
-        **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0, "keep_": 1},
-        **{"early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
-        **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
-        **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK)), "part_": make_view([ZERO] * slots * blocks, (slots, blocks))},
+        **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
+        **{"t": Real("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
+        **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
+        **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
+        **more(n, state),
     }
     run.run(kernel.name, env)
-    return Formulas(tuple(run.lines), tuple(_real(run.named(v)).text for v in out.values()), n, values, count_)
+    outputs = tuple(_real(run.named(v)).text for v in out.values())
+    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.shifts))

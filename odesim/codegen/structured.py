@@ -100,6 +100,8 @@ class Woodbury:
 
     def __init__(self, J: Structured, shift: float) -> None:
         self.J, self.shift = J, shift
+        if not (np.isfinite(J.blocks).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
+            raise UnsolvableError
         self._outside = np.ones(J.n)
         self._outside[J.places] = 0.0
         U, G = J.U, J.G
@@ -166,6 +168,8 @@ def _eliminate(matrix: Array) -> Solver:
     from scipy.linalg import lapack  # nothing but a stiff method needs scipy
 
     # the transpose of an array in rows is one in columns, as LAPACK wants it
+    if not np.isfinite(matrix).all():  # an infinite entry would solve every system by 0
+        raise UnsolvableError
     factors, pivots, info = lapack.dgetrf(matrix.T, overwrite_a=1)
     if info != 0:
         raise UnsolvableError

@@ -134,7 +134,7 @@ class FunctionText:
     def _block(self, body: list[ast.stmt]) -> list[str]:
         return [line for node in body for line in self._statement(node)]
 
-    def _statement(self, node: ast.stmt) -> list[str]:
+    def _statement(self, node: Any) -> list[str]:
         match node:
             case ast.Assign(targets=[target], value=value):
                 return self._assign(target, value)
@@ -174,7 +174,7 @@ class FunctionText:
     def _inner(self, body: list[ast.stmt]) -> list[str]:
         return ["    " + line for line in self._block(body)]
 
-    def _assign(self, target: ast.expr, value: ast.expr) -> list[str]:
+    def _assign(self, target: Any, value: Any) -> list[str]:
         if not isinstance(target, ast.Tuple):
             found = self._value(value)
             return [f"{self._target(target, found.type)} = {found.text};"]
@@ -190,7 +190,7 @@ class FunctionText:
             parts = [Typed(t, f"{name}.v{k}") for k, t in enumerate(called.type)]
         return ["{", *made, *(f"{self._target(t, p.type)} = {p.text};" for t, p in zip(target.elts, parts, strict=True)), "}"]
 
-    def _target(self, target: ast.expr, kind: str) -> str:
+    def _target(self, target: Any, kind: str) -> str:
         if isinstance(target, ast.Name):
             self._learn(target.id, kind)
             return named(target.id)
@@ -201,14 +201,15 @@ class FunctionText:
 
     # -- expressions
 
-    def _value(self, node: ast.expr) -> Typed:
+    def _value(self, node: Any) -> Typed:
         match node:
             case ast.Constant(value=x):
                 return literal(x)
             case ast.Name(id=name):
                 return self._name(name)
-            case ast.BinOp(left=ast.Constant(value=a), op=ast.Pow(), right=ast.Constant(value=b)):
-                return literal(a**b)
+            case ast.BinOp(left=ast.Constant(), op=ast.Pow(), right=ast.Constant()):
+                base, power = node.left, node.right
+                return literal(ast.literal_eval(base) ** ast.literal_eval(power))
             case ast.BinOp(left=a, op=op, right=b):
                 return self._operate(op, self._value(a), self._value(b))
             case ast.UnaryOp(op=ast.USub(), operand=a):
@@ -224,8 +225,8 @@ class FunctionText:
                 sign = " && " if isinstance(op, ast.And) else " || "
                 return Typed(TRUTH, f"({sign.join(self._value(p).text for p in parts)})")
             case ast.IfExp(test=test, body=yes, orelse=no):
-                a, b = self._value(yes), self._value(no)
-                return Typed(joined(a.type, b.type), f"({self._value(test).text} ? {a.text} : {b.text})")
+                first, second = self._value(yes), self._value(no)
+                return Typed(joined(first.type, second.type), f"({self._value(test).text} ? {first.text} : {second.text})")
             case ast.Subscript(value=array, slice=index):
                 where = self._value(array)
                 return Typed(pointee(where.type), f"{where.text}[{self._value(index).text}]")

@@ -3,33 +3,40 @@
 import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, aligned_empty
+from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
-from odesim.codegen.straight import write_out
+from odesim.codegen.straight import write_out, write_values
+from odesim.ensembles.lane_events import Watch, facts_of
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
+from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.report import runs_away
-from odesim.solve.explicit.state import usable
+from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
-WIDTH = 8
+WIDTH, FIXED_WIDTH = 8, 16
 BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
 MOST_PLANS = 64
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
-_CODES = {1: Status.OK, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
+_CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
 
 
 @lru_cache(maxsize=64)
@@ -56,20 +63,27 @@ class LaneEngine:
         """Compiles, or loads what was compiled before."""
         _ = self._run
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request, n = self.request, self.plan.formulas.states
         layout = request.layout
-        states = np.empty((count, n)) if initial else np.empty((1, n))
-        for name, view in layout.split(states).items():
+        given = np.empty((count if initial else 1, n), request.dtype)
+        for name, view in layout.split(given).items():
             view[...] = initial.get(name, self.numbers.initial[name])
-        chunk = Chunk.empty(count, len(request.times), n)
-        last, steps = np.empty((count, n)), (np.zeros(count, np.int64), np.zeros(count, np.int64))
+        states = given.astype(np.float64, copy=False)
+        chunk = into or request.room(count)
+        last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
-        kept = [states, request.times, np.array([request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]), stop]
+        kept = [states, request.times, np.array(reals(request)), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
         arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
-        arrays |= {"REALS": kept[2], "STEPS": steps[0], "REJECTED": steps[1]}
+        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
+        if self.plan.watch is not None:
+            kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
+            arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
+            table[AT["KEPT"]] = request.kept.most
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         table[AT["Y0_STEP"]] = n if initial else 0
@@ -80,21 +94,25 @@ class LaneEngine:
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
-        blocks = [(a, min(a + BLOCK, count)) for a in range(0, count, BLOCK)]
+        size = count if pool is None else BLOCK  # lanes run empty at the end of a block
+        blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, *block), blocks):
             pass
-        chunk.steps[:], chunk.rejected[:] = steps
         self._judge(chunk, codes, last, params)
+        chunk.blank(request.times)
         return chunk
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Members first to end - 1, with memory of their own."""
-        rows, n = Rows(self.plan), self.plan.formulas.states
-        memory = aligned_empty((rows.count + 2) * WIDTH)
+        rows = Rows(self.plan)
+        memory = aligned_empty(max((rows.count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         memory[:] = 0.0
-        start = np.empty((end - first, n + 2))
+        start = np.empty((end - first, len(start_rows(rows))))
+        watch = self.plan.watch
+        found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)
         own = table.copy()
+        own[AT["FOUND"]] = found.ctypes.data
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
         self._run(own.ctypes.data)
@@ -105,8 +123,19 @@ class LaneEngine:
             chunk.status[codes == code] = Request.number(status)
         for i in np.flatnonzero(codes == 4):
             bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
-            if runs_away(bound, self.request.t0, float(chunk.t_end[i]), last[i].copy(), self.request.rtol, self.request.atol):
+            if runs_away(
+                bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol
+            ):
                 chunk.status[i] = Request.number(Status.BLOW_UP)
+
+
+def reals(request: Request) -> list[float]:
+    """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
+    found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
+    if request.step is not None:
+        total, rest = fixed_steps(request.t0, request.t1, request.step)
+        found += [request.step, rest, float(total)]
+    return found
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
@@ -115,13 +144,14 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, float32, a fixed step, events that end a run, whole numbers of a
-    member's own."""
+    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
-    if request.layout.size > MOST_STATES or request.dtype != "float64" or request.step is not None or not METHODS[request.method].adaptive:
+    if request.layout.size > MOST_STATES:
         return None
-    if any(event.terminal for event in system.events) or own & set(whole):
+    if request.method in ROSENBROCK and (request.dtype != "float64" or request.step is not None):
+        return None
+    if own & set(whole):
         return None
     plan = _plan(request, numbers, whole)
     return LaneEngine(request, numbers, plan) if plan is not None else None
@@ -130,19 +160,47 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    key = (id(compiled), sizes, request.method, request.saves, *(np.asarray(v).tobytes() for v in whole.values()))
+    key = (
+        id(compiled),
+        sizes,
+        request.method,
+        request.saves,
+        request.step is not None,
+        bool(request.kept.events),
+        *(np.asarray(v).tobytes() for v in whole.values()),
+    )
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
-        try:
-            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole)
-        except CodegenError:
-            formulas = None
         plan = None
-        if formulas is not None and len(formulas.lines) <= MOST_LINES:
-            plan = Plan(compiled.system.name, formulas, METHODS[request.method], WIDTH, request.strict, request.saves)
+        with suppress(CodegenError):
+            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
+            watch = make_watch(request, numbers.sizes, whole)
+            short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
+            fixed = request.step is not None
+            if short and not (watch and fixed):
+                width = FIXED_WIDTH if fixed else WIDTH
+                plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+                if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
+                    plan = None
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
+
+
+def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
+    """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
+    compiled, method = request.compiled, METHOD[request.method]
+    program, events = compiled.events_program, compiled.system.events
+    if program is None or not (request.kept.events or any(e.terminal for e in events)):
+        return None
+    counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
+    facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
+    return Watch(
+        write_values(compiled.system, program, sizes, whole, compiled.dtype),
+        facts,
+        max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
+        bool(request.kept.events),
+    )
 
 
 def make_pool(threads: int) -> Any:

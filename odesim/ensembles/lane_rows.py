@@ -2,28 +2,57 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from odesim.codegen.elimination import Linear, linear_text
 from odesim.codegen.straight import Formulas
-from odesim.solve.tableau import Method
+from odesim.ensembles.lane_events import Watch
+from odesim.solve.rosenbrock import Rosenbrock
 
 # what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
-    "STOP", "REALS", "PARAMS",
+    "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT", "PARAMS",
 )  # fmt: skip
+MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a kernel is made for. saves: members are kept at the times of a grid, not at the end only."""
+    """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
+
+    watch: events, where there are. fixed: the step is given.
+    """
 
     name: str
     formulas: Formulas
-    method: Method
+    method: Any
     width: int
     strict: bool
     saves: bool
+    watch: Watch | None = None
+    fixed: bool = False
+
+    @property
+    def dense(self) -> bool:
+        """Whether a step leaves behind what its interpolant needs."""
+        return self.saves or self.watch is not None
+
+    @property
+    def stiff(self) -> bool:
+        return isinstance(self.method, Rosenbrock)
+
+    @property
+    def loops(self) -> bool:
+        """Whether a stiff step is loops over rows: one of many operations, written out, would be long to compile."""
+        return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.lines) > 10 * MOST_WRITTEN)
+
+    @cached_property
+    def linear(self) -> Linear:
+        """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
+        return linear_text(self.formulas)
 
 
 class Rows:
@@ -32,17 +61,39 @@ class Rows:
     def __init__(self, plan: Plan) -> None:
         n, m = plan.formulas.states, plan.method
         self.count = 0
-        self.y, self.f, self.p = self._take(n), self._take(n), self._take(plan.formulas.count)
-        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self._take(8)
-        self.old, self.stages = range(0), list[range]()
-        self.next_save = self.before = self.step = self.done = -1
+        self.y, self.f = self.take(n), self.take(n)
+        self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
+        self.p = self.take(plan.formulas.count)
+        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
+        self.old, self.stages = dict[int, int](), list[dict[int, int]]()
+        self.powers, self.saved = list[range](), range(0)
+        self.next_save = self.before = self.step = self.done = self.until = -1
+        if plan.dense:
+            wanted = range(n) if plan.saves or plan.loops or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")
+            self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
+            self.before, self.step, self.done = self.take(3)
+            self.until = self.done
         if plan.saves:
-            self.old = self._take(n)
-            self.stages = [self._take(n) for _ in range(m.stages)]
-            self.next_save, self.before, self.step, self.done = self._take(4)
-            self.saved = self._take(n)
+            (self.next_save,) = self.take(1)
+            self.saved = self.take(n)
+            self.powers = [self.take(n) for _ in range(0 if plan.strict or plan.fixed or plan.stiff else m.P.shape[1])]
+            self.line = self.take(-(-n * (len(self.powers) + 1) // plan.width)).start
+        self.g = range(0)
+        if plan.watch is not None:
+            size = plan.watch.size
+            self.g, self.grid, self.probed = self.take(size), self.take(size * (plan.watch.pieces + 1)), self.take(size)
+            self.hit, self.until, self.theta = self.take(3)
+        if plan.fixed:
+            self.old = self.old or dict(enumerate(self.take(n)))
+            self.old_f = self.take(n)
+            self.extra = self.take(int(plan.saves and m.stages > m.last + 1))
+            (self.wrong,) = self.take(1)
+        if plan.loops:
+            from odesim.ensembles.lane_rosenbrock_loops import Loops
 
-    def _take(self, count: int) -> range:
+            self.loops = Loops(plan, self)
+
+    def take(self, count: int) -> range:
         first, self.count = self.count, self.count + count
         return range(first, self.count)
 
@@ -57,7 +108,25 @@ def names(letter: str, count: int) -> list[str]:
 
 
 def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
+    """Lines that give rows of S names."""
     return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
+
+
+def real(plan: Plan, text: str) -> str:
+    """A number of S as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def load_state(plan: Plan, letter: str, rows: Iterable[int]) -> list[str]:
+    """Lines that name the components of a state or of its derivative."""
+    return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
+
+
+def load_numbers(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that name the state and the parameters."""
+    numbers = [(k, at(row, plan.width)) for k, row in enumerate(rows.p)]
+    given = [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in numbers]
+    return [*load_state(plan, "y", rows.y), *given]
 
 
 def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:

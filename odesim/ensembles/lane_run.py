@@ -2,7 +2,10 @@
 
 from itertools import pairwise
 
+from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
+from odesim.ensembles.lane_save import saving_text
+from odesim.ensembles.template import fit, put_state
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
 RUN = """
@@ -21,6 +24,7 @@ def run(table):
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    {event_arrays}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
     for tile in range(first, end, {W}):
         for l in range({W}):
@@ -39,6 +43,7 @@ def run(table):
             if code != 0:
                 i = members[l]
                 if i >= 0:
+                    {landing}
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     if code == 1:
@@ -55,7 +60,7 @@ def run(table):
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, 1e-4, 0.0, 0.0, 0.0
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
                     {first_save}
         if live == 0:
             return
@@ -63,6 +68,7 @@ def run(table):
         ended = idle
         while ended == idle:
             ended, due = step(S, t0, t1, rtol, atol, most)
+            {watching}
             {saving}
 """.strip("\n")
 
@@ -75,69 +81,57 @@ places[l] = q
 S[{next} + l] = save[q] if q < saves else inf
 """.strip("\n")
 
-SAVING = """
-while due > 0:
-    interpolate(S)
-    due = 0
-    for l in range({W}):
-        if members[l] >= 0 and S[{next} + l] <= S[{done} + l]:
-            i, q = members[l], places[l]
-            {put}
-            places[l] = q + 1
-            S[{next} + l] = save[q + 1] if q + 1 < saves else inf
-            due += 1 if S[{next} + l] <= S[{done} + l] else 0
-""".strip("\n")
-
-
-def fit(template: str, **words: object) -> str:
-    """The template with its words; a word of several lines goes on where the first of them begins."""
-    out = []
-    for line in template.split("\n"):
-        name = line.strip().strip("{}")
-        if line.strip() == f"{{{name}}}":
-            margin = line[: len(line) - len(line.lstrip())]
-            out += [margin + inner for inner in str(words[name]).split("\n")]
-        else:
-            out.append(line.format(**words))
-    return "\n".join(out)
-
 
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
     n, w = plan.formulas.states, plan.width
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
-    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "done": rows.done * w}
-    start = [*rows.f, rows.h, rows.code]
+    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
+    start = start_rows(rows)
     kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
-
-    def put(place: str, source: range) -> str:
-        """Lines that write a state of n numbers."""
-        return "\n".join(f"{place} + {d}] = S[{row * w} + l]" for d, row in enumerate(source))
-
     words = {
         **AT,
         **at_lane,
         "W": w,
         "IDLE": "9.0",
+        "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
-        "fill": "\n".join(
-            [*(f"S[{row * w} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)), *values(plan, rows)]
-        ),
+        "fill": "\n".join(fill_lines(plan, rows)),
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
-        "finish": "pass" if plan.saves else put(f"out[i * {n}", rows.y),
-        "stopped": put(f"state[i * {n}", rows.y),
+        "stopped": put_state(f"state[i * {n}", rows.y, w),
+        "landing": "pass",
+        "watching": "pass",
+        "event_arrays": "pass",
     }
-    words["first_save"] = fit(FIRST_SAVE, put=put(f"out[i * saves * {n}", rows.y), **at_lane) if plan.saves else "pass"
-    words["saving"] = fit(SAVING, put=put(f"out[(i * saves + q) * {n}", rows.saved), W=w, **at_lane) if plan.saves else "pass"
+    end = "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w)
+    words["finish"] = end
+    if plan.watch is not None:
+        more = watching_words(plan, rows)
+        terminal = plan.watch.terminal
+        parts = {
+            "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+            "stopping": fit(STOPPING, **more) if terminal else "pass",
+        }
+        words["watching"] = fit(WATCHING, **parts, **more)
+        words["event_arrays"] = ARRAYS.format(**AT)
+        if terminal:
+            words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"
+    words["first_save"] = fit(FIRST_SAVE, put=put_state(f"out[i * saves * {n}", rows.y, w), **at_lane) if plan.saves else "pass"
+    words["saving"] = saving_text(plan, rows) if plan.saves else "pass"
     return fit(RUN, **words)
 
 
-def values(plan: Plan, rows: Rows) -> list[str]:
-    """Lines that load the parameters of member i: those of all members lie 0 apart."""
+def start_rows(rows: Rows) -> list[int]:
+    """The rows of a member that are known before it has a lane."""
+    return [*rows.f, *rows.slopes, rows.h, rows.code, *rows.g]
+
+
+def fill_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that load the state and the parameters of member i: those of all members lie 0 apart."""
     firsts = [*plan.formulas.values.values(), plan.formulas.count]
-    lines = []
+    lines = [f"S[{row * plan.width} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)]
     for k, (first, end) in enumerate(pairwise(firsts)):
         address = AT["PARAMS"] + 2 * k
         lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")

@@ -1,6 +1,7 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
-from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+from odesim.ensembles.lane_events import begin_lines
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_numbers, load_state, real
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -19,12 +20,14 @@ def squares(what: str, old: str, new: str, n: int) -> list[str]:
     return [*out, "total = total0"]
 
 
-def combination(start: str, terms: list[tuple[str, str]]) -> str:
-    """start + c0*k0 + c1*k1 + ..., one after another."""
-    text = start
-    for c, k in terms:
+def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
+    """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
+    text, early = start, len(terms) - late
+    for j, (c, k) in enumerate(terms):
         text = f"({text} + {c} * {k})"
-    return text[1:-1] if terms else text
+        if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+            text = real(plan, text[1:-1])
+    return text
 
 
 def begin_text(plan: Plan, rows: Rows) -> str:
@@ -32,8 +35,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     n, w, m = plan.formulas.states, plan.width, plan.method
     put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
     lines = [
-        *load_rows("y", rows.y, w),
-        *load_rows("p", rows.p, w),
+        *load_numbers(plan, rows),
         call_right(plan, "t0", "y", "f"),
         *put,
         *(f"v{d} = f{d} - f{d}" for d in range(n)),
@@ -47,7 +49,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span",
         "h, most = (h if fair else 1e-6 * span), (most if fair else span)",
         "h = span if h > span else h",
-        *(f"z{d} = y{d} + h * f{d}" for d in range(n)),
+        *(f"z{d} = {real(plan, f'y{d} + h * f{d}')}" for d in range(n)),
         call_right(plan, "t0 + h", "z", "g"),
         *(f"e{d} = -f{d} + g{d}" for d in range(n)),
         *squares("e", "y", "y", n),
@@ -57,6 +59,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         f"{at(rows.h, w)} = guess if guess < most else most",
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
     ]
     return "\n".join(
         [
@@ -72,12 +75,13 @@ def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
     out = []
     for s in range(first, last + 1):
         weights = [(j, float(m.A[s, j])) for j in range(s) if m.A[s, j] != 0.0]
-        if plan.strict:
+        if plan.strict or plan.fixed:  # a fixed step: the products are computed once
             out += [f"c{j} = h * {a!r}" for j, a in weights]
-            sums = [combination(f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights]) for d in range(n)]
+            late = plan.formulas.late
+            sums = [combination(plan, f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights], late) for d in range(n)]
         else:
             inner = [" + ".join(f"{a!r} * k{j}_{d}" for j, a in weights) for d in range(n)]
-            sums = [f"y{d} + h * ({inner[d]})" for d in range(n)]
+            sums = [real(plan, f"y{d} + h * ({inner[d]})") for d in range(n)]
         out += [f"z{d} = {text}" for d, text in enumerate(sums)]
         c = float(m.c[s])
         out.append(call_right(plan, f"t + {c!r} * h" if c < 1.0 else "new", "z", f"k{s}_"))
@@ -96,7 +100,7 @@ def error_lines(plan: Plan) -> list[str]:
             continue
         if plan.strict:
             out += [f"c{j} = h * {a!r}" for j, a in weights]
-            out += [f"e{d} = {combination('0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
+            out += [f"e{d} = {combination(plan, '0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
         else:
             out += [f"e{d} = h * ({' + '.join(f'{a!r} * k{j}_{d}' for j, a in weights)})" for d in range(n)]
         out += squares("e", "y", "n", n)
@@ -114,9 +118,8 @@ def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = [
-        *load_rows("y", rows.y, w),
-        *load_rows("p", rows.p, w),
-        *load_rows("k0_", rows.f, w),
+        *load_numbers(plan, rows),
+        *load_state(plan, "k0_", rows.f),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
         "last = t + 1.01 * size >= t1",
         "new = t1 if last else t + size",
@@ -125,24 +128,26 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *stage_lines(plan, 1, m.last),
         *error_lines(plan),
     ]
-    if plan.saves:
-        lines += stage_lines(plan, m.last + 1, m.stages - 1)
+    if plan.dense:
+        for s in range(m.last + 1, m.stages):
+            finite = " + ".join(f"(z{d} - z{d}) + (k{s}_{d} - k{s}_{d})" for d in range(n))
+            lines += [*stage_lines(plan, s, s), f"wild = {'wild + ' if s > m.last + 1 else ''}{finite}"]
         if m.stages > m.last + 1:
-            extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
-            lines.append(f"error = nan if {at(rows.next_save, w)} < new and {extra} != 0.0 else error")
+            needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
+            lines.append(f"error = nan if {needed} and wild != 0.0 else error")
     lines += [
         f"running = {at(rows.code, w)} == 0.0",
         "fits = error <= 1.0",
         "accept = running and fits and not small",
-        "less = error if error > 1e-10 else 1e-10",
-        f"factor = 0.9 * power(less, {-m.gains[0]!r})",
+        "scale = log2(error if error > 1e-10 else 1e-10)",
         f"before, again = {at(rows.error, w)}, {at(rows.retry, w)}",
-        f"factor = factor * power(before, {m.gains[1]!r}) if fits else factor",
+        f"goal = {-m.gains[0]!r} * scale",
+        f"factor = 0.9 * exp2(goal + {m.gains[1]!r} * before if fits else goal)",
         f"grow = ({m.factors[1]!r} if again == 0.0 else 1.0) if fits else 0.9",
         f"factor = {m.factors[0]!r} if factor < {m.factors[0]!r} else factor",
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
-        f"{at(rows.error, w)} = (less if less > 1e-4 else 1e-4) if accept else before",
+        f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST else LOG2_LEAST) if accept else before",
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
         f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
@@ -156,33 +161,11 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"{at(rows.code, w)} = code",
         "ended += 0 if code == 0.0 else 1",
     ]
-    if plan.saves:
-        lines += [f"{at(row, w)} = y{d}" for d, row in enumerate(rows.old)]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in enumerate(rows.stages[s])]
+    if plan.dense:
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
     head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])
-
-
-def save_text(plan: Plan, rows: Rows) -> list[str]:
-    """The state of all lanes at their next saved times, by the interpolant of the last step."""
-    if not plan.saves:
-        return []
-    n, w, m = plan.formulas.states, plan.width, plan.method
-    lines = [
-        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
-        f"theta = (time - {at(rows.before, w)}) / h",
-    ]
-    for j in range(m.stages):
-        polynomial = [float(x) for x in m.P[j]]
-        if any(polynomial):
-            text = "0.0"
-            for x in reversed(polynomial):
-                text = f"(({text} + {x!r}) * theta)"
-            lines.append(f"c{j} = h * {text}")
-    used = [j for j in range(m.stages) if any(m.P[j])]
-    for d in range(n):
-        inside = combination(at(rows.old[d], w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used])
-        lines.append(f"{at(rows.saved[d], w)} = {inside} if time < new else {at(rows.y[d], w)}")
-    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]

@@ -8,29 +8,45 @@ integrator of one system gives it: the arithmetic here is that of odesim.solve.e
 import hashlib
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
+from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
+from odesim.ensembles.lane_events import event_texts, happen_text
+from odesim.ensembles.lane_fixed import fixed_texts
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
-from odesim.ensembles.lane_step import begin_text, save_text, step_text
+from odesim.ensembles.lane_save import save_texts
 
+ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power", "root")
+SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
 RUNTIME = ("maximum", "minimum", "powi")
 
 
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), begin_text(plan, rows), step_text(plan, rows), *save_text(plan, rows), run_text(plan, rows)])
+    texts = fixed_texts(plan, rows) if plan.fixed else adaptive_texts(plan, rows)
+    body = "\n\n\n".join([right_text(plan), *texts])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
+
+
+def adaptive_texts(plan: Plan, rows: Rows) -> list[str]:
+    """All after the right side, where every lane has a step of its own."""
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
+    save = lane_rosenbrock.save_text if plan.stiff else save_texts
+    loops = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
+    return [*events, *loops, run_text(plan, rows)]
 
 
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
-    from odesim.solve.explicit import control, memory
-
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (control, memory))
+    found = [find_spec(f"odesim.{name}") for name in SOURCES]
+    text = "".join(Path(str(spec and spec.origin)).read_text(encoding="utf-8") for spec in found)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -43,12 +59,18 @@ def head_text(plan: Plan, body: str) -> str:
     math = [*plain, *(w for w in ("inf", "nan") if w in used)]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
-    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{', strict' if plan.strict else ''}"
+    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
     lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
-    lines += [f"from math import {', '.join(math)}", "", "import numba as nb", ""]
+    lines += [f"from math import {', '.join(math)}", ""] if math else []
+    kinds = [w for w in ("float32", "float64") if w in used]
+    lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []
-    lines += ["from odesim.ensembles.arithmetic import power", "from odesim.solve.explicit.memory import doubles, ints", ""]
+    used_arithmetic = [w for w in ARITHMETIC if w in used]
+    lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
+    lines += [f"from odesim.ensembles.arithmetic import {', '.join(used_arithmetic)}"]
+    lines += ["from odesim.solve.explicit.memory import doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

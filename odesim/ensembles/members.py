@@ -11,9 +11,10 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.bind import Numbers, bind, check_name
-from odesim.errors import ParamError
-from odesim.rules import check_domain, check_numbers, check_rules
-from odesim.slots import Plan, Slot, make_plan
+from odesim.ensembles.whole import at_members, reads
+from odesim.errors import ModelError, ParamError
+from odesim.rules import check_domain, check_numbers, check_rule
+from odesim.slots import Formula, Plan, Rule, Slot, make_plan
 from odesim.symbolic.system import System
 
 
@@ -68,26 +69,46 @@ class Members:
         plan, rows = make_plan(self.system), dict(self.source.rows(first, end))
         states = {slot.name for slot in plan.states}
         for slot in self.following:
-            own = {name: values for name, values in rows.items() if name not in states}
-            rows[slot.name] = np.array([self._followed(slot, {name: v[i] for name, v in own.items()}) for i in range(end - first)])
+            rows[slot.name] = self._followed(slot, {name: v for name, v in rows.items() if name not in states}, first)
         found: list[dict[str, Array]] = []
         for slots, typical in ((plan.params, self.shared.params), (plan.states, self.shared.initial)):
             found.append({s.name: checked(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
         params, initial = found
-        if plan.rules and params:
-            for i in range(end - first):
-                own = {name: values[i] for name, values in params.items()}
-                if all(np.isfinite(v).all() for v in own.values()):
-                    check_rules(plan.rules, self.shared.sizes, {**self.shared.params, **own})
+        self._check_rules(plan.rules, params, first)
         return params, initial
 
-    def _followed(self, slot: Slot, own: Mapping[str, Any]) -> Array:
-        """The default or start of a slot for the member with these values of its own."""
-        typical = np.shape({**self.shared.initial, **self.shared.params}[slot.name])
-        if not all(np.isfinite(v).all() for v in own.values()):
-            return np.full(typical, np.nan)
+    def _followed(self, slot: Slot, own: Mapping[str, Array], first: int) -> Array:
+        """(N, *shape): the default or start of a slot for members with these values of their own (N, ...), NaN where one is not finite."""
+        fine = finite(own)
+        if isinstance(slot.start, Formula):
+            own = {name: own[name] for name in reads(slot.start, frozenset(own))}
+            found = at_members(slot.start, self.system.axes, self.shared.sizes, self.shared.params, own)
+            found[~fine] = np.nan
+            return found
         assert callable(slot.start)
-        return np.broadcast_to(np.asarray(slot.start(dict(self.shared.sizes), {**self.shared.params, **own}), float), typical)
+        found = np.full((len(fine), *np.shape({**self.shared.initial, **self.shared.params}[slot.name])), np.nan)
+        for i in np.flatnonzero(fine):
+            try:
+                found[i] = slot.start(dict(self.shared.sizes), {**self.shared.params, **{name: values[i] for name, values in own.items()}})
+            except Exception as error:  # a model file is somebody's code
+                what = f"{type(error).__name__}: {error}"
+                raise ModelError(f"{self.system.name}: the default of {slot.name} fails for member {first + int(i)}: {what}") from error
+        return found
+
+    def _check_rules(self, rules: tuple[Rule, ...], params: Mapping[str, Array], first: int) -> None:
+        """Raises ParamError with the first member that breaks a constraint; one with values that are not finite breaks none."""
+        for rule in rules:
+            own = {name: params[name] for name in reads(rule.formula, frozenset(params))}
+            if own:
+                values = at_members(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, own)
+                values[~finite(params)] = rule.target
+                check_rule(rule, values, first)
+
+
+def finite(arrays: Mapping[str, Array]) -> Array:
+    """(N,): whether all of a member's values {name: (N, ...)} are finite."""
+    parts = [np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in arrays.values()]
+    return np.logical_and.reduce(parts)
 
 
 class Watched(dict[str, Any]):

@@ -1,22 +1,39 @@
-"""What an ensemble is asked for, and what a chunk of it gives."""
+"""What an ensemble is asked for, and the statuses of its members."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
+from odesim.ensembles.chunk import UNDONE, Chunk
+from odesim.ensembles.kept import Kept
 from odesim.solve.problem import Status
 from odesim.symbolic.system import System
 
+__all__ = ["MEANINGS", "STATUSES", "UNDONE", "Chunk", "Request"]
+
 STATUSES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED)
-UNDONE = -1
+# what each status says of a member, and what can be done
+MEANINGS = {
+    Status.OK: "reached the end of the span",
+    Status.EVENT: "ended by a terminal event, at the time t_end",
+    Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or try a stiff method such as rodas5p",
+    Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right side or has a kink at t_end; "
+    "end the span before it",
+    Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
+    Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it or integrate in a rescaled time",
+    Status.INTERRUPTED: "stopped on the way and not done",
+}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A System, compiled, and how its members are integrated; times (T,) are kept."""
+    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
+
+    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that.
+    """
 
     compiled: CompiledRHS
     sizes: dict[str, int]
@@ -28,6 +45,9 @@ class Request:
     atol: float = 1e-9
     max_steps: int = 1_000_000
     step: float | None = None
+    kept: Kept = field(default_factory=Kept)
+    auto: str = ""
+    clock: CompiledRHS | None = None
 
     @property
     def system(self) -> System:
@@ -46,29 +66,21 @@ class Request:
         return self.compiled.layout(self.sizes)
 
     @property
+    def row(self) -> int:
+        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+        states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+        return states + 8 * self.kept.numbers(len(self.times))
+
+    @property
     def saves(self) -> bool:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
+
+    def room(self, count: int) -> Chunk:
+        """This many members, not done yet, with nothing written to their states."""
+        return self.kept.room(count, len(self.times), self.layout.size)
 
     @staticmethod
     def number(status: Status) -> int:
         """The status as it stands in arrays."""
         return STATUSES.index(status)
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Members: y (N, T, n), NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end (N,): the last time
-    reached; steps, rejected (N,)."""
-
-    y: Array
-    status: Array
-    t_end: Array
-    steps: Array
-    rejected: Array
-
-    @classmethod
-    def empty(cls, count: int, times: int, n: int) -> "Chunk":
-        """Nothing done yet."""
-        whole = (np.zeros(count, np.int64) for _ in range(2))
-        return cls(np.full((count, times, n), np.nan), np.full(count, UNDONE, np.int8), np.full(count, np.nan), *whole)

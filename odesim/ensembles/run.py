@@ -5,15 +5,18 @@ A member's bits do not depend on the chunk, so a run that was stopped ends as if
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.bind import Numbers
 from odesim.ensembles.lane_engine import make_pool
+from odesim.ensembles.ledger import Ledger
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.ensembles.observed import observe
+from odesim.ensembles.result import STATUSES, UNDONE, Chunk, Request
 from odesim.errors import ParamError
 from odesim.solve.problem import Status
 
@@ -26,28 +29,13 @@ Progress = Callable[[int, int, int], None]  # members done, of how many, and how
 class Engine(Protocol):
     """What integrates members: lanes, or one after another."""
 
+    @property
+    def request(self) -> Request: ...
+    @property
+    def numbers(self) -> Numbers: ...
     def prepare(self) -> None: ...
 
-    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk: ...
-
-
-class Ledger(Protocol):
-    """Where chunks are kept. chunk: members in one; count: in all."""
-
-    chunk: int
-    count: int
-
-    def status(self, first: int, end: int) -> Array:
-        """(end - first,) numbers of STATUSES, UNDONE where a member is not done."""
-
-    def attempts(self, first: int, end: int) -> Array:
-        """(end - first,): which of the engines is to integrate a member."""
-
-    def read(self, first: int, end: int) -> Chunk:
-        """The members first to end - 1."""
-
-    def write(self, first: int, chunk: Chunk) -> None:
-        """Keeps them: the data, then what says that they are there."""
+    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
 
 
 @dataclass
@@ -186,19 +174,18 @@ def complete(
     params, initial = members.chunk(first, end)
     kinds = np.unique(attempts[todo])
     if whole and len(kinds) == 1:
-        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool), np.arange(end - first)
+        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.room(first, end)), np.arange(end - first)
     chunk = ledger.read(first, end)
     for kind in kinds:
         at = np.flatnonzero(todo & (attempts == kind))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
-        part = integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool)
-        for f in fields(Chunk):
-            getattr(chunk, f.name)[at] = getattr(part, f.name)
+        chunk.put(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
     return chunk, np.flatnonzero(todo)
 
 
-def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any) -> Chunk:
-    """What the engine gives; a member that was interrupted is not done."""
-    chunk = engine.integrate(params, initial, count, stop, pool)
+def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
+    """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
+    chunk = engine.integrate(params, initial, count, stop, pool, into)
+    observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
     return chunk

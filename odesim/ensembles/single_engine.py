@@ -1,6 +1,6 @@
 """Members integrated one after another by the integrator of one system: what lanes cannot do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,11 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.bind import Numbers
+from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
 from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
+from odesim.solve.problem import Raw
 from odesim.solve.rosenbrock.blas import few_blas_threads
 
 
@@ -26,37 +28,60 @@ class SingleEngine:
         """Compiles, or loads what was compiled before."""
         _ = self.request.compiled.functions
 
-    def integrate(self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own."""
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request = self.request
-        chunk = Chunk.empty(count, len(request.times), request.layout.size)
-
-        def one(i: int) -> None:
-            if not stop[0]:
-                self._one(chunk, i, member(params, i), member(initial, i))
-
+        chunk = into or request.room(count)
+        chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
         with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
-            for _ in (pool.map if pool is not None else map)(one, range(count)):
-                pass
+            each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
-        compiled = request.compiled
-        bound = compiled.bind(shared.sizes, {**shared.params, **params})
-        y0 = bound.layout.join({**shared.initial, **initial}, request.dtype)
-        shapes = compiled.event_shapes(shared.sizes)
-        events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(request.system.events, shapes, strict=True))
-
-        def linear() -> Linear:
-            return compiled.linear.bind(shared.sizes, {**shared.params, **params}, bound.layout)
-
-        problem = Problem(bound, y0, request.t0, request.t1, events, request.system.name, linear)
+        start = {**shared.initial, **initial}
+        problem = problem_of(request.compiled, shared.sizes, {**shared.params, **params}, start, request.t0, request.t1)
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
-        reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
-        with suppress(ValueError):
-            chunk.y[i, :reached] = raw.y[:reached]
-        chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
-        chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+        put_run(chunk, i, request, raw)
+
+
+def put_run(chunk: Chunk, i: int, request: Request, raw: Raw) -> None:
+    """Member i is what the integrator of one system made of it."""
+    reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
+    with suppress(ValueError):
+        chunk.y[i, :reached] = raw.y[:reached]
+    chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
+    shapes = request.compiled.event_shapes(request.sizes)
+    chunk.put_events(i, raw.events, dict(zip((e.name for e in request.system.events), shapes, strict=True)))
+    if chunk.y_end.size:
+        chunk.y_end[i] = raw.y_last
+    chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+
+
+def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
+    """one(i) for every member, in the pool's threads where there is one, until stop[0] is set."""
+
+    def unless_stopped(i: int) -> None:
+        if not stop[0]:
+            one(i)
+
+    for _ in (pool.map if pool is not None else map)(unless_stopped, range(count)):
+        pass
+
+
+def problem_of(
+    compiled: CompiledRHS, sizes: Mapping[str, int], params: Mapping[str, Any], initial: Mapping[str, Any], t0: float, t1: float
+) -> Problem:
+    """The problem of one member from t0 to t1."""
+    bound = compiled.bind(sizes, params)
+    shapes = compiled.event_shapes(sizes)
+    events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(compiled.system.events, shapes, strict=True))
+
+    def linear() -> Linear:
+        return compiled.linear.bind(sizes, params, bound.layout)
+
+    return Problem(bound, bound.layout.join(initial, compiled.dtype), t0, t1, events, compiled.system.name, linear)

@@ -18,18 +18,19 @@ from odesim.plot.trajectory import panels
 if TYPE_CHECKING:
     import xarray
 
-PANELS, COMPONENTS = 6, 5  # of the states, and of each of them
+PANELS, COMPONENTS = 6, 5  # of the states and observables, and of each of them
 SAMPLE, BYTES = 20_000, 1 << 27  # members whose quantiles are taken, and what they may take in memory
 LEVELS = (0.1, 0.5, 0.9)
 BINS = 60
 
 
 def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
-    """The picture of an ensemble (member, time, ...): for a few components of each state median and middle 80 % of the members.
+    """The picture of an ensemble (member, time, ...): for a few components of each state and observable median and middle 80 %
+    of the members.
 
     Where one time is saved: histograms. Members that failed are left out where they have no value.
     """
-    names = run.attrs["states"][:PANELS]
+    names = [*run.attrs["states"], *run.attrs["observables"]][:PANELS]
     status = run["status"].values
     if not (status >= 0).any():
         raise StoreError("no member is done yet: there is nothing to draw")
@@ -103,5 +104,6 @@ def title_of(run: "xarray.Dataset", status: Any, every: int) -> str:
     lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
     lines += [f"failed: {failed}"] * bool(failed) + [f"not done: {int((status < 0).sum())}"] * bool((status < 0).any())
     lines += [f"every {every}th member is drawn"] * (every > 1)
-    lines += [f"not shown: {', '.join(run.attrs['states'][PANELS:])}"] * (len(run.attrs["states"]) > PANELS)
+    hidden = [*run.attrs["states"], *run.attrs["observables"]][PANELS:]
+    lines += [f"not shown: {', '.join(hidden)}"] * bool(hidden)
     return plain("\n".join(fill(line, TITLE) for line in lines))

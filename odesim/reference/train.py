@@ -28,6 +28,7 @@ def train(
     dtype: str = "float64",
     steps: int | None = None,
     save: int | None = None,
+    recorded: Array | None = None,
     observe: Sequence[str] = (),
     sink: Sink | None = None,
     checkpoint: Path | None = None,
@@ -42,8 +43,9 @@ def train(
 
     Recorded are iterations 0 ... steps, or `save` of them (about 1001 where there are more): the loss (R,) of an iteration's batch and
     the observables before its update. Those that are costly or have more than 1000 entries are kept at the end only, but for those in
-    `observe`. sink: takes the rows in blocks; without one they stay in memory. checkpoint: a file, written every checkpoint_every
-    seconds and at the end; resume_from: what such a file holds. progress: called with the iteration, steps and the loss.
+    `observe`. recorded: these iterations (T,) instead. sink: takes the rows in blocks; without one they stay in memory. checkpoint: a
+    file, written every checkpoint_every seconds and at the end; resume_from: what such a file holds. progress: called with the
+    iteration, steps and the loss.
     stop: asked before each iteration; the training ends as "interrupted" where it is true.
     threads: of the matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
     fits: asked before rows are kept in memory. Raises ParamError where the request is wrong.
@@ -52,7 +54,7 @@ def train(
     save = check_save(save)
     begin = monotonic()
     model, old = experiment.model, resume_from
-    times = recorded_iterations(steps, save)
+    times = recorded_iterations(steps, save) if recorded is None else recorded
     if old is not None:
         if old.iteration > steps:
             raise ParamError(f"the training has {old.iteration} iterations already, more than the {steps} asked for")

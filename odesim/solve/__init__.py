@@ -2,7 +2,7 @@
 
 from odesim.solve.callback import callback_system
 from odesim.solve.integrate import METHOD_NAMES, integrate_problem
-from odesim.solve.problem import BoundSystem, EventSpec, Linear, Problem, Raw, Status
+from odesim.solve.problem import BoundSystem, Costs, EventSpec, Linear, Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK, Rosenbrock
 from odesim.solve.tableau import METHODS, Method
 
@@ -11,6 +11,7 @@ __all__ = [
     "METHOD_NAMES",
     "ROSENBROCK",
     "BoundSystem",
+    "Costs",
     "EventSpec",
     "Linear",
     "Method",

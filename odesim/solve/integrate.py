@@ -4,6 +4,7 @@ from typing import Any
 
 from odesim.arrays import Array
 from odesim.errors import SolveError, no_such
+from odesim.solve.auto import integrate_auto
 from odesim.solve.explicit.integrate import integrate_explicit
 from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -12,10 +13,10 @@ from odesim.solve.tableau import METHODS
 METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
 
 
-def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, **options: Any) -> Raw:
+def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
-    method: one of METHOD_NAMES; auto is tsit5. options: step, rtol, atol, max_steps and progress, as integrate_explicit has them.
+    method: one of METHOD_NAMES. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them; strict, which auto minds.
     Raises SolveError for options that make no sense, and what the right side raised.
     """
     if method not in METHOD_NAMES:
@@ -24,4 +25,6 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
         from odesim.solve.rosenbrock.integrate import integrate_rosenbrock
 
         return integrate_rosenbrock(problem, ROSENBROCK[method], save=save, **options)
-    return integrate_explicit(problem, METHODS["tsit5" if method == "auto" else method], save=save, **options)
+    if method == "auto":
+        return integrate_auto(problem, save=save, strict=strict, **options)
+    return integrate_explicit(problem, METHODS[method], save=save, **options)

@@ -95,10 +95,23 @@ class Linear(Protocol):
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What things cost, in nanoseconds by counting, never by a clock: a choice that rests on them is the same everywhere.
+
+    right: one right side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
+    both raise CodegenError where the Jacobian is too large.
+    """
+
+    right: Callable[[], float]
+    derivation: Callable[[], float]
+    stiff: Callable[[int], float]
+
+
+@dataclass(frozen=True)
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs.
+    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by.
     """
 
     rhs: BoundSystem
@@ -108,6 +121,7 @@ class Problem:
     events: tuple[EventSpec, ...] = ()
     ref: str = ""
     linear: Callable[[], Linear] | None = None
+    costs: Costs | None = None
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size
@@ -126,7 +140,7 @@ class Raw:
 
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
     events: {name: Events}, each in the order of time.
-    stats: steps, rejected, rhs_calls, seconds, compile_seconds.
+    stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
     """
 
     t: Array
@@ -138,3 +152,4 @@ class Raw:
     y_last: Array
     method: str
     stats: dict[str, float] = field(default_factory=dict)
+    auto: str = ""

@@ -1,99 +1,25 @@
-"""An ensemble as a zarr v3 folder: a manifest first, then chunks of members as they finish.
+"""Members of a stored ensemble, chunk by chunk.
 
 The array `status` is the ledger: it is written after the data, and what it does not say is done is done again.
 """
 
-import hashlib
-import json
 import os
-import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from odesim.arrays import Array, Layout
-from odesim.ensembles.design import Design, Points, Table, design_of
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
-from odesim.errors import ParamError, StoreError
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
-from odesim.store.plain import plain
-from odesim.store.read import check_present, reading
-from odesim.store.write import PARAMS, TIME
-
-MEMBER = "member"
-INITIAL, POINTS = "initial", "points"
-ATTEMPT = "attempt"
-COUNTS: dict[str, tuple[Any, Any]] = {"t_end": (np.float64, np.nan), "steps": (np.int64, 0), "rejected": (np.int64, 0)}
-LEDGER = ("status", *COUNTS)
-# attributes in which two runs of the same request agree
-IDENTITY = ("model", "sizes", "span", "method", "step", "rtol", "atol", "max_steps", "seed", "dtype", "strict", "kernel")
-# attributes that every stored ensemble has
-SAID: dict[str, type] = {
-    "model": str,
-    "members": int,
-    "chunk": int,
-    "design": list,
-    "labels": dict,
-    "sizes": dict,
-    "span": list,
-    "method": str,
-    "attempts": list,
-    "identity": dict,
-    "states": list,
-    "kernel": str,
-    "lanes": int,
-    "seed": int,
-}
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a stored ensemble is. about: attributes; params, initial: what all members share.
-
-    dims {state: names of its axes}; labels {name of a parameter or state: (name of its array, names of its axes)}.
-    """
-
-    about: Mapping[str, Any]
-    design: Design
-    params: Mapping[str, Any]
-    initial: Mapping[str, Any]
-    times: Array
-    layout: Layout
-    dtype: str
-    chunk: int
-    dims: Mapping[str, tuple[str, ...]]
-    labels: Mapping[str, tuple[str, tuple[str, ...]]]
-
-    def identity(self) -> dict[str, str]:
-        """{what: digest}: two runs are the same request where all of it is equal."""
-        found = {key: digest_text(plain(self.about[key])) for key in IDENTITY}
-        found["saved times"] = digest([self.times])
-        found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
-        found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
-        for part in self.design.parts:
-            arrays: Iterable[Array] = ()
-            if isinstance(part, Points):
-                arrays = [part.points]
-            elif isinstance(part, Table):
-                arrays = (np.asarray(part.table[a : a + self.chunk]) for a in range(0, self.design.count, self.chunk))
-            found[part.name] = digest(arrays, json.dumps(part.said()))
-        return found
-
-
-def digest(arrays: Iterable[Array], text: str = "") -> str:
-    """16 hex digits of text and the numbers of arrays."""
-    made = hashlib.sha256(text.encode())
-    for array in arrays:
-        made.update(np.ascontiguousarray(array, np.float64).tobytes())
-    return made.hexdigest()[:16]
-
-
-def digest_text(value: Any) -> str:
-    """16 hex digits of plain data."""
-    return digest([], json.dumps(value, sort_keys=True))
+from odesim.ensembles.design import Design, Table, design_of
+from odesim.ensembles.kept import kept_of
+from odesim.ensembles.result import UNDONE, Chunk
+from odesim.ensembles.run import slabs
+from odesim.errors import StoreError
+from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
+from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, ensemble_attributes
+from odesim.store.read import reading
+from odesim.store.write import INITIAL, PARAMS, TIME
 
 
 class EnsembleStore:
@@ -105,23 +31,36 @@ class EnsembleStore:
         self.path = path
         self.said = ensemble_attributes(path)
         self.count, self.chunk = self.said["members"], self.said["chunk"]
-        with reading(path):
+        with reading(path), zarr.config.set(ALWAYS):
             self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
-            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values())
+            kept = self.said["kept"]
+            parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
+            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[0] != self.count:
                     raise ValueError(f"{name} is stored as {array.dtype} {array.shape} for {self.count} members")
             self.arrays = arrays
             times: Any = self.group[TIME]
+            check_arrays(path, {TIME: times})
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
+            observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
+            self.kept = kept_of(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
+            tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
+        given: dict[str, Any] = {}
+        made: dict[str, Any] = {}
+        for name, label in self.said["labels"].items():
+            (given if name in tables else made)[label] = arrays[label]
+        check_arrays(path, given)
+        # what is written with a chunk, and is lost where its file is
+        self.written = [*self.said["states"], *COUNTS, *parts, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
         with reading(self.path):
-            points = dict(self.group[POINTS].arrays()) if POINTS in self.group else {}
+            points = self._small(POINTS)
             tables = {name: self.arrays[label] for name, label in self.said["labels"].items()}
             found = design_of(self.said["design"], self.count, points, tables)
             return found.shaped({name: array.shape[1:] for name, array in tables.items()})
@@ -130,40 +69,99 @@ class EnsembleStore:
         """(params, initial): what all members share."""
         found: list[dict[str, Any]] = []
         with reading(self.path):
-            for name in (PARAMS, INITIAL):
-                arrays = dict(self.group[name].arrays()) if name in self.group else {}
-                values = {key: np.asarray(array[...]) for key, array in arrays.items()}
+            for group in (PARAMS, INITIAL):
+                values = {key: np.asarray(array[...]) for key, array in self._small(group).items()}
                 found.append({key: value if value.ndim else value.item() for key, value in values.items()})
         return found[0], found[1]
 
+    def _small(self, group: str) -> dict[str, Any]:
+        """The arrays of a group inside; none where it is not there. Raises StoreError where a file of one is missing."""
+        arrays = dict(self.group[group].arrays()) if group in self.group else {}
+        check_arrays(self.path / group, arrays)
+        return arrays
+
     def status(self, first: int, end: int) -> Array:
+        """As the ledger says; a member of a chunk that lost a file is not done, whatever it says."""
+        found = self.said_status(first, end)
+        for k in self.lost(first, end, found):
+            found[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] = UNDONE
+        return found
+
+    def said_status(self, first: int, end: int) -> Array:
         with reading(self.path):
-            return np.asarray(self.arrays["status"][first:end])
+            return np.asarray(self._rows("status", first, end))
+
+    def lost(self, first: int, end: int, status: Array) -> list[int]:
+        """Chunks among the members first to end - 1 that have a member that is done, by this status, and lack a file."""
+        chunks = range(first // self.chunk, -(-end // self.chunk))
+        done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
+        return [k for k in done if not has_files(f for name in self.written for f in chunk_files(self.path, name, self.arrays[name], k))]
+
+    def lost_members(self) -> int:
+        """How many members are said to be done in chunks that lack a file."""
+        count = 0
+        for a, b in slabs(0, self.count, self.chunk):
+            said = self.said_status(a, b)
+            parts = (said[k * self.chunk - a : (k + 1) * self.chunk - a] for k in self.lost(a, b, said))
+            count += sum(int((part != UNDONE).sum()) for part in parts)
+        return count
+
+    def check_writable(self) -> None:
+        """Raises StoreError where this process may not write."""
+        if not os.access(self.path, os.W_OK):
+            raise StoreError(f"no permission to write into {self.path}")
+
+    def check_whole(self) -> None:
+        """Raises StoreError where a file of a member that is done is missing."""
+        if lost := self.lost_members():
+            raise StoreError(f"{self.path} {lost_sentence(lost)}")
 
     def attempts(self, first: int, end: int) -> Array:
+        """Of members of one chunk."""
+        if not has_files(chunk_files(self.path, ATTEMPT, self.arrays[ATTEMPT], first // self.chunk)):
+            return np.zeros(end - first, np.int8)
         with reading(self.path):
-            return np.asarray(self.arrays[ATTEMPT][first:end])
+            return np.asarray(self._rows(ATTEMPT, first, end))
+
+    def parts(self, chunk: Chunk) -> dict[str, Array]:
+        """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""
+        data = {**self.layout.split(chunk.y), **self.kept.parts(chunk)}
+        return {**data, **{name: getattr(chunk, name) for name in (*COUNTS, "status")}}
 
     def read(self, first: int, end: int) -> Chunk:
-        chunk = Chunk.empty(end - first, len(self.times), self.layout.size)
+        chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)
         with reading(self.path):
-            for name, view in self.layout.split(chunk.y).items():
-                view[...] = self.arrays[name][first:end]
-            for name in LEDGER:
-                getattr(chunk, name)[...] = self.arrays[name][first:end]
+            for name, view in self.parts(chunk).items():
+                view[...] = self._rows(name, first, end)
         return chunk
+
+    def _rows(self, name: str, first: int, end: int) -> Any:
+        """Rows of an array. Raises StoreError where a file of it cannot be read, with how it is had again."""
+        try:
+            return self.arrays[name][first:end]
+        except Exception as error:  # whatever a codec makes of it
+            for k in range(first // self.chunk, -(-end // self.chunk)):
+                try:
+                    _ = self.arrays[name][k * self.chunk : (k + 1) * self.chunk]
+                except Exception:
+                    file = next(chunk_files(self.path, name, self.arrays[name], k)).relative_to(self.path)
+                    said = f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
+                    raise StoreError(said) from error
+            raise
+
+    def room(self, first: int, end: int) -> None:
+        return None
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Data, then the status that says it is there. Raises OSError where the disk refuses."""
         end = first + len(chunk.status)
-        for name, values in self.layout.split(chunk.y).items():
-            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
         tables = {part.name for part in self.design.parts if isinstance(part, Table)}
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
                 self.arrays[self.said["labels"][name]][first:end] = values
-        for name in (*COUNTS, "status"):
-            self.arrays[name][first:end] = getattr(chunk, name)
+        self.arrays[ATTEMPT][first:end] = self.attempts(first, end)
+        for name, values in self.parts(chunk).items():
+            self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
@@ -182,108 +180,12 @@ class EnsembleStore:
                 self.said["attempts"] = attempts
             which = self.attempts(first, end)
             which[bad], status[bad] = len(attempts) - 1, UNDONE
+            self.arrays["status"][first:end] = status  # first: what is not done is tried, whichever way is said
             self.arrays[ATTEMPT][first:end] = which
-            self.arrays["status"][first:end] = status
             marked += int(bad.sum())
         return marked
 
 
-def ensemble_attributes(path: str | Path) -> dict[str, Any]:
-    """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
-    found: dict[str, Any] = attributes_of(check_present(path)) or {}
-    if "members" not in found:
-        kind = f"a training of {found['task']}" if "task" in found else f"an integration of {found.get('model')}"
-        raise StoreError(f"{path} is {kind}, not an ensemble")
-    for name, kind_ in SAID.items():
-        value: Any = found.get(name)
-        least = 1 if name in ("members", "chunk") else 0
-        if not isinstance(value, kind_) or (isinstance(value, int) and (isinstance(value, bool) or value < least)):
-            raise StoreError(f"{path} is damaged: its attribute {name!r} is {str(value)[:60]!r}")
-    return found
-
-
-def check_same(path: Path, identity: Mapping[str, str]) -> None:
-    """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
-    old = ensemble_attributes(path)["identity"]
-    for name in {**identity, **old}:
-        if identity.get(name) != old.get(name):
-            raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")
-
-
-def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) -> None:
-    """Makes the folder with everything but results; it appears at path at once. Without overwrite a run that came there meanwhile stays.
-
-    Raises OSError where the disk refuses.
-    """
-    import zarr
-
-    work = sibling(path)
-    design, count = manifest.design, manifest.design.count
-    labels = {name: label for name, (label, _) in manifest.labels.items()}
-    said = {
-        RUN_MARK: RUN_FORMAT,
-        **manifest.about,
-        "members": count,
-        "chunk": manifest.chunk,
-        "design": design.said(),
-        "labels": labels,
-        "identity": manifest.identity(),
-        "attempts": [{}],
-        "states": list(manifest.layout.names),
-        "observables": [],
-        "ledger": list(LEDGER),
-        "coordinates": " ".join(labels.values()),
-        "status_names": [str(s) for s in STATUSES],
-    }
-    try:
-        group = zarr.create_group(work, zarr_format=3, attributes=plain(said))
-        for name, values in ((PARAMS, manifest.params), (INITIAL, manifest.initial)):
-            fill_group(group, name, {key: np.asarray(value) for key, value in values.items()})
-        fill_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
-        _make(group, TIME, (len(manifest.times),), np.float64, None, (TIME,), np.nan)[...] = manifest.times
-        for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
-            full = (count, len(manifest.times), *shape)
-            _make(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
-        for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
-            _make(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
-        for part in design.parts:
-            label, axes = manifest.labels[part.name]
-            like = design.labels(0, 1)[part.name]
-            fill = np.nan if like.dtype.kind == "f" else 0
-            array = _make(group, label, (count, *like.shape[1:]), like.dtype, manifest.chunk, (MEMBER, *axes), fill)
-            if not isinstance(part, Table):
-                continue
-            for a in range(0, count, manifest.chunk):
-                array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
-        if overwrite:
-            publish(work, path)
-        else:
-            try:
-                work.rename(path)
-            except OSError:
-                if not path.exists():
-                    raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def fill_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
-    """The arrays in a group of their own; no group where there are none."""
-    if arrays:
-        inner = group.create_group(name)
-        for key, values in arrays.items():
-            _make(inner, key, values.shape, values.dtype, None, None, 0)[...] = values
-
-
-def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int | None, dims: tuple[str, ...] | None, fill: Any) -> Any:
-    from zarr.codecs import BloscCodec
-
-    return group.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=(chunk, *(max(n, 1) for n in shape[1:])) if chunk else "auto",
-        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
-        dimension_names=dims,
-        fill_value=fill,
-    )
+def lost_sentence(members: int) -> str:
+    """What to do about members that are said to be done and are not all there."""
+    return f"lacks files of {members} members that are done: odesim resume computes them again"

@@ -65,8 +65,8 @@ def to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
 
 
 def members_to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
-    """One line a member and saved time: member, t, status, what is the member's own, then its states entry by entry."""
-    states, names = run.attrs["states"], run.attrs["status_names"]
+    """One line a member and saved time: member, t, status, what is the member's own, then states and observables entry by entry."""
+    states, names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
     own = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
     shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
     total = 3 + sum(int(np.prod(shape)) for shape in shapes.values())

@@ -13,7 +13,7 @@ from odesim.errors import OdesimError, StoreError
 from odesim.solve.found import Events
 from odesim.solve.solution import Seen, Solution
 from odesim.store.paths import attributes_of, is_run
-from odesim.store.write import EVENTS, FINAL, PARAMS, TIME
+from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 def open_run(path: str | Path) -> "xr.Dataset":
     """The run at path: states and observables (time, index names), read when used.
 
-    Raises StoreError where there is no run.
+    Raises StoreError where there is no run, or files of it are missing, which would be read as NaN.
     """
     import xarray as xr
 
     path = check_present(path)
+    if "members" in (attributes_of(path) or {}):
+        from odesim.store.ensemble import EnsembleStore
+
+        EnsembleStore(path).check_whole()
     with reading(path):
         # times are numbers whatever their unit is called
         run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)
@@ -61,9 +65,17 @@ def check_present(path: str | Path) -> Path:
     if not path.exists():
         raise StoreError(f"no run {path}")
     if not is_run(path):
+        if (path / "zarr.json").exists() and attributes_of(path) is None:
+            raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
         kind = "a zarr group of something else" if attributes_of(path) is not None else "a folder" if path.is_dir() else "a file"
         raise StoreError(f"{path} is {kind}, not a run of odesim")
     return path
+
+
+def run_kind(path: str | Path) -> str:
+    """`ensemble`, `training` or `integration`. Raises StoreError where path holds no run."""
+    said = attributes_of(check_present(path)) or {}
+    return "ensemble" if "members" in said else "training" if "task" in said else "integration"
 
 
 def read_solution(path: str | Path) -> Solution:
@@ -78,7 +90,13 @@ def read_solution(path: str | Path) -> Solution:
 
 
 def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
-    attributes = {**run.attrs, PARAMS: _params(path, run.attrs[PARAMS]), EVENTS: _events(path, run.attrs[EVENTS])}
+    start = _small(path, INITIAL)
+    attributes = {
+        **run.attrs,
+        INITIAL: start or run.attrs.get(INITIAL, {}),
+        PARAMS: _params(path, run.attrs[PARAMS]),
+        EVENTS: _events(path, run.attrs[EVENTS]),
+    }
     own = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
     events = attributes.pop(EVENTS)

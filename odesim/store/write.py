@@ -19,7 +19,7 @@ from odesim.store.rows import fill_rows
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # what a small file takes on most disks
 TIME = "time"
-PARAMS, EVENTS, FINAL = "params", "events", "final values"
+PARAMS, INITIAL, EVENTS, FINAL = "params", "initial", "events", "final values"
 INCOMPLETE = "incomplete"
 
 
@@ -45,7 +45,7 @@ class Stored:
 
 
 def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
-    """Writes states and observables (time, index names), parameters in the group `params`, and the rest as attributes.
+    """Writes states and observables (time, index names), the groups `params` and `initial`, and the rest as attributes.
 
     The group `final values` holds the last time reached where that is no saved one.
     When the disk fills, the saved times that have room are kept, with the status "incomplete": at path where it is free, else beside it.
@@ -104,7 +104,8 @@ def _fill(work: Path, solution: Solution) -> tuple[int, str]:
     spare_room = work / "room"
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
-        _fill_small(group, PARAMS, {name: np.asarray(value) for name, value in solution.attrs.get("params", {}).items()})
+        for part in (PARAMS, INITIAL):
+            _fill_small(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
         many = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
         _fill_small(group, EVENTS, {key: event_rows(found) for key, found in many.items()})
         _fill_small(group, FINAL, final_values(solution))

@@ -46,6 +46,8 @@ def check_system(s: System) -> None:
     for event in s.events:
         _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
         scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+    if s.growth is not None:
+        scope.check(s.growth, set(), "growth")
     for c in s.constraints:
         _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
         scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)

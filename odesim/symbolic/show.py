@@ -142,6 +142,7 @@ def describe(system: System) -> dict[str, Any]:
             {"name": v.name, "expression": text_of(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events
         ],
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
+        "growth": None if system.growth is None else text_of(system.growth),
     }
 
 

@@ -107,6 +107,7 @@ class System:
     initial: state -> expression in parameters, sizes and indices. sizes: default values. span: default (t0, t1).
     time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
     its dimensions) or function(t, states, derivatives, params) in numpy.
+    growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
     Raises SpecError when a part does not fit.
     """
@@ -125,6 +126,7 @@ class System:
     invariants: tuple[Invariant, ...] = ()
     events: tuple[Event, ...] = ()
     closed_forms: tuple[ClosedForm, ...] = ()
+    growth: Any = None
     sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -143,6 +145,8 @@ class System:
         object.__setattr__(self, "observables", {k: functions.get(k, shown.get(k)) for k in self.observables})
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what, getattr(self, f"{what}s")))
+        if self.growth is not None:
+            object.__setattr__(self, "growth", expression(self.growth, f"{self.name}: growth"))
         check_system(self)
 
     @property

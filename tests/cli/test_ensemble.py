@@ -15,7 +15,8 @@ from odesim.cli.ensemble_result import EnsembleProgress
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
 KEYS = [
-    "model", "status", "message", "members", "done", "failed", "counts", "new", "retried", "seconds", "members_per_second", "method", "out",
+    "model", "status", "message", "members", "done", "failed", "counts", "meanings", "new", "retried", "seconds", "members_per_second",
+    "method", "auto", "out",
 ]  # fmt: skip
 
 
@@ -55,6 +56,47 @@ def test_the_command_line_is_the_library(case, odesim, folder):
         np.testing.assert_array_equal(a[name], b[name])
 
 
+TOML = """
+seed = 3
+span = [0, 2]
+save = 4
+method = "vern7"
+rtol = 1e-8
+atol = 1e-10
+dtype = "float32"
+[params]
+mu = 9.0
+[sizes]
+M = 3
+[initial]
+v = 0.02
+"""
+
+
+def test_a_file_says_the_rest(odesim, folder):
+    """Options, sizes and shared values of a TOML file; what is varied on the command line is not taken from it."""
+    (folder / "run.toml").write_text(TOML)
+    done = odesim(
+        "ensemble", "joma.nonlinear", "--params", "run.toml", "--grid", "mu=1,2", "--backend", "numba", "--out", "a.zarr", "--quiet"
+    )
+    assert (done.exit_code, done.output) == (0, "")
+    arguments = {**SAME["options"][1], "initial": {"v": 0.02}, "seed": 3}
+    a, b = library.open_run("a.zarr"), library.ensemble("joma.nonlinear", sizes={"M": 3}, span=(0.0, 2.0), **arguments)
+    for name in a.variables:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_a_picture_of_the_run(odesim, folder):
+    """--plot draws what `odesim plot` draws; somebody's file in its place is refused before anything is computed."""
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--plot", "now.png")
+    assert done.exit_code == 0 and "drawn   now.png" in done.stdout
+    odesim("plot", "run.zarr", "--out", "later.png")
+    assert (folder / "now.png").read_bytes() == (folder / "later.png").read_bytes()
+    (folder / "mine.png").write_text("mine")
+    done = odesim("ensemble", *shlex.split(RUN), "--out", "other.zarr", "--plot", "mine.png")
+    assert done.exit_code == 2 and "odesim did not draw it" in done.stderr and not (folder / "other.zarr").exists()
+
+
 def test_json_is_the_contract(odesim):
     """The keys in their order, members by status; status says the same, and resume of a finished run does nothing."""
     done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--json")
@@ -87,6 +129,21 @@ def test_failures_are_counted(odesim):
     tried = odesim("resume", "run.zarr", "--retry-failed", "--method", "rodas5p", "--json")
     assert strict(tried.stdout)["retried"] == bad
     assert odesim("rerun", "run.zarr", "--json").exit_code == 0
+
+
+def test_observables_and_events_are_stored(odesim):
+    """--observe and --max-events; csv holds the observables; status says what a status means and what to do, in 80 columns."""
+    asked = ("--observe", "gap", "--max-events", "2", "--save", "3", "--max-steps", "12", "--out", "run.zarr", "--quiet")
+    odesim("ensemble", *shlex.split(RUN), *asked)
+    run = library.open_run("run.zarr")
+    assert run.gap.dims == ("member", "time", "l") and run.half_way_t.shape == (30, 2)
+    odesim("export", "run.zarr", "--to", "csv")
+    with Path("run.csv").open() as file:
+        assert [float(r["gap[1]"]) for r in csv.DictReader(file)] == pytest.approx(run.gap.values[:, :, 1].ravel(), nan_ok=True, abs=0)
+    said = odesim("status", "run.zarr").stdout
+    assert "took max_steps steps" in said and "--retry-failed" in said and max(map(len, said.split("\n"))) < 80
+    assert set(strict(odesim("status", "run.zarr", "--json").stdout)["meanings"]) == {"max_steps"}
+    assert dict(zip(run.attrs["status_names"], run.attrs["status_meanings"], strict=True))["max_steps"] in " ".join(said.split())
 
 
 def test_a_difference_is_said(odesim):
@@ -124,15 +181,6 @@ def test_a_run_is_drawn_and_exported(save, odesim):
     assert {r["status"] for r in rows} == {"ok", "max_steps"}
 
 
-def test_other_runs_have_a_status(odesim):
-    """status knows integrations and trainings; resume and rerun say what they are for."""
-    odesim("integrate", "joma.nonlinear", "--size", "M=3", "--out", "one.zarr", "--quiet")
-    assert strict(odesim("status", "one.zarr", "--json").stdout)["kind"] == "integration"
-    for verb in ("resume", "rerun"):
-        done = odesim(verb, "one.zarr")
-        assert done.exit_code == 2 and "one.zarr is an integration of joma.nonlinear, not an ensemble" in done.stderr
-
-
 WRONG = {
     "name": ("--vary nu=uniform(0,1) --members 3", "no parameter or state 'nu'"),
     "shared name": ("--grid mu=1,2 --set nu=1", "no parameter 'nu'"),
@@ -147,13 +195,18 @@ WRONG = {
     "twice": ("--grid mu=1,2 --grid mu=3,4", "--grid mu is given twice"),
     "no =": ("--grid mu", "--grid takes NAME=VALUE"),
     "empty": ("--grid mu=", "--grid mu: the value is empty"),
+    "observe": ("--grid mu=1,2 --observe gap,entrpy", "no observable 'entrpy'"),
+    "events": ("--grid mu=1,2 --max-events -1", "must be at least 0, not -1"),
     "method": ("--grid mu=1,2 --method tsit6", "did you mean 'tsit5'?"),
-    "strict": ("--grid mu=1,2 --method rodas5p --strict", "no strict mode"),
+    "strict": ("--grid mu=1,2 --method rodas5p --strict --dtype float32", "strict mode in lanes only"),
     "fixed": ("--grid mu=1,2 --method rk4", "no error estimate"),
     "span": ("--grid mu=1,2 --span 1:0", "does not go forward"),
     "save": ("--grid mu=1,2 --save 0,99 --span 0:1", "outside the span"),
     "threads": ("--grid mu=1,2 --threads 0", "must be at least 1"),
     "overflow": ("--grid mu=logspace(0,999,3)", "overflows"),
+    "backend": ("--grid mu=1,2 --backend cuda", "backend numba only, not 'cuda'"),
+    "file": ("--grid mu=1,2 --params absent.toml", "cannot read absent.toml"),
+    "picture": ("--grid mu=1,2 --plot run.gif", "no picture format 'gif'"),
     "option": ("--gird mu=1,2", "did you mean '--grid'?"),
 }
 
@@ -191,7 +244,6 @@ def test_wrong_places(command, said, odesim, folder):
         ({"members": 31}, "is damaged"),
         ({"design": "x"}, "its attribute 'design'"),
         ({"design": [{"kind": "random"}]}, "is damaged"),
-        ({"kernel": "other"}, "was computed by other code"),
         ({"ref": "joma.nonlinaer"}, "did you mean"),
         ({"sizes": {"M": 4}}, "M|shape"),
     ],
@@ -217,4 +269,18 @@ def test_progress_says_how_far(capsys, monkeypatch):
     progress.show(1000, 9000, 0)
     progress.show(4000, 9000, 2)
     line = capsys.readouterr().err.split("\r")[-1]
-    assert "4000/9000, 2 failed, 1e+03 members/s, about 5 s left" in line
+    assert "4000/9000, 2 failed, 1k members/s, about 5 s left" in line
+
+
+@pytest.mark.parametrize(("rate", "said"), [(12.34, "12.3"), (950.4, "950"), (999.6, "1k"), (22846, "22.8k"), (1.26e6, "1.26M")])
+def test_the_line_fits(rate, said, capsys, monkeypatch):
+    """A bar, failures, members a second and the time left in 80 columns, for millions of members."""
+    now = iter([0.0, 0.0, 200000 / rate])
+    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setenv("COLUMNS", "80")
+    progress = EnsembleProgress("joma.nonlinear", True)
+    progress.show(0, 1000000, 0)
+    progress.next = 0.0
+    progress.show(200000, 1000000, 1234)
+    line = capsys.readouterr().err.split("\r")[-1]
+    assert " [" in line and f"200000/1000000, 1234 failed, {said} members/s, " in line and line.rstrip().endswith("left") and len(line) < 80

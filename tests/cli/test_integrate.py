@@ -18,7 +18,10 @@ from odesim import open_run
 from odesim.store import read_solution
 from odesim.store.plain import plain
 
-KEYS = ["model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "backend", "out"]
+KEYS = [
+    "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
+    "backend", "out",
+]  # fmt: skip
 DERIVED = [(o, "") for o in ("entropy", "gap")] + [(f"d{o}", f"_d{p}") for o in ("entropy", "gap") for p in ("mu", "v_start")]
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3")
 ENDLESS = (*RUN, "--span", "0:1e9", "--step", "1e-3", "--max-steps", "1e12", "--save", "log:50")

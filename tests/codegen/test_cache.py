@@ -25,6 +25,7 @@ def scaled(n, x):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, also for what this process has loaded already."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # other processes may leave theirs in the common one
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "cache"))
     native._addresses.cache_clear()
     for name in [n for n in sys.modules if n.startswith("sample_")]:

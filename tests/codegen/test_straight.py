@@ -1,6 +1,7 @@
 """Kernels written out without loops."""
 
 import math
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -15,6 +16,7 @@ from tests.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
 WORDS |= {name: getattr(runtime, name) for name in ("maximum", "minimum", "powi")} | {"sqrt": math.sqrt, "nan": math.nan, "inf": math.inf}
+WORDS |= {"float32": numba.float32, "float64": numba.float64}
 
 
 def function(f: Formulas, compiled: bool):
@@ -71,3 +73,19 @@ def test_a_system_too_large():
     """Beyond a bound nothing is written out."""
     with pytest.raises(CodegenError, match="operations"):
         written(SYSTEMS["softmax"], 100_000)
+
+
+@pytest.mark.parametrize(("name", "big"), [("elementwise", 7), ("softmax", 7), ("mean_field", 70)])
+def test_the_bits_of_float32(name, big):
+    """Numbers of float32 are rounded where the kernel stores them: the same bits again. A parameter without an axis is float64."""
+    system = SYSTEMS[name]
+    rhs, x = compile_system(system, dtype="float32", strict=True), numbers(system, big=big)
+    f = write_out(system, rhs.program, x.sizes, {p.name: x.params[p.name] for p in system.params if p.integer}, "float32")
+    values = np.concatenate([[], *(np.ravel(np.asarray(x.params[n], float)) for n in f.values)])
+    bound = rhs.bind(x.sizes, x.params)
+    y = bound.layout.join(x.states, "float32")
+    out = np.empty_like(y)
+    bound(0.3, y, out)
+    casts = tuple(f"p{k} = float32(p{k})" for k in range(f.count) if k not in f.doubles)
+    again = function(replace(f, lines=casts + f.lines), True)(0.3, y, values)
+    np.testing.assert_array_equal(np.array(again), out)

@@ -16,7 +16,6 @@ def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
     """shim(strict, room, multiprocessors) puts a cupy in place whose kernels run here, and returns it."""
     from odesim import facade, gpu
     from odesim.codegen import cuda_bound
-    from odesim.ensembles import cuda_engine
     from odesim.solve.explicit import device
 
     def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1) -> ModuleType:
@@ -27,12 +26,10 @@ def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
             assert f"--fmad={'false' if strict else 'true'}" in options
             return Cubin(text.encode(), "")
 
-        for module in (cuda_engine, cuda_bound):
-            monkeypatch.setattr(module, "compile_cubin", text_itself)
+        monkeypatch.setattr(cuda_bound, "compile_cubin", text_itself)
         monkeypatch.setattr(device, "THREADS", 64)
         monkeypatch.setattr(facade, "_MEMO", {})  # what was compiled for another device
         gpu.architecture.cache_clear()
-        cuda_engine.compiled_kernel.cache_clear()
         return cupy
 
     return install

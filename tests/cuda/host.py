@@ -106,7 +106,7 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
         return ctypes.c_longlong(int(value))
 
     for name in ("empty", "zeros", "full", "ascontiguousarray", "arange"):
-        setattr(cupy, name, lambda *a, _make=getattr(np, name), **k: held(np.array(_make(*a, **k))))
+        setattr(cupy, name, lambda *a, _name=name, **k: held(np.array(getattr(np, _name)(*a, **k))))
     cupy.asarray = lambda a, dtype=None: held(np.array(a, dtype))  # type: ignore[attr-defined]
     cupy.ndarray, cupy.float64 = Held, np.float64  # type: ignore[attr-defined]
     cupy.get_default_memory_pool = lambda: types.SimpleNamespace(free_all_blocks=lambda: None)  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from odesim.codegen.cuda_wide import wide_text
 from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
+from odesim.solve.explicit.device import driver_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDE_REGISTERS = 128  # two blocks of 256 threads on a multiprocessor with 65536
@@ -26,7 +27,7 @@ def test_nvrtc_compiles_one_large_system(model: str) -> None:
     """All architectures for one model, one for the others; few enough registers that all blocks run at once."""
     system = load_model(model)
     made = CompiledRHS(system, "cuda", "float64", True)
-    text = wide_text(system, made.program, made.events_program, dtype="float64", strict=True).source
+    text = wide_text(system, made.program, made.events_program, driver_text(), dtype="float64", strict=True).source
     for arch in ARCHITECTURES if model == "joma.nonlinear" else ARCHITECTURES[1:2]:
         cubin = compile_cubin(text, "wide", options_for(arch, strict=True))
         assert cubin.code.startswith(b"\x7fELF")

@@ -65,8 +65,10 @@ COUNTS = ["status", "t_end", "steps", "rejected"]
 
 @pytest.mark.parametrize(("method", "count"), MANY)
 def test_bad_members_cost_little(method, count):
-    """Each ends within some hundred attempts, the start of slope exp(450) within 2000; where they keep one lane of eight busy and the others idle, that is below 1 % of the
-    steps of all lanes for 1e5 members."""
+    """Each ends within some hundred attempts, the start of slope exp(450) within 2000.
+
+    Even where they keep one lane of eight busy and the others idle, that is below 1 % of the steps of all lanes for 1e5 members.
+    """
     found = run(method, count, True)
     attempts = (found.steps + found.rejected).values
     own = attempts[places(count)]

@@ -45,7 +45,7 @@ def test_ends(engine):
         # an error in the state, some 10 to 100 tolerances, moves the end by as much
         assert found.t_end[i] == pytest.approx(flow.end, abs=1e-6)
         y = found.y["x"][i, :, 0]
-        before, after = GRID < flow.end - 1e-3, GRID > flow.end + 1e-3
+        before, after = flow.end - 1e-3 > GRID, flow.end + 1e-3 < GRID
         assert np.isnan(y[after]).all()
         # near a pole an error grows as the solution does, by up to 100
         assert y[before] == pytest.approx(flow.exact(GRID[before], flow.x0, flow.a), rel=1e-5, abs=1e-9)

@@ -41,6 +41,7 @@ TERMS = (
     logsumexp(-(x[m] ** 2), (m, M)) / (2 + M),
     n * x[m] / (1 + x[m] ** 4),
     exp(-n * x[m] ** 2) + Piecewise((1, time > 1), (0, True)),
+    Piecewise((tanh(x[m]), (x[m] > 0) & (time > 1.5)), (x[m] / 4, (m > 1) | (x[m] > 1)), (a[m] / (2 + m), m < 1), (0, True)),
 )
 # the same for a state with two axes, which sees the other state and is seen by it
 PLANES = (
@@ -172,6 +173,23 @@ ROWS: list[tuple[Any, ...]] = [
 def test_systems_made_of_many_terms(row):
     """Two Systems that hold most of the terms."""
     check(*row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
+def test_the_bits_of_float32(row):
+    """In strict mode lanes of float32 have the bits of single runs, with numbers and sums of float64 among them."""
+    chosen, planes, count, seed, method, _ = row
+    system = random_system(chosen, planes)
+    extent, shared, start = numbers(system, count, seed)
+    drive = np.random.default_rng(seed + 1).normal(size=(11, count))
+    run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-5, "atol": 1e-5, "method": method, "sizes": extent, "save": 4}
+    run |= {"strict": True, "dtype": "float32"}
+    found = odesim.ensemble(system, params={"a": drive, **shared}, initial=start, **run)
+    for i in (0, 10):
+        one = odesim.integrate(system, params={"a": drive[i], **shared}, initial={name: rows[i] for name, rows in start.items()}, **run)
+        for name in one.y:
+            np.testing.assert_array_equal(found[name][i], one.y[name])
 
 
 @pytest.mark.slow

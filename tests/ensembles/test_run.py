@@ -19,10 +19,13 @@ import xarray as xr
 
 import odesim
 from odesim.ensembles import run as chunks_module
+from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES, UNDONE
 from odesim.ensembles.run import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
-from odesim.facade_stored import look, rerun, resume
+from odesim.facade_ensemble import run_ensemble
+from odesim.facade_rerun import rerun_ensemble as rerun
+from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
 
 MODEL = "joma.nonlinear"
@@ -34,11 +37,29 @@ RUN: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": COUNT, "si
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 8 members, so that a few dozen are several."""
-    monkeypatch.setattr("odesim.facade_stored.chunk_size", lambda count, row: min(SIZE, count))
+    monkeypatch.setattr("odesim.facade_manifest.chunk_size", lambda count, row: min(SIZE, count))
 
 
 def memory(**asked):
     return odesim.ensemble(MODEL, **{**RUN, **asked})
+
+
+def begun(out, **asked):
+    """What run_ensemble says of the run."""
+    ways: dict[str, Any] = {"overwrite": False, "resume": False, "shard": None, "threads": 1, "progress": None, "fail_fast": False}
+    how: dict[str, Any] = {"method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "backend": "numba", "dtype": "float64"}
+    how |= {
+        "strict": False,
+        "max_steps": 1000,
+        "params": {},
+        "initial": {},
+        "grid": {},
+        "zipped": {},
+        "observe": (),
+        "max_events": 8,
+        "clock": "ordinary",
+    }
+    return run_ensemble(MODEL, out, **{**ways, **how, **RUN, **asked})
 
 
 def same(stored, held):
@@ -58,6 +79,7 @@ CASES: dict[str, dict[str, Any]] = {
     "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 60).reshape(20, 3)}},
     "stiff": {"method": "rodas5p", "members": 9},
     "failures": {"max_steps": 6},
+    "observed": {"observe": "gap", "max_events": 2},
 }
 
 
@@ -72,7 +94,7 @@ def test_on_disk_as_in_memory(case, small_chunks, tmp_path):
         np.testing.assert_array_equal(plain.v, held.v)
         assert plain.status.dtype == np.int8 and set(held.coords) - {"member"} == set(plain.coords)
     again = rerun(out)
-    assert again.same and again.members == len(held.status)
+    assert again.same and again.counted == len(held.status)
     counts = look(out).tally.counts
     assert counts == {str(s): int((held.status == k).sum()) for k, s in enumerate(STATUSES)}
 
@@ -130,6 +152,89 @@ def test_what_the_ledger_lacks_is_done_again(lost, small_chunks, tmp_path):
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.parametrize("file", ["v/c/1/0/0", "mu/c/1/0", "t_end/c/1", "rejected/c/1", "attempt/c/1", "v/c/4/0/0"])
+@pytest.mark.parametrize("change", ["gone", "empty"])
+def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
+    """A chunk that is said to be done and lacks a file would read as NaN or 0: every reader says so, resume computes it again."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **RUN)
+    (out / file).unlink()
+    if change == "empty":
+        (out / file).touch()
+    size = 5 if "/4" in file else SIZE
+    said = f"lacks files of {size} members that are done: odesim resume computes them again"
+    found = look(out)
+    assert (found.lost, found.tally.done) == (size, COUNT - size) and said in found.message
+    again = rerun(out)
+    assert (again.counted, again.first, again.same) == (COUNT - size, "", False) and said in again.message
+    with pytest.raises(StoreError, match=said):
+        odesim.open_run(out)
+    assert resume(out).tally.new == size
+    same(odesim.open_run(out), memory())
+
+
+def test_members_without_a_value_are_not_lost(small_chunks, tmp_path):
+    """Chunks of nothing but NaN and 0 are files too: of members that all fail, none is lost."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **{**RUN, "max_steps": 1, "save": None})
+    assert np.isnan(odesim.open_run(out).v).all() and look(out).lost == 0 and rerun(out).same
+
+
+GIVEN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "time/c/0": (odesim.open_run, {"initial": {"v": 0.0}}),
+    "mu/c/1/0": (look, {"initial": {"v": 0.0}}),
+    "initial/v/c/0": (rerun, {"initial": {"v": 0.0}}),
+    "points/v/c/0": (look, {"zipped": {"v": np.linspace(0.01, 0.02, 20)}}),
+}
+
+
+@pytest.mark.parametrize("file", GIVEN)
+def test_what_was_given_cannot_be_had_again(file, small_chunks, tmp_path):
+    """Without a file of a table, of points, of what all share or of the times there is one sentence, and no zeros in their place."""
+    out, (call, start) = tmp_path / "run.zarr", GIVEN[file]
+    odesim.ensemble(MODEL, out=out, **{**RUN, "vary": {}, "members": None, "params": {"mu": np.ones((20, 3))}, **start})
+    (out / file).unlink()
+    with pytest.raises(StoreError, match=r"is damaged: of \w+, which was given, a file is missing"):
+        call(out)
+
+
+def test_a_file_that_cannot_be_read_is_named(small_chunks, tmp_path):
+    """A chunk that was cut: the file is named; without it resume computes its members again, with the same bits."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, **RUN)
+    file = out / "v" / "c" / "1" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(StoreError, match=r"v/c/1/0/0 cannot be read; without it odesim resume"):
+        rerun(out)
+    file.unlink()
+    assert resume(out).tally.new == SIZE
+    same(odesim.open_run(out), memory())
+
+
+def test_a_run_that_may_not_be_written(small_chunks, tmp_path, monkeypatch):
+    """Without permission: one sentence for whoever would go on; a finished run is left alone, and anybody may compare it."""
+    out = tmp_path / "run.zarr"
+    odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)
+    given = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **how: mode != os.W_OK and given(path, mode, **how))
+    for call in (lambda: resume(out), lambda: resume(out, retry_failed=True), lambda: odesim.ensemble(MODEL, out=out, resume=True, **RUN)):
+        with pytest.raises(StoreError, match="no permission to write into"):
+            call()
+    assert rerun(out).same
+
+
+def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
+    """Seconds, from which the rate of members follows, are those of integrating."""
+    prepare = LaneEngine.prepare
+
+    def slow(self):
+        prepare(self)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(LaneEngine, "prepare", slow)
+    assert 0 < begun(tmp_path / "run.zarr").seconds < 0.5
+
+
 @pytest.mark.parametrize("stop_after", [0, 1, 4])
 def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
     """SIGINT keeps the chunks that are done; resume ends with the same bits."""
@@ -143,6 +248,21 @@ def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
     assert (found.status.values != UNDONE).sum() == stop_after * SIZE
     assert resume(out, threads=2).status == "ok"
     same(odesim.open_run(out), memory())
+
+
+@pytest.mark.parametrize("stop_after", [0, 2])
+def test_an_interrupted_ensemble_in_memory(stop_after, monkeypatch):
+    """SIGINT in memory: members of the chunks that are done have their bits, the others are interrupted and NaN."""
+    monkeypatch.setattr("odesim.facade_ensemble.chunk_size", lambda count, row: min(SIZE, count))
+
+    def stop(done, total, failed):
+        if done == stop_after * SIZE:
+            signal.raise_signal(signal.SIGINT)
+
+    found, whole, done = memory(progress=stop), memory(), stop_after * SIZE
+    np.testing.assert_array_equal(found.v[:done], whole.v[:done])
+    assert not found.status[:done].any() and np.isnan(found.v[done:]).all()
+    assert {found.attrs["status_names"][int(s)] for s in found.status[done:]} == {"interrupted"}
 
 
 def test_a_chunk_in_flight_is_lost_alone(small_chunks, tmp_path, monkeypatch):
@@ -246,7 +366,7 @@ def test_a_changed_number_is_found(small_chunks, tmp_path):
     v = EnsembleStore(out).arrays["v"]
     v[20, 1, 2] = v[20, 1, 2] + 0.25
     found = rerun(out)
-    assert (found.same, found.different, found.first) == (False, 1, (20, "v"))
+    assert (found.same, found.different, found.first) == (False, 1, "v of member 20")
     assert found.largest == pytest.approx(0.25, rel=1e-12)  # one rounding of a sum
 
 
@@ -331,7 +451,7 @@ def test_memory_is_that_of_chunks(small_chunks, tmp_path, monkeypatch):
 
     monkeypatch.setattr(chunks_module.Members, "chunk", counted)
     odesim.ensemble(MODEL, out=tmp_path / "run.zarr", **RUN)
-    assert max(asked) == SIZE and sum(asked) == 2 * COUNT  # checked, then integrated
+    assert max(asked) == SIZE and sum(asked) == 8 + 2 * COUNT  # the pilot's, then checked, then integrated
 
 
 COMMAND = ["ensemble", MODEL, "--vary", "mu=uniform(0.5,2.5)", "--members", "40000", "--size", "M=3", "--span", "0:4", "--rtol", "1e-9"]

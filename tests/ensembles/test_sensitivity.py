@@ -7,7 +7,8 @@ import pytest
 from sympy import IndexedBase, Symbol
 
 import odesim
-from odesim.facade_stored import rerun, resume
+from odesim.facade_rerun import rerun_ensemble as rerun
+from odesim.facade_stored import resume
 from odesim.symbolic import System, index, sizes
 from tests.systems import SOURCE, param
 

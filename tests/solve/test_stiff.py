@@ -190,6 +190,39 @@ def test_nothing_infinite_is_accepted(method):
 
 
 @NAMES
+def test_a_defect_that_is_no_number_rejects(method):
+    """max(error, NaN) drops the NaN: a right side that is NaN only where the interpolant is checked makes the step shorter."""
+    seen: list[float] = []
+
+    def f(t: float, y: Any) -> Any:
+        seen.append(t)
+        return np.where(t == poison, np.nan, 1 + 0 * y)
+
+    poison = -1.0
+    p = stiff(f, lambda t, y: 0, 0.0, 1.0)
+    plain = integrate_problem(p, method=method)
+    poison = seen[-2]  # the last step ends with the check and the derivative at 1
+    assert plain.stats["rejected"] == 0 and poison < 1 and seen.count(poison) == 1
+    run = integrate_problem(p, method=method)
+    assert run.status is Status.OK and run.stats["rejected"] == 1 and run.y_last[0] == pytest.approx(1, abs=1e-12)
+
+
+@NAMES
+def test_never_beyond_the_end(method):
+    """The right side is asked for no time after t1, though t + h may round to beyond it."""
+    for t0, t1 in np.random.default_rng(0).uniform(-3, 3, (40, 2)).cumsum(axis=1):
+        seen: list[float] = []
+
+        def f(t: float, y: Any, seen: list[float] = seen) -> Any:
+            seen.append(t)
+            return -y
+
+        if t0 < t1:
+            run = integrate_problem(stiff(f, lambda t, y: -1, 1.0, t1, t0=t0), method=method)
+            assert run.t_last == max(seen) == t1 and min(seen) == t0
+
+
+@NAMES
 def test_grid(method):
     """The saved times do not change the steps; fixed steps do not drift; no time beyond the end is asked for."""
     p, exact = logistic()
@@ -301,6 +334,14 @@ def test_a_singular_matrix_is_a_rejected_step():
     assert integrate_problem(grows, method="rodas4", step=0.25).status is Status.NON_FINITE
     run = integrate_problem(grows, method="rodas4")
     assert run.status is Status.OK and run.y_last[0] == pytest.approx(np.exp(16), rel=1e-4)
+
+
+@NAMES
+def test_an_infinite_slope_is_no_solution(method):
+    """y' = 1 + sqrt(y) from 0, whose slope there is infinite: no step is possible, and a state that stands still is not called one."""
+    with np.errstate(divide="ignore"):
+        p = stiff(lambda t, y: 1 + np.sqrt(y), lambda t, y: 0.5 / np.sqrt(y), 0.0, 1.0)
+        assert integrate_problem(p, method=method).status is Status.STEP_TOO_SMALL
 
 
 @NAMES

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve.explicit.memory import bits, call, doubles, from_bits, ints
+from odesim.solve.explicit.memory import bits, call, doubles, fma, from_bits, ints
 from odesim.solve.explicit.norms import helper, squares
 from odesim.solve.explicit.slots import (
     ALPHA,
@@ -16,8 +16,9 @@ from odesim.solve.explicit.slots import (
     BETA,
     COEF,
     COUNT,
-    ERROR_OLD,
     GROW,
+    LOG2_LEAST,
+    LOG_OLD,
     REAL,
     RETRY,
     RHS_CALLS,
@@ -37,36 +38,45 @@ from odesim.solve.explicit.slots import (
     N,
 )
 
+MAGIC = 1.5 * 2.0**52 + 1023.0  # adding it rounds to an integer n and leaves n + 1023 in the low bits
+
 
 @helper
-def power(x: float, exponent: float) -> float:
-    """x ** exponent for normal x to about 1e-7, results kept in 2^-1000..2^1000: pow of the C library differs from machine to machine."""
-    whole = (bits(x) >> 52) - 1023
-    mantissa = from_bits((bits(x) & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
-    s = (mantissa - 1.4142135623730951) / (mantissa + 1.4142135623730951)
-    q = s * s
-    log2 = 2.8853900817779268 * s * (1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q / 9)))) + (whole + 0.5)
-    goal = log2 * exponent
-    if abs(goal) > 1000.0:
-        goal = 1000.0 if goal > 0.0 else -1000.0
-    nearest = np.int64(goal + 1000.5) - 1000
-    u = (goal - nearest) * 0.6931471805599453
-    series = 1.0 + u * (1.0 + u / 2 * (1.0 + u / 3 * (1.0 + u / 4 * (1.0 + u / 5 * (1.0 + u / 6)))))
-    return series * from_bits((nearest + 1023) << 52)
+def log2(x: float) -> float:
+    """log2(x) for normal x > 0 to about 1.3e-5: the C library's differs from machine to machine. Minimax on [1, 2)."""
+    exponent = np.float64((bits(x) >> 52) - 1023)
+    u = from_bits((bits(x) & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000) - 1.5
+    low, middle = fma(u, 0.96183967, 0.58495049), fma(u, 0.14142303, -0.3197489)
+    return exponent + fma(u * u, fma(u * u, fma(u, 0.04487313, -0.08001169), middle), low)
+
+
+@helper
+def exp2(x: float) -> float:
+    """2^x to about 1e-7, x held within [-1000, 1000]. Minimax on [-1/2, 1/2]."""
+    x = x if x < 1000.0 else 1000.0
+    x = x if x > -1000.0 else -1000.0
+    z = x + MAGIC
+    u = x - (z - MAGIC)
+    low, middle = fma(u, 0.69314697, 1.00000007), fma(u, 0.05550713, 0.2402212)
+    return from_bits(bits(z) << 52) * fma(u * u, fma(u * u, fma(u, 0.00132765, 0.00967554), middle), low)
 
 
 @helper
 def next_step(at: Any, h: float, error: float) -> None:
-    """Puts into H what follows a step h with this error norm, accepted where error <= 1; after a rejection no step grows."""
+    """Puts into H what follows a step h with this error norm, accepted where error <= 1; after a rejection no step grows.
+
+    The factor is safety error^-alpha old_error^beta, by logarithms to base 2.
+    """
     real, count = doubles(at[REAL]), ints(at[COUNT])
-    error = error if error > 1e-10 else 1e-10
-    factor = real[SAFETY] * power(error, -real[ALPHA])
+    size = log2(error if error > 1e-10 else 1e-10)
+    goal = -real[ALPHA] * size
     grow = 0.9
     if error <= 1.0:
-        factor *= power(real[ERROR_OLD], real[BETA])
-        real[ERROR_OLD] = error if error > 1e-4 else 1e-4
+        goal += real[BETA] * real[LOG_OLD]
+        real[LOG_OLD] = size if size > LOG2_LEAST else LOG2_LEAST
         grow = real[GROW] if count[RETRY] == 0 else 1.0
     count[RETRY] = 1 if error > 1.0 else 0
+    factor = real[SAFETY] * exp2(goal)
     if factor < real[SHRINK]:
         factor = real[SHRINK]
     real[H] = h * (factor if factor < grow else grow)
@@ -92,5 +102,5 @@ def first_step(at: Any) -> None:
     coef[0] = -1.0
     change = math.sqrt(squares(at, np.int64(0), np.int64(2), y, y, atol, rtol) / at[N]) / h
     steepest = change if change > slope and change < 1e300 else slope
-    guess = power(0.01 / steepest, real[START_POWER]) if 1e-15 < steepest < 1e300 else 1e-6 * span
+    guess = exp2(real[START_POWER] * log2(0.01 / steepest)) if 1e-15 < steepest < 1e300 else 1e-6 * span
     real[H] = guess if guess < most else most

@@ -1,16 +1,38 @@
 """A run on a GPU: the arrays of its state there, and the driver that goes on with it by one launch."""
 
+import ast
+import math
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from odesim.codegen.cuda_wide import Driver
+from odesim.codegen.transpile import Scope
 from odesim.gpu import cupy_here, multiprocessors
-from odesim.solve.explicit import slots
+from odesim.solve.explicit import control, slots
 from odesim.solve.explicit.state import RunState
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
 BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run at the same time, for they wait for each other
+
+
+@cache
+def driver_text() -> Driver:
+    """The integrator's functions, read and not imported: numba would compile them."""
+    numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
+    functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
+    for name in ("norms", "control", "dense", "events", "loop"):
+        for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
+            match node:
+                case ast.FunctionDef():
+                    functions[node.name] = node
+                case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
+                    known[constant] = value
+    places = {"K": slots.K, "ROWS": slots.ROWS, "COEF": slots.COEF, "N": slots.N, "SUMS": slots.SUMS}
+    return Driver(Scope(functions, known, "solve_"), places)
 
 
 class DeviceRun:

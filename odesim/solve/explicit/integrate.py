@@ -1,6 +1,7 @@
 """One run of an explicit method: the arrays of the driver, its slices, and what came out."""
 
 import ctypes
+import math
 import signal
 import threading
 import time
@@ -24,60 +25,101 @@ FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 
 
-def integrate_explicit(
-    problem: Problem,
-    method: Method,
-    *,
-    save: Array | None = None,
-    step: float | None = None,
-    rtol: float = 1e-6,
-    atol: float = 1e-9,
-    max_steps: int = 1_000_000,
-    progress: Progress | None = None,
-) -> Raw:
+def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    options: those of ExplicitRun. Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for
+    options that make no sense, and what the right side raised.
+    """
+    run = ExplicitRun(problem, method, save, **options)
+    run.go()
+    return run.raw()
+
+
+class ExplicitRun:
+    """A run of an explicit method that can be left and gone on with, in the same steps.
 
     step: a fixed step, the last one shortened to meet t1. A relative tolerance below four roundings of the state's dtype counts
     as those. progress is told the fraction of the span about 20 times a second.
-    Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for options that make no sense,
-    and what the right side raised.
     """
-    if step is None and not method.adaptive:
-        raise SolveError(f"{method.name} has no error estimate: give a fixed step")
-    check_options(step, rtol, atol, max_steps)
-    rhs = problem.rhs
-    on_device = hasattr(rhs, "kernel")
-    run, compile_seconds = (None, 0.0) if on_device else driver()
-    _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
-    begun = time.perf_counter()
-    state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
-    if on_device:
-        from odesim.solve.explicit.device import DeviceRun
 
-        run = DeviceRun(state)
-    code = slots.RUNNING
-    with suppress(KeyboardInterrupt), ctrl_c(state.stop):
-        assert run is not None
-        code = _run_slices(run, state, problem, progress)
-    stats = state.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds}
-    return collect(state, code, stats)
+    _run: Callable[[int], int]
 
-
-def _run_slices(run: Callable[[int], int], state: RunState, problem: Problem, progress: Progress | None) -> int:
-    """The driver's answer at the end, or RUNNING after Ctrl-C."""
-    steps = FIRST_SLICE
-    while True:
-        state.count[slots.SLICE] = steps
+    def __init__(
+        self,
+        problem: Problem,
+        method: Method,
+        save: Array | None = None,
+        *,
+        step: float | None = None,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
+        progress: Progress | None = None,
+    ) -> None:
+        if step is None and not method.adaptive:
+            raise SolveError(f"{method.name} has no error estimate: give a fixed step")
+        check_options(step, rtol, atol, max_steps)
+        rhs = problem.rhs
+        on_device = hasattr(rhs, "kernel")
+        if not on_device:
+            self._run, self._compile_seconds = driver()
+        _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
         begun = time.perf_counter()
-        code = run(state.address)
-        problem.rhs.check()
-        if code == slots.BUFFER_FULL:
-            state.drain_events()
-        elif code != slots.RUNNING or state.count[slots.STOP]:
-            return code
-        steps = next_slice(steps, time.perf_counter() - begun)
-        if progress is not None:
-            progress(float((state.real[slots.T] - problem.t0) / (problem.t1 - problem.t0)))
+        self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+        if on_device:
+            from odesim.solve.explicit.device import DeviceRun
+
+            self._run, self._compile_seconds = DeviceRun(self.state), 0.0
+        self.problem, self.method = problem, method
+        self._progress, self._code, self._slice = progress, slots.RUNNING, FIRST_SLICE
+        self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
+
+    @property
+    def tried(self) -> int:
+        """Steps so far, taken or rejected."""
+        return int(self.state.count[slots.STEPS] + self.state.count[slots.REJECTED])
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self.state.t
+
+    @property
+    def step(self) -> float:
+        """The mean step, rejected ones counted as 0, since the run was last gone on with."""
+        return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
+
+    def go(self, most: float = math.inf) -> bool:
+        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        begun = time.perf_counter()
+        ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
+        with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
+            ended = self._slices(most)
+        self._seconds += time.perf_counter() - begun
+        return ended or bool(self.state.count[slots.STOP])
+
+    def _slices(self, most: float) -> bool:
+        state, problem = self.state, self.problem
+        while self.tried < most:
+            state.count[slots.SLICE] = steps = int(min(self._slice, most - self.tried))
+            begun = time.perf_counter()
+            code = self._run(state.address)
+            problem.rhs.check()
+            if code == slots.BUFFER_FULL:
+                state.drain_events()
+            elif code != slots.RUNNING or state.count[slots.STOP]:
+                self._code = code
+                return True
+            self._slice = next_slice(steps, time.perf_counter() - begun)
+            if self._progress is not None:
+                self._progress(float((state.real[slots.T] - problem.t0) / (problem.t1 - problem.t0)))
+        return False
+
+    def raw(self) -> Raw:
+        """What came out."""
+        stats = self.state.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        return collect(self.state, self._code, stats)
 
 
 def next_slice(steps: int, seconds: float) -> int:

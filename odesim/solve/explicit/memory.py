@@ -58,6 +58,16 @@ def _from_bits(typing_context: Any, x: Any) -> Any:
     return types.float64(types.int64), generate
 
 
+def _fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a*b + c, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fma(*values)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
 call: Any = intrinsic(_call)
+fma: Any = intrinsic(_fma)
 bits: Any = intrinsic(_bits)
 from_bits: Any = intrinsic(_from_bits)

@@ -8,6 +8,7 @@ from odesim.arrays import Array
 from odesim.solve.explicit import slots
 from odesim.solve.found import Events
 from odesim.solve.problem import BoundSystem, Problem, Raw, Status
+from odesim.solve.tableau import Method
 
 _BY_CODE = {
     slots.FINISHED: Status.OK,
@@ -117,11 +118,16 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
-            return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; allow more steps, loosen rtol or shorten the span"
-        case Status.BLOW_UP:
-            return (
-                f"the solution runs to infinity at {where} (step {h:.3g}), {what}; end the span before it or integrate in a rescaled time"
+            other = (
+                " (where it is stiff, rodas5p needs far fewer)"
+                if step is None and problem.linear and isinstance(state.method, Method)
+                else ""
             )
+            advice = f"allow more steps{other}, loosen rtol or shorten the span"
+            return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; {advice}"
+        case Status.BLOW_UP:
+            where = f"{where} (step {h:.3g}), {what}"
+            return f"the solution runs to infinity at {where}; end the span before it, or take the rescaled clock where the model has one"
         case Status.STEP_TOO_SMALL:
             return (
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "

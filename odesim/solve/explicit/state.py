@@ -19,6 +19,14 @@ def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
     return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
 
 
+def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
+    """(how many, the last one): t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as
+    long as they."""
+    total = min(max(1, math.ceil((t1 - t0) / step - 1e-9)), _MOST)
+    rest = t1 - (t0 + (total - 1) * step)
+    return total, step if abs(rest - step) <= 1e-9 * step else rest
+
+
 class RunState:
     """The state of a run; `address` is where its table lies, which is all that the driver is told."""
 
@@ -140,15 +148,10 @@ class RunState:
         real = self.real
         real[slots.T], real[slots.T0], real[slots.T1] = p.t0, p.t0, p.t1
         real[slots.RTOL], real[slots.ATOL] = usable(rtol, atol, p.rhs.dtype)
-        real[slots.ERROR_OLD], real[slots.SAFETY] = 1e-4, 0.9
+        real[slots.LOG_OLD], real[slots.SAFETY] = slots.LOG2_LEAST, 0.9
         (real[slots.ALPHA], real[slots.BETA]), (real[slots.SHRINK], real[slots.GROW]) = m.gains, m.factors
         real[slots.START_POWER] = 1 / max(m.error_order, 1)
 
     def _fill_fixed(self, step: float) -> None:
-        """t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as long as they."""
-        p = self.problem
-        total = min(max(1, math.ceil((p.t1 - p.t0) / step - 1e-9)), _MOST)
-        rest = p.t1 - (p.t0 + (total - 1) * step)
         self.real[slots.FIXED] = step
-        self.real[slots.FIXED_LAST] = step if abs(rest - step) <= 1e-9 * step else rest
-        self.at[slots.TOTAL] = total
+        self.at[slots.TOTAL], self.real[slots.FIXED_LAST] = fixed_steps(self.problem.t0, self.problem.t1, step)

@@ -1,7 +1,9 @@
 """A whole run of a Rosenbrock method: options, interrupts, progress, and what came out."""
 
+import math
 import time
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -18,42 +20,76 @@ from odesim.solve.rosenbrock.run import Run
 PROGRESS_SECONDS = 0.05
 
 
-def integrate_rosenbrock(
-    problem: Problem,
-    method: Rosenbrock,
-    *,
-    save: Array | None = None,
-    step: float | None = None,
-    rtol: float = 1e-6,
-    atol: float = 1e-9,
-    max_steps: int = 1_000_000,
-    progress: Progress | None = None,
-) -> Raw:
-    """The run of a problem that knows its Jacobian; arguments and result as of odesim.solve.integrate_problem. Raises SolveError."""
-    if problem.linear is None:
-        raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
-    check_options(step, rtol, atol, max_steps)
-    _ = problem.rhs.stage, problem.rhs.events  # a system may compile when first asked, and counts that itself
-    linear, begun = problem.linear(), time.perf_counter()
-    linear.prepare()
-    compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
-    run = Run(problem, linear, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
-    code = slots.RUNNING
-    with suppress(KeyboardInterrupt), ctrl_c(run.stop), np.errstate(all="ignore"), few_blas_threads(len(problem.y0)):
-        code = _loop(run, progress)
-    return collect(run, code, run.stats() | {"seconds": time.perf_counter() - begun, "compile_seconds": compile_seconds})
+def integrate_rosenbrock(problem: Problem, method: Rosenbrock, *, save: Array | None = None, **options: Any) -> Raw:
+    """The run of a problem that knows its Jacobian; options and result as of odesim.solve.integrate_problem. Raises SolveError."""
+    run = RosenbrockRun(problem, method, save, **options)
+    run.go()
+    return run.raw()
 
 
-def _loop(run: Run, progress: Progress | None) -> int:
-    """How the run ended, or RUNNING after Ctrl-C."""
-    if not run.begin():
-        return slots.NOT_FINITE
-    p, told = run.problem, time.perf_counter()
-    while not run.count[slots.STOP]:
-        code = run.advance()
-        if code != slots.RUNNING:
-            return code
-        if progress is not None and time.perf_counter() - told > PROGRESS_SECONDS:
-            told = time.perf_counter()
-            progress(float((run.t - p.t0) / (p.t1 - p.t0)))
-    return slots.RUNNING
+class RosenbrockRun:
+    """A run of a Rosenbrock method that can be left and gone on with, in the same steps."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: Rosenbrock,
+        save: Array | None = None,
+        *,
+        step: float | None = None,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
+        progress: Progress | None = None,
+    ) -> None:
+        if problem.linear is None:
+            raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
+        check_options(step, rtol, atol, max_steps)
+        _ = problem.rhs.stage, problem.rhs.events  # a system may compile when first asked, and counts that itself
+        linear, begun = problem.linear(), time.perf_counter()
+        linear.prepare()
+        self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
+        self._run = Run(problem, linear, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+        self._code, self._progress, self._begun = slots.RUNNING, progress, False
+        self._seconds = time.perf_counter() - begun
+
+    @property
+    def tried(self) -> int:
+        """Steps so far, taken or rejected."""
+        return int(self._run.count[slots.STEPS] + self._run.count[slots.REJECTED])
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self._run.t
+
+    def go(self, most: float = math.inf) -> bool:
+        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        begun, ended = time.perf_counter(), True  # as an interrupt leaves it
+        with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
+            ended = self._loop(most)
+        self._seconds += time.perf_counter() - begun
+        return ended or bool(self._run.count[slots.STOP])
+
+    def _loop(self, most: float) -> bool:
+        run = self._run
+        if not self._begun:
+            self._begun = True
+            if not run.begin():
+                self._code = slots.NOT_FINITE
+                return True
+        p, told = run.problem, time.perf_counter()
+        while self.tried < most and not run.count[slots.STOP]:
+            code = run.advance()
+            if code != slots.RUNNING:
+                self._code = code
+                return True
+            if self._progress is not None and time.perf_counter() - told > PROGRESS_SECONDS:
+                told = time.perf_counter()
+                self._progress(float((run.t - p.t0) / (p.t1 - p.t0)))
+        return False
+
+    def raw(self) -> Raw:
+        """What came out."""
+        stats = self._run.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        return collect(self._run, self._code, stats)

@@ -58,6 +58,15 @@ class Rosenbrock:
         last[-1] = 1.0
         return last
 
+    @cached_property
+    def P(self) -> Array:
+        """(s, k + 1): dense by powers of theta, from theta^1 on."""
+        bent = np.zeros((self.stages, len(self.H) + 1))
+        bent[:, :-1] += self.H.T
+        bent[:, 1:] -= self.H.T
+        bent[:, 0] += self.weights
+        return bent
+
     def dense(self, theta: float) -> Array:
         """(s,): y(t + theta h) = y + sum_j dense[j] u_j, which is (1-theta) y + theta (y1 + (1-theta) sum_k theta^k H[k] u)."""
         bent = np.polynomial.polynomial.polyval(theta, self.H)

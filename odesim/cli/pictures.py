@@ -1,0 +1,33 @@
+"""`--plot FILE`: a place that is checked before anything is computed, and a picture there when it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
+    """Raises StoreError where the picture cannot be written, before anything is computed."""
+    if plot:
+        from odesim.errors import StoreError
+        from odesim.plot.files import check_picture
+        from odesim.store.paths import check_file
+
+        check_file(check_picture(plot, overwrite=overwrite), overwrite=True)
+        if out and out.absolute() == plot.absolute():
+            raise StoreError(f"--out and --plot name the same {out}")
+
+
+def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:
+    """Where the picture lies now, and a sentence where there is nothing to draw or the disk has no room for it."""
+    if plot is None:
+        return None, ""
+    from odesim.errors import StoreError
+    from odesim.plot.files import save
+
+    try:
+        return save(figure(), plot), ""
+    except StoreError as error:  # the place was good before the run
+        return None, str(error)

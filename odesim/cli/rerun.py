@@ -1,0 +1,62 @@
+"""`odesim rerun`: a stored run computed again and compared."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from odesim.cli.kinds import Count
+from odesim.cli.outcome import DONE, STOPPED, say
+
+if TYPE_CHECKING:
+    from odesim.facade_differences import Rerun
+
+KEYS = ("same", "different", "first", "largest", "other", "message")
+
+
+@click.command("rerun", short_help="Compute a stored run again and compare.")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+def rerun_verb(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
+    """Compute RUN again from what it stores and compare; RUN stays as it is.
+
+    By the same code every bit must be the same. Where the code or a library is another one than then, that is said with the largest
+    difference, which must be within a few tolerances. Exit code 3 where it is more.
+    """
+    found = computed(run, threads, False if quiet else None)
+    if as_json:
+        click.echo(json.dumps({"run": str(run), found.unit.split()[-1]: found.counted} | {name: getattr(found, name) for name in KEYS}))
+    elif found.passed:
+        click.echo(found.message)
+    if not found.passed:
+        say(found.message)
+    return DONE if found.passed else STOPPED
+
+
+def computed(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
+    """The comparison, with a line that says how far it is."""
+    from odesim.store.read import run_kind
+
+    kind = run_kind(run)
+    if kind == "ensemble":
+        from odesim.cli.ensemble_result import EnsembleProgress
+        from odesim.facade_rerun import rerun_ensemble
+
+        with EnsembleProgress(run.name, watched) as members:
+            return rerun_ensemble(run, threads=threads or 1, progress=members.show)
+    if kind == "training":
+        from odesim.cli.train import TrainingProgress
+        from odesim.facade_retrain import rerun_training
+
+        with TrainingProgress(run.name, watched) as iterations:
+            return rerun_training(run, threads=threads, progress=iterations.show)
+    from odesim.cli.progress import Progress
+    from odesim.facade_rerun import rerun_integration
+
+    with Progress(run.name, watched) as fraction:
+        return rerun_integration(run, progress=fraction)

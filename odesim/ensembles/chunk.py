@@ -1,0 +1,97 @@
+"""A chunk of an ensemble: what became of some members."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.solve.found import Events
+
+UNDONE = -1
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Members: y (N, T, n), NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end (N,): the last time
+    reached; steps, rejected (N,).
+
+    event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
+    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
+    and its error estimate in the rescaled clock, (N, 0) in the ordinary one.
+    """
+
+    y: Array
+    status: Array
+    t_end: Array
+    steps: Array
+    rejected: Array
+    event_t: Array
+    event_index: Array
+    event_count: Array
+    y_end: Array
+    observed: Array
+    blow_up: Array
+
+    @classmethod
+    def empty(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
+        """Nothing done yet."""
+        chunk = cls.room(count, times, n, events, most, ends, observed, blow_up)
+        chunk.y[...] = np.nan
+        return chunk
+
+    @classmethod
+    def room(
+        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+    ) -> "Chunk":
+        """Nothing done yet, and nothing written to y: what fills it is the first to touch its pages."""
+
+        def nothing(*shape: int) -> Array:
+            return np.full((count, *shape), np.nan)
+
+        return cls(
+            y=np.empty((count, times, n)),
+            status=np.full(count, UNDONE, np.int8),
+            t_end=nothing(),
+            steps=np.zeros(count, np.int64),
+            rejected=np.zeros(count, np.int64),
+            event_t=nothing(events, most),
+            event_index=np.full((count, events, most), -1, np.int64),
+            event_count=np.zeros((count, events), np.int64),
+            y_end=nothing(ends),
+            observed=nothing(times, observed),
+            blow_up=nothing(blow_up),
+        )
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """{field: (N, ...)}: all that is known of the members."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def part(self, at: Any) -> "Chunk":
+        """The members at: a slice, whose arrays are views, or their places (k,)."""
+        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+
+    def put(self, at: Any, part: "Chunk") -> None:
+        """Writes the members of part in the places at."""
+        for name, values in part.arrays.items():
+            self.arrays[name][at] = values
+
+    def blank(self, times: Array) -> None:
+        """y becomes NaN at the times (T,) that a member did not come to."""
+        for i in np.flatnonzero(~(self.t_end >= times[-1])):
+            reached = int(np.searchsorted(times, self.t_end[i], side="right")) if self.status[i] != UNDONE else 0
+            self.y[i, reached:] = np.nan
+
+    def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""
+        for e, (name, shape) in enumerate(shapes.items() if self.event_count.shape[1] else ()):
+            events = found[name]
+            first = events[: self.event_t.shape[2]]
+            self.event_count[i, e] = len(events)
+            self.event_t[i, e, : len(first)] = first.t
+            places = 0 if first.indices is None else np.ravel_multi_index(tuple(first.indices.T), shape)
+            self.event_index[i, e, : len(first)] = places

@@ -1,0 +1,185 @@
+"""The method by a short pilot: the first steps of the explicit method that its tolerance calls for are the pilot.
+
+A run that ends within them is the result. After 128 trials, and whenever their number has doubled, it is looked at: where the step
+is held by stability and the rest is long, rodas5p starts from the same point with half of what was spent; if that takes it further
+in time than the explicit method has come, it goes on to the end and its run is the result. Every decision rests on counts
+(odesim.codegen.work), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
+method that it names. At most half of the work comes on top of an explicit run; one that is not held by stability pays 12
+right sides an inspection.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.errors import CodegenError
+from odesim.solve.explicit.integrate import ExplicitRun
+from odesim.solve.explicit.state import usable
+from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.tableau import METHODS, Method
+
+PILOT = 128
+"""Trials before the first inspection."""
+TIGHT = 3e-8
+"""Below this relative tolerance dop853 needs fewer right sides than tsit5 for the same error: on the shipped models 0.8 times as many at
+1e-8, 0.7 at 1e-9, 0.6 at 1e-10, with dense output at every step; without it 0.7, 0.6, 0.5. vern7 lies between them."""
+STIFF = "rodas5p"
+"""The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right sides on every stiff problem tried."""
+LEAST = 20
+"""Steps that the stiff method must be able to take in a trial."""
+SHARE = 0.5
+"""What a trial may cost, in units of what the explicit run has cost so far."""
+ITERATIONS = 12
+"""Right sides for the spectral radius."""
+HELD = 0.5
+"""The step is held by stability where it is, on average, above this fraction of the largest stable one."""
+ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
+
+
+def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
+    """The run of a problem by the cheapest method; Raw.auto says why. strict: explicit methods only.
+
+    options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
+    """
+    step, rtol = options.get("step"), options.get("rtol", 1e-6)
+    method = METHODS[explicit_name(rtol, step)]
+    run = ExplicitRun(problem, method, save, **options)
+    if step is not None:
+        run.go()
+        return replace(run.raw(), auto=f"{method.name}: a fixed step was asked for")
+    rival = Rival(problem, method, save, strict, options)
+    most = PILOT
+    while not run.go(most):
+        won = rival.challenge(run)
+        if won is not None:
+            return won
+        most *= 2
+    return replace(run.raw(), auto=f"{method.name}: {sentence(run)}{rival.why}")
+
+
+def explicit_name(rtol: float, step: float | None) -> str:
+    """The explicit method for this relative tolerance."""
+    return "dop853" if step is None and rtol < TIGHT else "tsit5"
+
+
+def sentence(run: ExplicitRun) -> str:
+    """How an explicit run ended."""
+    raw = run.raw()
+    ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
+    return f"{ended} {raw.stats['steps']:.0f} steps"
+
+
+class Rival:
+    """The stiff method beside an explicit run. why: what became of it, in words."""
+
+    def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, options: dict[str, Any]) -> None:
+        self.problem, self.method, self.save, self.options = problem, method, save, options
+        self.why, self._out = "", ""
+        self._run: Any = None
+        self._lost = False
+        if strict:
+            self._out = f"; stability limits them, and {STIFF} has no strict mode"
+        elif problem.linear is None or problem.costs is None:
+            self._out = "; stability limits them, and there is no Jacobian for a stiff method"
+
+    def challenge(self, run: ExplicitRun) -> Raw | None:
+        """The rival's whole run, where it is to be preferred to going on with run."""
+        left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
+        if left < run.tried or self._lost or not held(self.problem, run, self.options):
+            return None
+        if self._out:
+            self.why = self._out
+            return None
+        try:
+            budget = self._budget(run.tried)
+        except CodegenError:
+            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
+            return None
+        if budget < LEAST:
+            return None
+        if self._run is None:
+            from odesim.solve.rosenbrock.integrate import RosenbrockRun
+
+            self._run = RosenbrockRun(self.problem, ROSENBROCK[STIFF], self.save, **self.options)
+        ended = self._run.go(budget)
+        if not ended and self._run.t <= run.t:
+            self.why = f"; stability limits them, but {STIFF} is no faster"
+            return None
+        if not ended:
+            self._run.go()
+        raw: Raw = self._run.raw()
+        if raw.status not in ENDED:
+            self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
+            return None
+        whole = run.tried + left
+        why = f"{self.method.name} would need about {rounded(whole)} steps (stability, not accuracy, limits them)"
+        why += f", {STIFF} {raw.stats['steps']:.0f}"
+        return replace(raw, auto=f"{STIFF}: {why}")
+
+    def _budget(self, tried: int) -> int:
+        """Steps of the stiff method that the explicit run so far has earned it. Raises CodegenError."""
+        costs = self.problem.costs
+        assert costs is not None
+        right = costs.right()
+        spent = tried * step_cost(self.method, right, self.problem.rhs.layout.size)
+        first = SHARE * spent - costs.derivation()
+        return int(first / costs.stiff(ROSENBROCK[STIFF].stages)) if first > 0 else 0
+
+
+def rounded(count: float) -> str:
+    """7e+05 as 7e5; small numbers as they are."""
+    if not 1e4 <= count < np.inf:
+        return f"{count:.0f}"
+    digits, power = f"{count:.0e}".split("e")
+    return f"{digits}e{int(power)}"
+
+
+def step_cost(method: Method, right: float, n: int) -> float:
+    """One explicit step in nanoseconds: right sides, and sums of stages on n components."""
+    return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
+
+
+def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
+    """Whether the steps of run are held by stability: as long as its method is stable for the spectral radius where it stands."""
+    rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
+    radius = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
+    return run.step * radius > HELD * stable_up_to(run.method)
+
+
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float) -> float:
+    """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up."""
+    dtype = y.dtype
+    units = np.maximum(np.abs(y.astype(np.float64)), least)
+    small = float(np.sqrt(np.finfo(dtype).eps))
+    base, out = np.empty_like(y), np.empty_like(y)
+    rhs(t, y, base)
+    way = small * units * np.cos(1.0 + 2.4 * np.arange(len(y)))
+    radius = 0.0
+    for _ in range(ITERATIONS):
+        moved = (y + way).astype(dtype)
+        size = np.sqrt(np.mean(((moved - y) / units) ** 2))
+        rhs(t, moved, out)
+        change = (out - base).astype(np.float64)
+        grown = float(np.sqrt(np.mean((change / units) ** 2)))
+        if not (np.isfinite(grown) and grown > 0 and size > 0):
+            return radius
+        radius = grown / float(size)
+        way = change * (small / grown)
+    return radius
+
+
+@cache
+def stable_up_to(method: Method) -> float:
+    """The x > 0 to which the method is stable on y' = -y with steps of x."""
+    for x in np.arange(0.05, 20.0, 0.05):
+        stages = np.zeros(method.last + 1)
+        for i in range(method.last + 1):
+            stages[i] = 1 - x * float(method.A[i, :i] @ stages[:i])
+        if abs(stages[-1]) > 1:
+            return float(x)
+    return 20.0

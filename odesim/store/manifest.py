@@ -1,0 +1,204 @@
+"""What a stored ensemble is, said in its folder before anything is computed: the manifest, and every array with nothing in it."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array, Layout
+from odesim.ensembles.design import Design, Points, Table
+from odesim.ensembles.kept import Kept
+from odesim.ensembles.result import MEANINGS, STATUSES, UNDONE
+from odesim.errors import ParamError, StoreError
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
+from odesim.store.plain import plain
+from odesim.store.read import check_present
+from odesim.store.write import INITIAL, PARAMS, TIME
+
+MEMBER = "member"
+POINTS = "points"
+ATTEMPT = "attempt"
+COUNTS: dict[str, tuple[Any, Any]] = {"t_end": (np.float64, np.nan), "steps": (np.int64, 0), "rejected": (np.int64, 0)}
+LEDGER = ("status", *COUNTS)
+# attributes in which two runs of the same request agree
+IDENTITY = ("model", "sizes", "span", "method", "step", "rtol", "atol", "max_steps", "seed", "dtype", "strict", "kernel")
+# attributes that every stored ensemble has
+SAID: dict[str, type] = {
+    "model": str,
+    "members": int,
+    "chunk": int,
+    "design": list,
+    "labels": dict,
+    "sizes": dict,
+    "span": list,
+    "method": str,
+    "attempts": list,
+    "identity": dict,
+    "states": list,
+    "kernel": str,
+    "lanes": int,
+    "seed": int,
+    "kept": dict,
+}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a stored ensemble is. about: attributes; params, initial: what all members share; kept: what is kept beside the states.
+
+    dims {state: names of its axes}; labels {name of a parameter or state: (name of its array, names of its axes)}.
+    """
+
+    about: Mapping[str, Any]
+    design: Design
+    params: Mapping[str, Any]
+    initial: Mapping[str, Any]
+    times: Array
+    layout: Layout
+    dtype: str
+    chunk: int
+    kept: Kept
+    dims: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, tuple[str, tuple[str, ...]]]
+
+    def identity(self) -> dict[str, str]:
+        """{what: digest}: two runs are the same request where all of it is equal."""
+        found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
+        found |= {key: digest_text(plain(self.about[key])) for key in IDENTITY}
+        found["saved times"] = digest([self.times])
+        found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
+        found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
+        for part in self.design.parts:
+            arrays: Iterable[Array] = ()
+            if isinstance(part, Points):
+                arrays = [part.points]
+            elif isinstance(part, Table):
+                arrays = (np.asarray(part.table[a : a + self.chunk]) for a in range(0, self.design.count, self.chunk))
+            found[part.name] = digest(arrays, json.dumps(part.said()))
+        return found
+
+
+def digest(arrays: Iterable[Array], text: str = "") -> str:
+    """16 hex digits of text and the numbers of arrays."""
+    made = hashlib.sha256(text.encode())
+    for array in arrays:
+        made.update(np.ascontiguousarray(array, np.float64).tobytes())
+    return made.hexdigest()[:16]
+
+
+def digest_text(value: Any) -> str:
+    """16 hex digits of plain data."""
+    return digest([], json.dumps(value, sort_keys=True))
+
+
+def ensemble_attributes(path: str | Path) -> dict[str, Any]:
+    """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
+    found: dict[str, Any] = attributes_of(check_present(path)) or {}
+    if "members" not in found:
+        kind = f"a training of {found['task']}" if "task" in found else f"an integration of {found.get('model')}"
+        raise StoreError(f"{path} is {kind}, not an ensemble")
+    found.setdefault("kept", Kept().said())  # of a run from before there was such a thing
+    for name, kind_ in SAID.items():
+        value: Any = found.get(name)
+        least = 1 if name in ("members", "chunk") else 0
+        if not isinstance(value, kind_) or (isinstance(value, int) and (isinstance(value, bool) or value < least)):
+            raise StoreError(f"{path} is damaged: its attribute {name!r} is {str(value)[:60]!r}")
+    return found
+
+
+def check_same(path: Path, identity: Mapping[str, str]) -> None:
+    """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
+    old = ensemble_attributes(path)["identity"]
+    for name in {**identity, **old}:
+        if identity.get(name) != old.get(name):
+            raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")
+
+
+def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) -> None:
+    """Makes the folder with everything but results; it appears at path at once. Without overwrite a run that came there meanwhile stays.
+
+    Raises OSError where the disk refuses.
+    """
+    import zarr
+
+    work = sibling(path)
+    design, count = manifest.design, manifest.design.count
+    labels = {name: label for name, (label, _) in manifest.labels.items()}
+    like = manifest.kept.parts(manifest.kept.chunk(1, len(manifest.times), manifest.layout.size))
+    axes, types = manifest.kept.axes(manifest.dims, manifest.layout.names), manifest.kept.types(manifest.dtype)
+    said = {
+        RUN_MARK: RUN_FORMAT,
+        **manifest.about,
+        "members": count,
+        "chunk": manifest.chunk,
+        "design": design.said(),
+        "labels": labels,
+        "identity": manifest.identity(),
+        "attempts": [{}],
+        "states": list(manifest.layout.names),
+        "observables": list(manifest.kept.observed.names),
+        "ledger": [*LEDGER, *(name for name in types if name not in manifest.kept.observed.names)],
+        "coordinates": " ".join(labels.values()),
+        "status_names": [str(s) for s in STATUSES],
+        "status_meanings": [MEANINGS[s] for s in STATUSES],
+    }
+    try:
+        group = zarr.create_group(work, zarr_format=3, attributes=plain(said))
+        for name, values in ((PARAMS, manifest.params), (INITIAL, manifest.initial)):
+            fill_group(group, name, {key: np.asarray(value) for key, value in values.items()})
+        fill_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
+        _make(group, TIME, (len(manifest.times),), np.float64, None, (TIME,), np.nan)[...] = manifest.times
+        for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
+            full = (count, len(manifest.times), *shape)
+            _make(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
+        for name, (dtype, fill) in types.items():
+            _make(group, name, (count, *like[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
+        for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
+            _make(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
+        for part in design.parts:
+            label, own = manifest.labels[part.name]
+            one = design.labels(0, 1)[part.name]
+            fill = np.nan if one.dtype.kind == "f" else 0
+            array = _make(group, label, (count, *one.shape[1:]), one.dtype, manifest.chunk, (MEMBER, *own), fill)
+            if not isinstance(part, Table):
+                continue
+            for a in range(0, count, manifest.chunk):
+                array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
+        if overwrite:
+            publish(work, path)
+        else:
+            try:
+                work.rename(path)
+            except OSError:
+                if not path.exists():
+                    raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def fill_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
+    """The arrays in a group of their own; no group where there are none."""
+    if arrays:
+        inner = group.create_group(name)
+        for key, values in arrays.items():
+            _make(inner, key, values.shape, values.dtype, None, None, 0)[...] = values
+
+
+def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int | None, dims: tuple[str, ...] | None, fill: Any) -> Any:
+    from zarr.codecs import BloscCodec
+
+    return group.create_array(
+        name,
+        shape=shape,
+        dtype=dtype,
+        chunks=(chunk, *(max(n, 1) for n in shape[1:])) if chunk else "auto",
+        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+        dimension_names=dims,
+        fill_value=fill,
+        config={"write_empty_chunks": True},
+    )

@@ -1,0 +1,101 @@
+"""The rescaled clock: a System in the time ds = growth dt, in which what blows up at t* runs on without end.
+
+dv/dt = f, growth g  ->  dv/ds = f / g, dclock/ds = 1 / g: t is a state. Near a finite-time blow-up g is the rate at which the
+solution runs away, dv/ds is tame, and the time that is left, about (1/g) / (d ln g/ds), falls to nothing.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.errors import SpecError
+from odesim.symbolic.derive import Direction, directional
+from odesim.symbolic.expr import REDUCTIONS, base_name, index, time
+from odesim.symbolic.lower import all_names
+from odesim.symbolic.system import Event, Param, System, key_indices
+
+BLOW_UP, END = "blow_up", "the end of the span"
+NOTHING = 1e-15
+"""What is left before a blow-up where it counts as reached, in units of the time since the start."""
+CLOCK, START, STOP = "clock", "clock_start", "clock_stop"
+
+
+def rescaled(system: System) -> System:
+    """The System with a last state `clock`, the time t, as a function of s from 0; parameters clock_start, clock_stop: the span in t.
+
+    Events of its own that end a run: the blow-up, and the end of the span. Raises SpecError where no growth rate is declared.
+    """
+    if system.growth is None:
+        raise SpecError(
+            f"{system.name} declares no growth rate, so that it has no rescaled clock: give the System growth=..., the positive rate at "
+            "which its fastest component runs away"
+        )
+    check_names(system)
+    t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
+    taken = {x.name for e in (system.growth, *system.equations.values()) for x in e.atoms(Symbol)} | {i.name for i in system.axes}
+    names = (name for name in (f"g_{n}" for n in count()) if name not in taken)
+    growth = rebound(system.growth.xreplace({time: t}), names)
+    rates = {key: slowed(rhs.xreplace({time: t}), growth) for key, rhs in system.equations.items()}
+    tick = slowed(sp.S.One, growth)
+    ways: dict[str, Direction] = {base_name(key): element_of(key, rebound(rhs, names)) for key, rhs in rates.items()}
+    faster = directional(rebound(sp.expand_log(sp.log(growth), force=True), names), {**ways, CLOCK: lambda _: tick})
+    events = tuple(Event(e.name, e.expr.xreplace({time: t}), e.direction, e.terminal) for e in system.events)
+    own = (Event(BLOW_UP, NOTHING * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
+    bounds = tuple(Param(p, value, sp.Interval(-sp.oo, sp.oo), "of the span") for p, value in ((start, 0.0), (stop, 1.0)))
+    return System(
+        name=f"{system.name}.rescaled",
+        source=system.source,
+        axes=system.axes,
+        equations={**rates, t: tick},
+        params=(*system.params, *bounds),
+        initial={**system.initial, t: start},
+        sizes=system.sizes,
+        time="rescaled time",
+        constraints=system.constraints,
+        events=(*events, *own),
+    )
+
+
+def check_names(system: System) -> None:
+    """Raises SpecError where the System has a name that its rescaled form needs."""
+    for name in sorted({CLOCK, f"d_{CLOCK}", START, STOP} & all_names(system)):
+        raise SpecError(f"{system.name}: {name!r} is needed for the rescaled clock; call it something else, such as {name}_1")
+    for event in system.events:
+        if event.name in (BLOW_UP, END):
+            raise SpecError(f"{system.name}: the event {event.name!r} is that of the rescaled clock; call yours something else")
+
+
+def slowed(e: Expr, growth: Expr) -> Expr:
+    """e / growth, term by term, with one exponential in each.
+
+    exp(z) / (exp(top) sum)  ->  exp(z - top) / sum, which cannot overflow
+    """
+    return sp.Add(*(joined(term / growth) for term in sp.Add.make_args(e)))
+
+
+def joined(term: Expr) -> Expr:
+    """A product with its exponentials as one."""
+    factors = sp.Mul.make_args(term)
+    powers = [f.exp for f in factors if isinstance(f, sp.exp)]
+    return sp.Mul(*(f for f in factors if not isinstance(f, sp.exp)), sp.exp(sp.Add(*powers))) if len(powers) > 1 else term
+
+
+def element_of(key: Any, rhs: Expr) -> Direction:
+    """The right side of a state at the place of any of its elements; no sum in it has an index that stands in a place."""
+    own = key_indices(key)
+    return lambda i: rhs.xreplace(dict(zip(own, i, strict=True))) if own else rhs
+
+
+def rebound(e: Any, names: Iterator[str]) -> Any:
+    """e with other indices in its sums: what is put into it is never captured."""
+    if isinstance(e, REDUCTIONS):
+        body, limits = rebound(e.function, names), []
+        for k, low, high in e.limits:
+            new = index(next(names))[0]
+            body = body.xreplace({k: new})
+            limits.append((new, low, high))
+        return e.func(body, *limits)
+    return e.func(*(rebound(a, names) for a in e.args)) if e.args and not isinstance(e, Indexed) else e

@@ -1,0 +1,86 @@
+"""`auto` from the facade: choices on the shipped models, and what is said of them in a Solution and by an ensemble."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import odesim
+from odesim.cli import cli
+from odesim.registry import list_models
+
+EXPLICIT = ("tsit5", "vern7", "dop853")
+STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
+@pytest.mark.parametrize("name", list_models())
+def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:
+    """The choice costs at most 1.5 times the right sides of the cheapest explicit method; none of the models is stiff by default."""
+    kw: dict[str, Any] = {"rtol": rtol, "atol": 1e-3 * rtol}
+    calls = {m: odesim.integrate(name, method=m, **kw).stats["rhs_calls"] for m in EXPLICIT}
+    run = odesim.integrate(name, **kw)
+    assert run.method == ("tsit5" if rtol == 1e-6 else "dop853") and run.attrs["auto"].startswith(f"{run.method}: done in ")
+    assert run.stats["rhs_calls"] == calls[run.method] <= 1.5 * min(calls.values())
+
+
+def test_stiff() -> None:
+    """joma.nonlinear with mu = 5, where tsit5 takes 7e5 steps: rodas5p, with the bits it has by its name, dense output too."""
+    run, named = odesim.integrate("joma.nonlinear", **STIFF), odesim.integrate("joma.nonlinear", method="rodas5p", **STIFF)
+    assert run.method == "rodas5p" and run.ok and "stability, not accuracy" in run.attrs["auto"]
+    assert np.array_equal(run.y["v"], named.y["v"]) and "auto" not in named.attrs
+    assert np.array_equal(run.at(1.0)["v"], named.at(1.0)["v"])
+
+
+def test_strict_stays_explicit() -> None:
+    """Strict bits are those of explicit methods; the reason says so."""
+    run = odesim.integrate("joma.nonlinear", **{**STIFF, "span": (0.0, 0.5)}, strict=True)
+    assert run.method == "tsit5" and run.ok and "no strict mode" in run.attrs["auto"]
+
+
+def test_ensemble() -> None:
+    """One method for all, named with its reason: rodas5p for one member that is stiff; members that are done soon, explicit."""
+    stiff = odesim.ensemble("joma.nonlinear", params={"mu": np.full((1, 4), 5.0)}, span=(0.0, 10.0))
+    assert stiff.attrs["method"] == "rodas5p" and "stability, not accuracy" in stiff.attrs["auto"]
+    mu = np.linspace(0.5, 2.5, 400).reshape(100, 4)
+    for rtol, name in ((1e-6, "tsit5"), (1e-9, "dop853")):
+        easy = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol)
+        assert easy.attrs["method"] == name and easy.attrs["auto"].startswith(f"{name}: 8 members of 100 took ")
+        named = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, method=name)
+        assert np.array_equal(easy.v, named.v) and "auto" not in named.attrs
+
+
+def test_strict_ensemble_of_stiff_members() -> None:
+    """Strict members stay explicit, and the reason says so."""
+    made = odesim.ensemble("joma.nonlinear", params={"mu": np.full((2, 4), 5.0)}, span=(0.0, 0.5), strict=True)
+    assert made.attrs["method"] == "tsit5" and "no strict mode" in made.attrs["auto"]
+
+
+def test_the_pilot_is_spread_over_the_design() -> None:
+    """Stiff members at the end of a design are seen: the choice is that of the whole, for every shard."""
+    mu = np.full((64, 4), 1.0)
+    mu[40:] = 5.0
+    made = odesim.ensemble("joma.nonlinear", params={"mu": mu}, span=(0.0, 10.0), max_steps=5000)
+    assert made.attrs["method"] == "rodas5p" and not made.status.any()
+
+
+def test_a_stored_ensemble_keeps_its_choice(tmp_path: Any) -> None:
+    """Two shards and a resume: the method and its reason are in the manifest from the beginning."""
+    kw: dict[str, Any] = {"params": {"mu": np.full((2, 4), 2.0)}, "out": tmp_path / "run.zarr"}
+    first = odesim.ensemble("joma.nonlinear", shard=(1, 2), **kw)
+    assert first.attrs["method"] == "tsit5" and first.attrs["auto"].startswith("tsit5: 2 members of 2 took ")
+    both = odesim.ensemble("joma.nonlinear", shard=(2, 2), **kw)
+    assert both.attrs["auto"] == first.attrs["auto"] and not both.status.any()
+
+
+def test_command_line() -> None:
+    """The reason stands in --json and in the table; null for a method by its name."""
+    said = {}
+    for method in ("auto", "tsit5"):
+        result = CliRunner().invoke(cli, ["integrate", "joma.nonlinear", "--method", method, "--json"])
+        said[method] = json.loads(result.stdout)
+    assert said["auto"]["method"] == "tsit5" and said["auto"]["auto"].startswith("tsit5: done in ")
+    assert said["tsit5"]["auto"] is None and said["tsit5"]["final"] == said["auto"]["final"]
+    assert "auto" in CliRunner().invoke(cli, ["integrate", "joma.nonlinear"]).stdout
