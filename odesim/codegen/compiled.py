@@ -25,8 +25,8 @@ from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
 
 if TYPE_CHECKING:
+    from odesim.codegen.cuda import Driver
     from odesim.codegen.cuda_bound import CudaRHS
-    from odesim.codegen.cuda_wide import Driver
     from odesim.codegen.linear import BoundLinear, Linearization
     from odesim.codegen.structured import Dense, Structured
 

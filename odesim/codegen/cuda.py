@@ -3,6 +3,11 @@
 The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA's words a meaning there, for a CPU by any C++ compiler.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from odesim.codegen.transpile import Scope
+
 PRELUDE = """
 #ifdef ODESIM_HOST
 #include "odesim_host.h"
@@ -16,9 +21,17 @@ __device__ __forceinline__ long long odesim_power(long long x, long long n) { lo
 """.strip("\n")
 
 
+@dataclass(frozen=True)
+class Driver:
+    """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
+
+    scope: Scope
+    places: Mapping[str, int]
+
+
 def cuda_source(about: str, functions: str, *kernels: str) -> str:
     """The file: a line that says what it is, the prelude, the functions, the kernels."""
     return "\n\n".join([f"// {about}", PRELUDE, functions, *kernels]) + "\n"
 
 
-__all__ = ["PRELUDE", "cuda_source"]
+__all__ = ["PRELUDE", "Driver", "cuda_source"]

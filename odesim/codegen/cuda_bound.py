@@ -10,7 +10,8 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda_wide import Driver, part_size, wide_text
+from odesim.codegen.cuda import Driver
+from odesim.codegen.cuda_wide import part_size, wide_text
 from odesim.codegen.extents import extents
 from odesim.codegen.numba_ import Text
 from odesim.codegen.nvrtc import compile_cubin, options_for

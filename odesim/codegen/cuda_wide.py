@@ -5,15 +5,14 @@ team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import sympy as sp
 
 from odesim.codegen.blocks import BLOCK
-from odesim.codegen.cuda import cuda_source
+from odesim.codegen.cuda import Driver, cuda_source
 from odesim.codegen.cuda_phases import Held, Phases
 from odesim.codegen.cuda_team import LEADER, TEAM, WORKERS
 from odesim.codegen.cuda_words import INT, REAL, SINGLE, named
@@ -30,14 +29,6 @@ STAGE_HEAD = (
     "long long ns_, long long s_, long long z0_"
 )
 EVENTS_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
-
-
-@dataclass(frozen=True)
-class Driver:
-    """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
-
-    scope: Scope
-    places: Mapping[str, int]
 
 
 def wide_text(system: System, right: Program, events: Program | None, driver: Driver, *, dtype: str, strict: bool) -> Text:

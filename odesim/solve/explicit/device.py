@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.cuda_wide import Driver
+from odesim.codegen.cuda import Driver
 from odesim.codegen.transpile import Scope
 from odesim.gpu import cupy_here, multiprocessors
 from odesim.solve.explicit import control, slots
