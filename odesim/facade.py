@@ -20,6 +20,7 @@ from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.rescaled import LONGEST, Clock
 from odesim.solve.solution import Solution
+from odesim.solve.tableau import METHODS
 from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
 from odesim.symbolic.system import System, free_in_order, key_indices
 from odesim.times import Save, as_save, save_times
@@ -68,7 +69,7 @@ def integrate(
     for name, value in (("rtol", rtol), ("atol", atol), ("step", step), ("max_steps", max_steps)):
         if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
             raise SolveError(f"{name} must be a number, not {value!r}")
-    check_strict(method, strict)
+    check_strict(method, strict, backend)
     check_clock(clock)
     system, still = with_sensitivities(load_model(model), sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
@@ -146,8 +147,12 @@ def integrate(
     )
 
 
-def check_strict(method: str, strict: bool) -> None:
-    """Raises SolveError for a method that cannot give the same bits on every machine."""
+def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
+    """Raises SolveError for a method that cannot give the same bits on every machine, or that the backend does not have."""
+    if backend == "cuda" and method in ROSENBROCK:
+        raise SolveError(
+            f"{method} solves its linear systems on the processor: one large system on cuda takes {', '.join(METHODS)} or auto"
+        )
     if strict and method in ROSENBROCK:
         raise SolveError(f"{method} solves its linear systems with LAPACK, whose bits differ between machines: no strict mode")
 
@@ -174,12 +179,14 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
     compiled.check_sizes(numbers.sizes)
     shapes = compiled.event_shapes(numbers.sizes)
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
-    rhs = _numpy_system(compiled, numbers) if compiled.backend == "numpy" else compiled.bind(numbers.sizes, numbers.params)
+    rhs = right_side(compiled, numbers)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
     def linear() -> Linear:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
+    if compiled.backend == "cuda":  # where no Jacobian is computed
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, make_costs(compiled, numbers.sizes, linear))
 
 
@@ -221,6 +228,17 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
         return stiff_step(linear(), stages, right())
 
     return Costs(right, derive, stiff)
+
+
+def right_side(compiled: CompiledRHS, numbers: Numbers) -> Any:
+    """The right side with numbers, where its backend computes it."""
+    if compiled.backend == "numpy":
+        return _numpy_system(compiled, numbers)
+    if compiled.backend == "cuda":
+        from odesim.solve.explicit.device import driver_text
+
+        return compiled.cuda(driver_text()).bind(numbers.sizes, numbers.params)
+    return compiled.bind(numbers.sizes, numbers.params)
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:

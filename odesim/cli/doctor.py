@@ -10,7 +10,6 @@ import click
 
 CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
 CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
-NVRTC = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc")
 
 
 @click.command("doctor", short_help="Print versions, processor, cache and GPU.")
@@ -56,7 +55,7 @@ def cache() -> Iterator[tuple[str, str]]:
 
 
 def gpu() -> Iterator[tuple[str, str]]:
-    """The CUDA driver, cupy and NVRTC, each with what to install where it is missing."""
+    """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
     driver = cuda_driver()
     extra = "cuda13" if driver and driver >= 13000 else "cuda12"
     install = f"pip install 'odesim[{extra}]'"
@@ -64,9 +63,36 @@ def gpu() -> Iterator[tuple[str, str]]:
         "driver",
         f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
     )
-    for title, names in (("cupy", CUPY), ("nvrtc", NVRTC)):
-        found = [f"{name} {version}" for name in names if (version := version_of(name))]
-        yield title, ", ".join(found) or f"absent{f': {install}' if driver else f'; with an NVIDIA GPU: {install}'}"
+    missing = f"absent{f': {install}' if driver else f'; with an NVIDIA GPU: {install}'}"
+    yield "cupy", ", ".join(f"{name} {version}" for name in CUPY if (version := version_of(name))) or missing
+    yield "nvrtc", compiler() or missing
+    yield from devices()
+
+
+def compiler() -> str:
+    """NVRTC as it loads; empty where it does not."""
+    from odesim.codegen.nvrtc import version
+    from odesim.errors import CodegenError
+
+    try:
+        return ".".join(map(str, version()))
+    except CodegenError:
+        return ""
+
+
+def devices() -> Iterator[tuple[str, str]]:
+    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches; nothing without cupy."""
+    from odesim.cli.text import bytes_text
+    from odesim.errors import CodegenError
+    from odesim.gpu import architecture, cupy_here
+
+    try:
+        runtime = cupy_here().cuda.runtime
+    except CodegenError:
+        return
+    for k in range(runtime.getDeviceCount()):
+        about = runtime.getDeviceProperties(k)
+        yield f"gpu {k}", f"{about['name'].decode()}, {architecture(k)}, {bytes_text(about['totalGlobalMem'])}"
 
 
 def version_of(package: str) -> str | None:

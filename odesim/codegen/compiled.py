@@ -17,6 +17,7 @@ from odesim.codegen.blocks import BLOCK
 from odesim.codegen.extents import extents
 from odesim.codegen.table import Table, make_table
 from odesim.errors import CodegenError, ParamError, no_such
+from odesim.gpu import cupy_here
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import derivative, lower, lower_expressions
@@ -24,12 +25,14 @@ from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
 
 if TYPE_CHECKING:
+    from odesim.codegen.cuda import Driver
+    from odesim.codegen.cuda_bound import CudaRHS
     from odesim.codegen.linear import BoundLinear, Linearization
     from odesim.codegen.structured import Dense, Structured
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
-BACKENDS = ("numba", "numpy")
+BACKENDS = ("numba", "numpy", "cuda")
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,13 @@ class CompiledRHS:
         from odesim.codegen.linear import Linearization  # nothing but a stiff method needs it
 
         return Linearization(self.system)
+
+    def cuda(self, driver: "Driver") -> "CudaRHS":
+        """The right side for a GPU, made once, with the integrator that asks for it there."""
+        from odesim.codegen.cuda_bound import CudaRHS
+
+        made: CudaRHS = self.__dict__.setdefault("_cuda", CudaRHS(self, driver))
+        return made
 
     @cached_property
     def transposed(self) -> ArrayFunction:
@@ -263,7 +273,7 @@ class BoundNumba:
 def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:
     """The right side of a System, ready to be bound. Raises CodegenError for an unknown or absent backend."""
     if backend == "cuda":
-        raise CodegenError(f"backend 'cuda' is not there yet; choose from {', '.join(BACKENDS)}")
+        cupy_here()
     if backend not in BACKENDS:
         raise CodegenError(no_such("backend", backend, BACKENDS))
     return CompiledRHS(system, backend, check_dtype(dtype), strict)

@@ -57,7 +57,9 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
         [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
     )
     scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
-    return Text(f"{_head(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local)
+    return Text(
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local
+    )
 
 
 @cache
@@ -68,7 +70,7 @@ def runtime_key() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _head(system: System, body: str, dtype: str, strict: bool) -> str:
+def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
     """The imports that a body needs, and how it is compiled."""
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
@@ -79,7 +81,8 @@ def _head(system: System, body: str, dtype: str, strict: bool) -> str:
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]
     lines += [f"from math import {', '.join(plain)}", ""] if plain else []
-    lines += ["import numba as nb", "", f"from odesim.codegen.runtime import {', '.join(helpers)}"]
+    lines += ["import numba as nb", ""]
+    lines += [f"from odesim.codegen.runtime import {', '.join(helpers)}"] if helpers else []
     access = [w for w in ACCESS if w in used]
     lines += [f"from odesim.codegen.access import {', '.join(access)}"] if access else []
     lines += [f"from odesim.codegen.vmath import {', '.join(own)}"] if own else []

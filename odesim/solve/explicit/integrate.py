@@ -43,6 +43,8 @@ class ExplicitRun:
     as those. progress is told the fraction of the span about 20 times a second.
     """
 
+    _run: Callable[[int], int]
+
     def __init__(
         self,
         problem: Problem,
@@ -58,11 +60,17 @@ class ExplicitRun:
         if step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         check_options(step, rtol, atol, max_steps)
-        self._run, self._compile_seconds = driver()
         rhs = problem.rhs
+        on_device = hasattr(rhs, "kernel")
+        if not on_device:
+            self._run, self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
         begun = time.perf_counter()
         self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+        if on_device:
+            from odesim.solve.explicit.device import DeviceRun
+
+            self._run, self._compile_seconds = DeviceRun(self.state), 0.0
         self.problem, self.method = problem, method
         self._progress, self._code, self._slice = progress, slots.RUNNING, FIRST_SLICE
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)

@@ -36,10 +36,10 @@ class RunState:
         self.problem, self.method, self.save, self.step = problem, method, save, step
         self.max_steps = max_steps
         # one value more than the interpolant has powers
-        self._pieces = max(4, method.P.shape[1])
+        self.pieces = max(4, method.P.shape[1])
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
         self.out = np.empty((len(save) + 1, n), dtype)  # one row more, for the last state of a run that stops early
-        self._at = np.zeros(slots.AT_SIZE, np.int64)
+        self.at = np.zeros(slots.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
@@ -51,7 +51,7 @@ class RunState:
     @property
     def address(self) -> int:
         """Where the table of this run lies."""
-        return int(self._at.ctypes.data)
+        return int(self.at.ctypes.data)
 
     @property
     def t(self) -> float:
@@ -70,7 +70,7 @@ class RunState:
     def drain_events(self) -> None:
         """Puts the events found so far aside, so that the driver has room for more."""
         found = int(self.count[slots.FOUND])
-        times, numbers = self._room
+        times, numbers = self.room
         self._found.append((times[:found], numbers[:found]))
         self.count[slots.FOUND] = 0
         self._make_room()
@@ -99,7 +99,7 @@ class RunState:
                 slots.COEF: 8 * stages,
                 slots.BLOCK: width * min(n, 1024),
                 slots.SUMS: 8 * (32 + (n + 1023) // 1024),
-                slots.G: width * (self._pieces + 2) * size,
+                slots.G: width * (self.pieces + 2) * size,
                 slots.DIRECTION: 8 * size,
                 slots.TERMINAL: 8 * size,
                 slots.WORK: width * 3 * n,
@@ -108,8 +108,8 @@ class RunState:
         )
         base = self._memory.ctypes.data
         for slot, start in starts.items():
-            self._at[slot] = base + start
-        at = self._at
+            self.at[slot] = base + start
+        at = self.at
         at[slots.SAVE], at[slots.OUT] = self.save.ctypes.data, self.out.ctypes.data
         at[slots.A], at[slots.C], at[slots.E], at[slots.P] = m.addresses
 
@@ -129,19 +129,19 @@ class RunState:
             view(slots.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
 
     def _fill_numbers(self, n: int, width: int) -> None:
-        rhs, m, at = self.problem.rhs, self.method, self._at
+        rhs, m, at = self.problem.rhs, self.method, self.at
         at[slots.STAGE], at[slots.COMBINE], at[slots.EVENTS], at[slots.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
         at[slots.N], at[slots.WIDTH] = n, width
         at[slots.LAST], at[slots.ROWS_ALL], at[slots.DEGREE] = m.last, m.stages, m.P.shape[1]
-        at[slots.SAVES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self._pieces
+        at[slots.SAVES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self.pieces
         at[slots.MAX] = min(self.max_steps, _MOST)
 
     def _make_room(self) -> None:
         """New arrays for the events to come; a step finds at most one a component and piece."""
         size = self.problem.rhs.n_events
-        room = max(_EVENT_ROOM, 2 * size * self._pieces) if size else 0
-        times, numbers = self._room = np.empty(room), np.empty(room, np.int64)
-        self._at[slots.FOUND_T], self._at[slots.FOUND_I], self._at[slots.ROOM] = times.ctypes.data, numbers.ctypes.data, room
+        room = max(_EVENT_ROOM, 2 * size * self.pieces) if size else 0
+        times, numbers = self.room = np.empty(room), np.empty(room, np.int64)
+        self.at[slots.FOUND_T], self.at[slots.FOUND_I], self.at[slots.ROOM] = times.ctypes.data, numbers.ctypes.data, room
 
     def _fill_real(self, rtol: float, atol: float) -> None:
         p, m = self.problem, self.method
@@ -154,4 +154,4 @@ class RunState:
 
     def _fill_fixed(self, step: float) -> None:
         self.real[slots.FIXED] = step
-        self._at[slots.TOTAL], self.real[slots.FIXED_LAST] = fixed_steps(self.problem.t0, self.problem.t1, step)
+        self.at[slots.TOTAL], self.real[slots.FIXED_LAST] = fixed_steps(self.problem.t0, self.problem.t1, step)

@@ -1,0 +1,121 @@
+"""A System with its numbers on a GPU: the kernel that goes on with a run, and the table it reads sizes and arrays from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array, Layout
+from odesim.codegen.compiled import CompiledRHS
+from odesim.codegen.cuda import Driver
+from odesim.codegen.cuda_wide import part_size, wide_text
+from odesim.codegen.extents import extents
+from odesim.codegen.numba_ import Text
+from odesim.codegen.nvrtc import compile_cubin, options_for
+from odesim.gpu import architecture, compute_module, cupy_here
+
+
+@dataclass(frozen=True)
+class CudaRHS:
+    """The right side of a System for a GPU, compiled once for all sizes."""
+
+    compiled: CompiledRHS
+    driver: Driver
+
+    @cached_property
+    def text(self) -> Text:
+        c = self.compiled
+        return wide_text(c.system, c.program, c.events_program, self.driver, dtype=c.dtype, strict=c.strict)
+
+    @cached_property
+    def kernel(self) -> Any:
+        """`integrate` on the current device. Raises CodegenError without a GPU."""
+        c = self.compiled
+        stem = f"{c.system.name.replace('.', '_')}_wide"
+        return compute_module(compile_cubin(self.text.source, stem, options_for(architecture(), c.strict)).code).get_function("integrate")
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> "BoundCuda":
+        """The right side with numbers."""
+        return BoundCuda(self, dict(sizes), dict(params))
+
+
+@dataclass(frozen=True)
+class BoundCuda:
+    """A right side with sizes and parameters, its arrays on the device (odesim.solve.problem.BoundSystem)."""
+
+    right: CudaRHS
+    sizes: dict[str, int]
+    params: dict[str, Any]
+
+    @property
+    def dtype(self) -> str:
+        return self.right.compiled.dtype
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.right.compiled.layout(self.sizes)
+
+    @cached_property
+    def n_events(self) -> int:
+        return sum(int(np.prod(shape, dtype=int)) for shape in self.right.compiled.event_shapes(self.sizes))
+
+    @property
+    def kernel(self) -> Any:
+        """The compiled kernel."""
+        return self.right.kernel
+
+    @property
+    def stage(self) -> int:
+        """No function of this machine; asking for it compiles."""
+        return 0 if self.kernel is None else 1
+
+    combine = stage
+
+    @property
+    def events(self) -> int:
+        return int(self.n_events > 0)
+
+    @property
+    def table(self) -> int:
+        """The address, on the device, of the length, sizes, and the addresses of parameters and work arrays."""
+        return int(self._arrays[0].data.ptr)
+
+    @cached_property
+    def _arrays(self) -> list[Any]:
+        """The table and what it points to."""
+        cp, text, compiled = cupy_here(), self.right.text, self.right.compiled
+        programs = [p for p in (compiled.program, compiled.events_program) if p is not None]
+        scratch = {"part_": (part_size(programs, self.sizes, text.scratch), "float64"), "state_": (self.layout.size, self.dtype)}
+        entries, kept = np.zeros(len(text.slots), np.int64), []
+        for place, slot in enumerate(text.slots):
+            if slot.kind == "length":
+                entries[place] = self.layout.size
+            elif slot.kind == "size":
+                entries[place] = self.sizes[slot.name]
+            else:
+                if slot.kind == "scratch":
+                    array = cp.zeros(*scratch[slot.name])
+                elif slot.kind == "temporary":
+                    array = cp.zeros(prod(extents(slot.shape, self.sizes)), self.dtype)
+                elif slot.kind == "numbers":
+                    array = cp.asarray(np.array([self.params[name] for name in text.numbers] or [0.0]))
+                else:
+                    array = cp.ascontiguousarray(cp.asarray(self.params[slot.name], np.int64 if slot.integer else self.dtype))
+                kept.append(array)
+                entries[place] = array.data.ptr
+        return [cp.asarray(entries), *kept]
+
+    def __call__(self, t: float, y: Array, out: Array) -> None:
+        """out (n,) = f(t, y (n,)), on this machine by whole arrays: what is asked of a single state is not worth a launch."""
+        made = self.right.compiled.arrays(self.sizes, {**self.params, **self.layout.split(y), "t": t})
+        for name, view in self.layout.split(out).items():
+            view[...] = made[f"d_{name}"]
+
+    def check(self) -> None:
+        """Nothing can have been raised."""
+
+
+__all__ = ["BoundCuda", "CudaRHS"]

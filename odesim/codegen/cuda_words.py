@@ -1,0 +1,156 @@
+"""The words of C++ that generated kernels need: types, numbers, and operations that both languages have."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isinf, isnan
+from typing import Any
+
+from odesim.errors import CodegenError
+
+INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
+ORDER = (TRUTH, INT, SINGLE, REAL)
+RESERVED = frozenset(
+    [
+        "auto",
+        "case",
+        "char",
+        "class",
+        "const",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "enum",
+        "explicit",
+        "extern",
+        "float",
+        "goto",
+        "inline",
+        "int",
+        "long",
+        "namespace",
+        "new",
+        "operator",
+        "private",
+        "public",
+        "register",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression of C++ and its type; type is a tuple of types where a function returns several values."""
+
+    type: Any
+    text: str
+
+
+def named(name: str) -> str:
+    """A variable's name in C++."""
+    return f"{name}_" if name in RESERVED else name
+
+
+def is_pointer(kind: str) -> bool:
+    return kind.endswith("*")
+
+
+def pointee(kind: str) -> str:
+    """What an address of this type holds. Raises CodegenError for what is none."""
+    if not is_pointer(kind):
+        raise CodegenError(f"{kind} has no elements")
+    return kind[:-1]
+
+
+def joined(a: str, b: str) -> str:
+    """The type of what may be either: the one that holds both. Raises CodegenError where there is none."""
+    if a == b:
+        return a
+    if a in ORDER and b in ORDER:
+        return max(a, b, key=ORDER.index)
+    raise CodegenError(f"a variable cannot be both {a} and {b}")
+
+
+def literal(x: Any) -> Typed:
+    """A number as C++ has it, bit for bit."""
+    if isinstance(x, bool):
+        return Typed(TRUTH, "true" if x else "false")
+    if isinstance(x, int):
+        return Typed(INT, f"{x}LL" if x >= -(2**63) + 1 else f"({x + 1}LL - 1LL)")
+    if isinstance(x, float):
+        if isnan(x):
+            return Typed(REAL, "ODESIM_NAN")
+        if isinf(x):
+            return Typed(REAL, "ODESIM_INF" if x > 0 else "(-ODESIM_INF)")
+        return Typed(REAL, repr(x) if x >= 0 else f"({x!r})")
+    raise CodegenError(f"no number: {x!r}")
+
+
+def _same(word: str) -> Callable[[list[Typed]], Typed]:
+    return lambda args: Typed(REAL, f"{word}({', '.join(a.text for a in args)})")
+
+
+def _cast(kind: str) -> Callable[[list[Typed]], Typed]:
+    return lambda args: Typed(kind, f"(({kind}){args[0].text})")
+
+
+def _abs(args: list[Typed]) -> Typed:
+    (a,) = args
+    return Typed(INT, f"({a.text} < 0 ? -{a.text} : {a.text})") if a.type == INT else Typed(REAL, f"fabs({a.text})")
+
+
+def _select(args: list[Typed]) -> Typed:
+    test, a, b = args
+    return Typed(joined(a.type, b.type), f"({test.text} ? {a.text} : {b.text})")
+
+
+def _least(sign: str) -> Callable[[list[Typed]], Typed]:
+    """Python's min or max of two: the second one only where it is strictly beyond."""
+    return lambda args: Typed(
+        joined(args[0].type, args[1].type), f"({args[1].text} {sign} {args[0].text} ? {args[1].text} : {args[0].text})"
+    )
+
+
+BUILTINS: dict[str, Callable[[list[Typed]], Typed]] = {
+    "abs": _abs,
+    "sqrt": _same("sqrt"),
+    "fma": _same("fma"),
+    "rint": _same("rint"),
+    "floor": _same("floor"),
+    **{word: _same(word) for word in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atan2")},
+    "bits": lambda args: Typed(INT, f"__double_as_longlong({args[0].text})"),
+    "from_bits": lambda args: Typed(REAL, f"__longlong_as_double({args[0].text})"),
+    "select": _select,
+    "min": _least("<"),
+    "max": _least(">"),
+    "float": _cast(REAL),
+    "int": _cast(INT),
+    "int64": _cast(INT),
+    "float32": _cast(SINGLE),
+    "float64": _cast(REAL),
+    "ints": _cast(f"{INT}*"),
+    "doubles": _cast(f"{REAL}*"),
+    "floats": _cast(f"{SINGLE}*"),
+}
+
+
+def call_builtin(name: str, args: list[Typed]) -> Typed:
+    """A function that C++ has under a name of its own. Raises CodegenError for others."""
+    if name not in BUILTINS:
+        raise CodegenError(f"no C++ form of the function {name}")
+    return BUILTINS[name](args)

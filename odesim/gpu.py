@@ -1,0 +1,41 @@
+"""cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
+
+from functools import cache
+from typing import Any
+
+from odesim.errors import CodegenError
+
+CUDA12, CUDA13 = "pip install 'odesim[cuda12]'", "pip install 'odesim[cuda13]'"
+
+
+def cupy_here() -> Any:
+    """The module cupy with a device to compute on. Raises CodegenError with what is missing."""
+    try:
+        import cupy
+    except ImportError:
+        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {CUDA13}, with an older driver {CUDA12}") from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise CodegenError(f"the backend cuda needs an NVIDIA GPU and its driver: {error}; odesim doctor says what is here") from None
+    if not count:
+        raise CodegenError("the backend cuda needs an NVIDIA GPU, and there is none here; the backend numba needs none")
+    return cupy
+
+
+@cache
+def architecture(device: int = 0) -> str:
+    """sm_90 for a device of compute capability 9.0."""
+    return f"sm_{cupy_here().cuda.Device(device).compute_capability}"
+
+
+def compute_module(code: bytes) -> Any:
+    """Machine code loaded onto the current device; get_function(name) gives a kernel."""
+    module = cupy_here().cuda.function.Module()
+    module.load(code)
+    return module
+
+
+def multiprocessors() -> int:
+    """How many the current device has."""
+    return int(cupy_here().cuda.Device().attributes["MultiProcessorCount"])

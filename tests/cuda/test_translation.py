@@ -1,0 +1,125 @@
+"""Functions as C++: the bits that numba's have."""
+
+import ctypes
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from odesim.codegen import runtime, vmath
+from odesim.codegen.cuda import cuda_source
+from odesim.codegen.cuda_words import INT, REAL
+from odesim.codegen.transpile import Translation, module_scope
+from odesim.errors import CodegenError
+from odesim.solve.explicit import control
+from tests.cuda.host import build
+
+ONE = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}
+ONE |= {"log2": control.log2, "exp2": control.exp2}
+TWO = {"pow": vmath.pow, "maximum": runtime.maximum, "minimum": runtime.minimum}
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 2.0**-1022, 1e308, -745.2, 709.8, 1e-17)
+
+
+def numbers() -> np.ndarray:
+    """Of all sizes and both signs, and special ones."""
+    rng = np.random.default_rng(0)
+    sized = rng.normal(size=2000) * 2.0 ** rng.uniform(-60, 60, 2000)
+    return np.concatenate([SPECIAL, sized, rng.normal(size=2000), rng.uniform(-745, 709, 500)])
+
+
+def over(python: Any, arguments: int) -> Any:
+    """numba's loop over a function, which cannot be called from Python itself."""
+    if arguments == 1:
+
+        @njit(error_model="numpy", fastmath=False)
+        def loop(x, y, z):
+            for i in range(len(x)):
+                z[i] = python(x[i])
+    else:
+
+        @njit(error_model="numpy", fastmath=False)
+        def loop(x, y, z):
+            for i in range(len(x)):
+                z[i] = python(x[i], y[i])
+
+    return loop
+
+
+def kernel(python: object, arguments: int) -> ctypes.CDLL:
+    """A library whose kernel fills z with a function of x and y."""
+    translation = Translation()
+    made = translation.imported(python, (REAL,) * arguments)
+    given = ", ".join(("x[i]", "y[i]")[:arguments])
+    body = f"for (long long i = 0; i < n; ++i) z[i] = {made.name}({given});"
+    head = 'extern "C" __global__ void fill(double* x, double* y, double* z, long long n)'
+    return build(cuda_source("a function", translation.text(), f"{head} {{ {body} }}"), strict=True)
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_shim_functions_have_numba_s_bits(name: str) -> None:
+    """One text, two compilers, the same operations: the same bits, for NaN too that it is one."""
+    python = {**ONE, **TWO}[name]
+    x = numbers()
+    if name == "log2":  # of normal numbers
+        x = abs(x[np.isfinite(x) & (abs(x) > 1e-300)])
+    y = np.random.default_rng(1).permutation(x)
+    z = np.empty_like(x)
+    library = kernel(python, 1 if name in ONE else 2)
+    addresses = [ctypes.c_void_p(a.ctypes.data) for a in (x, y, z)]
+    library.launch_fill(1, 1, 1, *addresses, ctypes.c_longlong(len(x)))
+    expected = np.empty_like(x)
+    over(python, 1 if name in ONE else 2)(x, y, expected)
+    np.testing.assert_array_equal(np.isnan(z), np.isnan(expected))
+    same = ~np.isnan(expected)
+    np.testing.assert_array_equal(z[same].view(np.int64), expected[same].view(np.int64))
+
+
+TEXT = """
+from math import inf
+
+def helper(n, x):
+    return x * n, n // 2
+
+def f(x, n, p):
+    new, k = 0.5, 0
+    while n > 1:
+        new, n = helper(n, x + new)
+        k += 1
+    for i in range(1, 4, 2):
+        p[i] = -x if i % 2 and not x > inf else 1.0
+    p[0], p[2] = p[2], p[0]
+    return new if 0.0 < new < 1e9 and k != 3 else float(k)
+"""
+
+
+def test_shim_statements() -> None:
+    """Loops, choices, tuples that swap, a word that C++ keeps for itself: as Python runs them."""
+    translation = Translation()
+    made = translation.function(module_scope(TEXT), "f", (REAL, INT, f"{REAL}*"))
+    head = 'extern "C" __global__ void fill(double* x, double* p, long long n)'
+    library = build(cuda_source("statements", translation.text(), f"{head} {{ x[0] = {made.name}(x[0], n, p); }}"), strict=True)
+    scope: dict = {}
+    exec(TEXT, scope)
+    for x, n in ((1.5, 40), (-2.0, 9), (3.0, 8)):
+        expected = [1.0, 2.0, 3.0, 4.0]
+        p, cell = np.array(expected), np.array([x])
+        library.launch_fill(1, 1, 1, *(ctypes.c_void_p(a.ctypes.data) for a in (cell, p)), ctypes.c_longlong(n))
+        assert cell[0] == scope["f"](x, n, expected)
+        assert p.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("return g(x)", "no C++ form of the function g"),
+        ("return [x]", "no C++ form of: [x]"),
+        ("return y", "no C++ form of the name y"),
+        ("with x: pass", "no C++ form of: with x:"),
+    ],
+)
+def test_cuda_says_what_it_cannot_translate(body: str, sentence: str) -> None:
+    """What has no form is named."""
+    with pytest.raises(CodegenError, match=re.escape(sentence)):
+        Translation().function(module_scope(f"def f(x):\n    {body}\n"), "f", (REAL,))

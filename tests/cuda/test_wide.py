@@ -1,0 +1,102 @@
+"""One large system by the CUDA text, run here: the bits, steps and events of numba."""
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.errors import OdesimError
+from odesim.registry import list_models
+from tests.systems import SYSTEMS, numbers
+
+Shim = Callable[..., ModuleType]
+MODELS = list(list_models())
+METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
+TWO = ("joma.nonlinear", "joma.nonlinear_softmax")
+
+
+def same(a: Any, b: Any) -> None:
+    """Two Solutions with the same bits, steps and events."""
+    assert (a.status, a.t_end) == (b.status, b.t_end)
+    assert [a.stats[k] for k in ("steps", "rejected", "rhs_calls")] == [b.stats[k] for k in ("steps", "rejected", "rhs_calls")]
+    np.testing.assert_array_equal(a.t, b.t)
+    for name in a.y:
+        np.testing.assert_array_equal(a.y[name], b.y[name])
+        np.testing.assert_array_equal(a.y_end[name], b.y_end[name])
+    for name in a.events:
+        assert list(a.events[name]) == list(b.events[name])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_shim_has_numba_s_bits(model: str, shim: Shim) -> None:
+    """Strict, tsit5, float64: one arithmetic."""
+    shim()
+    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5}
+    same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", TWO)
+def test_shim_methods_and_dtypes(model: str, method: str, dtype: str, shim: Shim) -> None:
+    """All methods, with a step of their own or a fixed one, in both widths."""
+    shim()
+    span = (0.0, 1.0)
+    for step in (0.05, None) if method not in ("euler", "rk4") else (0.05,):
+        options: dict[str, Any] = {"method": method, "strict": True, "save": 4, "dtype": dtype, "step": step, "span": span, "rtol": 1e-5}
+        same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
+
+
+def run(system: str, big: int, **options: Any) -> Any:
+    """A short strict run of one of the systems of tests/systems.py with numbers drawn for it."""
+    x = numbers(SYSTEMS[system], big=big)
+    params = {**x.params, **({"phi": np.arange(big)[::-1].copy()} if system == "shuffled" else {})}  # a permutation
+    states: dict[str, Any] = {name: value if np.ndim(value) else float(value) for name, value in x.states.items()}
+    asked: dict[str, Any] = {"params": params, "initial": states, "sizes": x.sizes, "span": (0.0, 0.2), "save": 3, "strict": True}
+    return odesim.integrate(SYSTEMS[system], **asked, **options)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_shim_has_every_loop(system: str, shim: Shim) -> None:
+    """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
+    shim()
+    same(run(system, 13), run(system, 13, backend="cuda"))
+
+
+@pytest.mark.parametrize("multiprocessors", [1, 2, 3])
+@pytest.mark.parametrize("system", ["mean_field", "softmax"])
+def test_shim_bits_do_not_depend_on_the_launch(system: str, multiprocessors: int, shim: Shim) -> None:
+    """Three blocks of 1024, for one, three and five workers."""
+    shim(multiprocessors=multiprocessors)
+    same(run(system, 2500), run(system, 2500, backend="cuda"))
+
+
+def test_shim_contracts_outside_strict_mode(shim: Shim) -> None:
+    """The text is the same, the compiler may fuse: equal to a few roundings."""
+    shim(strict=False)
+    x = odesim.integrate("joma.nonlinear", backend="cuda", rtol=1e-8)
+    np.testing.assert_allclose(x.y_end["v"], odesim.integrate("joma.nonlinear", rtol=1e-8).y_end["v"], rtol=1e-6)
+
+
+def test_cuda_without_cupy_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence; nothing falls back to another backend."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(OdesimError, match=r"needs cupy, which is not installed: pip install 'odesim\[cuda13\]'"):
+        odesim.integrate("joma.nonlinear", backend="cuda")
+
+
+def test_cuda_without_a_gpu_says_so(shim: Shim) -> None:
+    """cupy is there, the driver is not."""
+    cupy = shim()
+
+    def absent() -> int:
+        raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+
+    cupy.cuda.runtime.getDeviceCount = absent
+    with pytest.raises(OdesimError, match="needs an NVIDIA GPU and its driver: cudaErrorNoDevice"):
+        odesim.integrate("joma.nonlinear", backend="cuda")
