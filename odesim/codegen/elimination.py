@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from odesim.codegen.flat import Flat, Text, is_number
-from odesim.codegen.straight import Formulas
+from odesim.codegen.written import Formulas
 
 SOLVES = 9
 """Right-hand sides for each matrix, about: what an entry beside the pivot costs."""

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from math import pi, sqrt
 
-from odesim.codegen.straight import Formulas
+from odesim.codegen.written import Formulas
 from odesim.errors import CodegenError
 
 Slopes = dict[str, str]

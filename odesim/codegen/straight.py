@@ -13,14 +13,8 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from odesim.codegen.blocks import BLOCK, LATE
-from odesim.codegen.extents import extents
-from odesim.codegen.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.reduce import LANES, SEQUENCE
-from odesim.codegen.wide import shape_of
 from odesim.errors import CodegenError
-from odesim.symbolic.program import Program
-from odesim.symbolic.system import System
 
 MOST = 20_000
 """Lines: beyond it a system is too large to be written out."""
@@ -134,10 +128,10 @@ class Straight:
             case ast.Subscript(value=array, slice=ast.Constant(value=x)) if x is ...:
                 view = self._value(array, env)
                 for place in _places(view):
-                    view.cells[place] = self.named(view.stored(_real(value)))
+                    view.cells[place] = self.named(view.stored(real_of(value)))
             case ast.Subscript(value=array, slice=index):
                 view = self._value(array, env)
-                view.cells[view.place(self._index(index, env))] = self.named(view.stored(_real(value)))
+                view.cells[view.place(self._index(index, env))] = self.named(view.stored(real_of(value)))
             case _:
                 raise CodegenError(f"no straight-line form of an assignment to {ast.unparse(target)}")
 
@@ -164,7 +158,7 @@ class Straight:
                 return self._compare(op, self._value(a, env), self._value(b, env))
             case ast.BoolOp(op=op, values=parts):
                 word = " and " if isinstance(op, ast.And) else " or "
-                return Real(f"({word.join(_text(_real(self._value(p, env))) for p in parts)})", False)
+                return Real(f"({word.join(_text(real_of(self._value(p, env))) for p in parts)})", False)
             case ast.IfExp(test=test, body=yes, orelse=no):
                 return self._choose(self._value(test, env), yes, no, env)
             case ast.Subscript(value=array, slice=index):
@@ -180,7 +174,7 @@ class Straight:
     def _operate(self, op: ast.operator, a: Any, b: Any) -> Any:
         sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**"}[type(op)]
         if isinstance(a, Real) or isinstance(b, Real):
-            return Real(f"{_text(_real(a))} {sign} {_text(_real(b))}", False)
+            return Real(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
         exact: dict[str, Callable[[int, int], int]] = {
             "+": int.__add__,
             "-": int.__sub__,
@@ -195,13 +189,13 @@ class Straight:
     def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         sign = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}[type(op)]
         if isinstance(a, Real) or isinstance(b, Real):
-            return Real(f"{_text(_real(a))} {sign} {_text(_real(b))}", False)
+            return Real(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
         return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[sign]
 
     def _choose(self, test: Any, yes: ast.expr, no: ast.expr, env: dict[str, Any]) -> Any:
         if not isinstance(test, Real):
             return self._value(yes if test else no, env)
-        a, b = (self.named(_real(self._value(part, env))) for part in (yes, no))
+        a, b = (self.named(real_of(self._value(part, env))) for part in (yes, no))
         return Real(f"({a.text} if {test.text} else {b.text})", False)
 
     # -- calls
@@ -214,7 +208,7 @@ class Straight:
         builtin = getattr(self, f"_do_{name}", None)
         if builtin is not None:
             return builtin(*args)
-        return Real(f"{name}({', '.join(str(a) if isinstance(a, int) else _text(_real(a), True) for a in args)})", False)
+        return Real(f"{name}({', '.join(str(a) if isinstance(a, int) else _text(real_of(a), True) for a in args)})", False)
 
     def _do_float(self, x: Any) -> Real:
         return Real(repr(float(x)))
@@ -238,7 +232,7 @@ class Straight:
         return a.cells[a.place((i,))]
 
     def _do_store(self, loop: int, q: int, a: View, i: int, x: Any) -> None:
-        a.cells[a.place((i,))] = self.named(a.stored(_real(x)))
+        a.cells[a.place((i,))] = self.named(a.stored(real_of(x)))
 
     def _do_split_terms(self, coef: Any, ns: int, early: Any, late: Any, amounts: Any) -> tuple[int, bool]:
         assert ns == 0  # a stage is formed outside
@@ -298,7 +292,7 @@ class Straight:
                 out.cells[out.place((i, j))] = total
 
 
-def _real(value: Any) -> Real:
+def real_of(value: Any) -> Real:
     """value as a real number."""
     return value if isinstance(value, Real) else Real(repr(float(value)))
 
@@ -313,101 +307,3 @@ def _places(view: View) -> list[int]:
     for n, stride in zip(view.shape, view.strides, strict=True):
         places = [p + i * stride for p in places for i in range(n)]
     return places
-
-
-@dataclass(frozen=True)
-class Formulas:
-    """lines that compute outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
-
-    values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
-    parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
-    them; it rounds after every four of the others. shifts: names of lines that hold maxima over an axis.
-    """
-
-    lines: tuple[str, ...]
-    outputs: tuple[str, ...]
-    states: int
-    values: dict[str, int]
-    count: int
-    dtype: str = "float64"
-    doubles: frozenset[int] = frozenset()
-    late: int = 0
-    shifts: frozenset[str] = frozenset()
-
-
-def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
-    """The right side, operation by operation as in strict mode. whole: the values of parameters of whole numbers.
-
-    Raises CodegenError where the system is too large.
-    """
-    form = shape_of(system, program, strict=True)
-    kernel = RightSide(system, form, dtype)
-    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    found = _written(
-        kernel,
-        sizes,
-        whole,
-        blocks,
-        lambda n, state: {
-            **{"x_": make_view([*state], (n,))},
-            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
-            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
-            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
-        },
-        dtype,
-    )
-    return replace(found, late=LATE if form.local else 0)
-
-
-def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
-    """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
-    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
-
-
-def _states(system: System, sizes: Mapping[str, int]) -> int:
-    return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
-
-
-def _written(
-    kernel: Kernel,
-    sizes: Mapping[str, int],
-    whole: Mapping[str, Any],
-    blocks: int,
-    more: Callable[[int, list[Real]], dict[str, Any]],
-    dtype: str = "float64",
-) -> Formulas:
-    """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
-    own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
-    run = Straight(f"{kernel.definition()}\n")
-    n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
-    if max(n, total) > MOST:
-        raise CodegenError(f"written out the system has more than {MOST} operations")
-    values, given, count_, doubles = {}, dict[str, Any](), 0, set[int]()
-    for p in kernel.system.params:
-        shape = extents(p.shape, sizes)
-        size = prod(shape)
-        if p.integer:
-            cells: list[Any] = [int(x) for x in whole[p.name].ravel()] if shape else [int(whole[p.name])]
-        else:
-            values[p.name] = count_
-            cells = [Real(f"p{count_ + k}") for k in range(size)]
-            doubles |= set() if shape else {count_}
-            count_ += size
-        given[p.name] = make_view(cells, shape) if shape else cells[0]
-    state = [Real(f"y{k}") for k in range(n)]
-    out = make_view([ZERO] * total, (total,), cast=own)
-    slots = kernel.nests.slots
-    temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
-    env = {
-        **sizes,
-        **given,
-        **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
-        **{"t": Real("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
-        **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
-        **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
-        **more(n, state),
-    }
-    run.run(kernel.name, env)
-    outputs = tuple(_real(run.named(v)).text for v in out.values())
-    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.shifts))

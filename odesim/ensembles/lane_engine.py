@@ -15,7 +15,7 @@ from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
-from odesim.codegen.straight import write_out, write_values
+from odesim.codegen.written import write_out, write_values
 from odesim.ensembles.lane_events import Watch, facts_of
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
 from odesim.ensembles.lane_run import start_rows

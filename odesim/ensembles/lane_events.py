@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odesim.codegen.straight import Formulas
+from odesim.codegen.written import Formulas
 
 if TYPE_CHECKING:
     from odesim.ensembles.lane_rows import Plan, Rows

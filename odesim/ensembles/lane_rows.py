@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from odesim.codegen.elimination import Linear, linear_text
-from odesim.codegen.straight import Formulas
+from odesim.codegen.written import Formulas
 from odesim.ensembles.lane_events import Watch
 from odesim.solve.rosenbrock import Rosenbrock
 

@@ -20,7 +20,7 @@ from odesim.codegen.extents import extents
 from odesim.codegen.native import load_native
 from odesim.codegen.numba_ import OWN, PLAIN, runtime_key
 from odesim.codegen.observe import Observer
-from odesim.codegen.straight import Formulas, write_values
+from odesim.codegen.written import Formulas, write_values
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.symbolic.lower import lower_expressions

@@ -37,7 +37,7 @@ from odesim.bind import bind
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.elimination import linear_text
 from odesim.codegen.flat import is_number
-from odesim.codegen.straight import Formulas, write_out
+from odesim.codegen.written import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
 from odesim.symbolic import Param, System, over, softmax

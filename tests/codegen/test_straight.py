@@ -9,7 +9,7 @@ import pytest
 
 from odesim.codegen import runtime, vmath
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.straight import Formulas, write_out
+from odesim.codegen.written import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
 from tests.systems import SYSTEMS, numbers

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.elimination import Linear, linear_text
-from odesim.codegen.straight import write_out
+from odesim.codegen.written import write_out
 from odesim.ensembles.lane_linear import factor, residual
 from tests.systems import SYSTEMS, numbers
 

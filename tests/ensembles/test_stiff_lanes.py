@@ -101,7 +101,7 @@ def test_events_follow():
         for name, events in one.events.items():
             word = name.replace(" ", "_")
             assert int(found[f"{word}_count"][i]) == len(events)
-            assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx(events.t[:8], abs=1e-10)
+            assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx([e["t"] for e in events][:8], abs=1e-10)
 
 
 @pytest.mark.slow
