@@ -6,18 +6,14 @@ User + system time of the child, from the kernel, interpreter and imports includ
 ODESIM_CACHE_DIR is an empty folder. Python's own compiled modules are there in both. The commands take turns.
 """
 
-import argparse
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
-import odesim
+from measuring import Report, arguments  # first: one thread
 
 ENSEMBLE = (
     "import numpy as np, odesim\n"
@@ -30,16 +26,21 @@ COMMANDS = {
     "odesim integrate joma.nonlinear --json": ("-m", "odesim", "integrate", "joma.nonlinear", "--json"),
     "odesim.ensemble, joma.nonlinear, 100 members": ("-c", ENSEMBLE),
 }
-GOALS = {("odesim --help", "warm"): 0.15, ("odesim integrate joma.nonlinear --json", "warm"): 0.9}
-GOALS["odesim integrate joma.nonlinear --json", "cold"] = 5.0
+NAMES = dict(zip(COMMANDS, ("--help", "integrate", "ensemble"), strict=True))  # of the goals
+COLUMNS = (
+    ("command", "command", ""),
+    ("cache", "cache", ""),
+    ("runs", "runs", "d"),
+    ("least, s", "least", ".3f"),
+    ("median, s", "median", ".3f"),
+)
 
 
-def cpu_seconds(arguments: tuple[str, ...], cache: str) -> float:
+def cpu_seconds(command: tuple[str, ...], cache: str) -> float:
     """User + system time of a Python process in a folder of its own. Raises CalledProcessError where it fails."""
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as folder:
         child = subprocess.Popen(
-            [sys.executable, *arguments], stdout=subprocess.DEVNULL, cwd=folder, env={**os.environ, **threads, "ODESIM_CACHE_DIR": cache}
+            [sys.executable, *command], stdout=subprocess.DEVNULL, cwd=folder, env={**os.environ, "ODESIM_CACHE_DIR": cache}
         )
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -52,43 +53,28 @@ def measure(rounds: int, cold: int) -> list[dict[str, Any]]:
     """A row a command and state of the cache."""
     found: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as shared:
-        for arguments in COMMANDS.values():
-            cpu_seconds(arguments, shared)
+        for command in COMMANDS.values():
+            cpu_seconds(command, shared)
         for i in range(max(rounds, cold)):
-            for name, arguments in COMMANDS.items():
+            for name, command in COMMANDS.items():
                 if i < rounds:
-                    found.setdefault((name, "warm"), []).append(cpu_seconds(arguments, shared))
+                    found.setdefault((name, "warm"), []).append(cpu_seconds(command, shared))
                 if i < cold and name != "odesim --help":
                     with tempfile.TemporaryDirectory() as empty:
-                        found.setdefault((name, "cold"), []).append(cpu_seconds(arguments, empty))
+                        found.setdefault((name, "cold"), []).append(cpu_seconds(command, empty))
     return [
-        {"command": name, "cache": state, "runs": len(s), "least": min(s), "median": statistics.median(s), "goal": GOALS.get((name, state))}
+        {"command": name, "cache": state, "runs": len(s), "least": min(s), "median": statistics.median(s)}
         for (name, state), s in found.items()
     ]
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    head = "| command | cache | runs | least, s | median, s | goal |\n|---|---|---|---|---|---|"
-    lines = [
-        f"| {r['command']} | {r['cache']} | {r['runs']} | {r['least']:.3f} | {r['median']:.3f} | {'' if r['goal'] is None else r['goal']} |"
-        for r in rows
-    ]
-    return "\n".join([head, *lines])
-
-
 def main() -> None:
     """Measures, prints, and writes JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--cold", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    load, rows = os.getloadavg()[0], measure(options.rounds, options.cold)
-    print(table(rows))
-    print(f"\nodesim {odesim.__version__}, Python {platform.python_version()}; load {load:.2f} before, {os.getloadavg()[0]:.2f} after")
-    if options.json:
-        options.json.write_text(json.dumps({"rows": rows, "Python": platform.python_version()}, indent=1) + "\n")
+    options = arguments(__doc__, rounds=7, cold=3).parse_args()
+    report, rows = Report("latency"), measure(options.rounds, options.cold)
+    found = {f"{NAMES[row['command']]}, {row['cache']}": row["median"] for row in rows}
+    report.add({"title": "CPU seconds of a process", "columns": COLUMNS, "rows": rows}, **found)
+    report.write(options.json, ("odesim", "numpy", "numba", "sympy"))
 
 
 if __name__ == "__main__":

@@ -8,27 +8,27 @@ momentum 0.9. A step of R seeds counts as R. All cases take turns in one process
 one ended; a case's number is its best round, beside its median. --entropies: instead, the table of Fig. 6 with 20 seeds a cell.
 """
 
-import argparse
-import json
-import os
-import platform
 import time
-from pathlib import Path
 from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # numpy's libraries read them when imported
-    os.environ[name] = "1"
+from measuring import Report, arguments  # first: one thread
 
-import numpy as np  # noqa: E402
+# isort: split
+import numpy as np
 
-import odesim  # noqa: E402
-from odesim.plot.figures import load_figure  # noqa: E402
-from odesim.reference.optim import make_optimizer  # noqa: E402
-from odesim.reference.randomness import INITIAL, generators  # noqa: E402
-from odesim.reference.tasks import load_task  # noqa: E402
+from odesim.plot.figures import load_figure
+from odesim.reference.optim import make_optimizer
+from odesim.reference.randomness import INITIAL, generators
+from odesim.reference.tasks import load_task
 
 QUERIES = (1, 3, 10)
-GOALS = {1: 2500, 3: 1500, 10: 500}  # steps a second of one seed
+COLUMNS = (
+    ("queries", "queries", "d"),
+    ("seeds", "seeds", "d"),
+    ("steps/s, best", "best", ".0f"),
+    ("median", "median", ".0f"),
+    ("drawing, µs a step", "drawing_us", ".0f"),
+)
 STEPS = 256  # of a round; contexts are drawn 64 steps at a time
 
 
@@ -71,19 +71,9 @@ def speeds(rounds: int, seeds: list[int], dtype: str) -> list[dict[str, Any]]:
             "best": float(rates[:, 0].max()),
             "median": float(np.median(rates[:, 0])),
             "drawing_us": float(rates[:, 1].min()),
-            "goal": GOALS[case.queries] if case.seeds == 1 else None,
         }
         for case, rates in zip(cases, measured.swapaxes(0, 1), strict=True)
     ]
-
-
-def speed_table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    head = "| queries | seeds | steps/s, best | median | goal | drawing, µs a step |\n|---|---|---|---|---|---|"
-    lines = [
-        f"| {r['queries']} | {r['seeds']} | {r['best']:.0f} | {r['median']:.0f} | {r['goal'] or ''} | {r['drawing_us']:.0f} |" for r in rows
-    ]
-    return "\n".join([head, *lines])
 
 
 def entropy_table() -> str:
@@ -106,22 +96,16 @@ def entropy_table() -> str:
 
 def main() -> None:
     """Measures, prints, and writes JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seeds", default="1,10")
-    parser.add_argument("--dtype", default="float64")
-    parser.add_argument("--json", type=Path)
+    parser = arguments(__doc__, rounds=7, seeds="1,10", dtype="float64")
     parser.add_argument("--entropies", action="store_true")
     options = parser.parse_args()
     if options.entropies:
         print(entropy_table())
         return
-    rows = speeds(options.rounds, [int(count) for count in options.seeds.split(",")], options.dtype)
-    versions = {"odesim": odesim.__version__, "numpy": np.__version__}
-    print(f"{options.dtype}\n\n{speed_table(rows)}\n")
-    print(f"{', '.join(f'{k} {v}' for k, v in versions.items())}; Python {platform.python_version()}")
-    if options.json:
-        options.json.write_text(json.dumps({"rows": rows, "versions": versions}, indent=1) + "\n")
+    report, rows = Report("train"), speeds(options.rounds, [int(count) for count in options.seeds.split(",")], options.dtype)
+    found = {f"train {row['queries']}": row["best"] for row in rows if row["seeds"] == 1}
+    report.add({"title": f"Steps a second, {options.dtype}", "columns": COLUMNS, "rows": rows}, **found)
+    report.write(options.json, ("odesim", "numpy"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ odesim is faster. torch is no dependency of odesim: install it beside numpy and 
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -20,6 +19,16 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 VOCABULARY, WIDTH, LAYERS, HEADS, MLP, BATCH, LENGTH = 1000, 128, 3, 4, 512, 64, 30
+COLUMNS = (
+    ("threads", "threads", "d"),
+    ("dtype", "dtype", ""),
+    ("odesim, ms", "odesim_ms", ".1f"),
+    ("best", "odesim_best_ms", ".1f"),
+    ("torch, ms", "torch_ms", ".1f"),
+    ("best", "torch_best_ms", ".1f"),
+    ("ratio", "ratio", ".2f"),
+    ("gradients apart", "gradients_apart", ".0e"),
+)
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are imported
 
 
@@ -93,18 +102,7 @@ def measure(threads: int, dtype: str, rounds: int) -> dict[str, Any]:
         "torch_best_ms": float(t[:, 1].min()),
         "ratio": float(np.median(t[:, 0] / t[:, 1])),
         "gradients_apart": apart,
-        "versions": {"numpy": np.__version__, "torch": torch.__version__, "Python": platform.python_version()},
     }
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    head = "| threads | dtype | odesim, ms (best) | torch, ms (best) | ratio | gradients apart |\n|---|---|---|---|---|---|"
-    lines = []
-    for r in rows:
-        ours, peer = (f"{r[f'{who}_ms']:.1f} ({r[f'{who}_best_ms']:.1f})" for who in ("odesim", "torch"))
-        lines.append(f"| {r['threads']} | {r['dtype']} | {ours} | {peer} | {r['ratio']:.2f} | {r['gradients_apart']:.0e} |")
-    return "\n".join([head, *lines])
 
 
 def main() -> None:
@@ -119,17 +117,18 @@ def main() -> None:
     if options.row:
         print(json.dumps(measure(int(options.row[0]), options.row[1], options.rounds)))
         return
-    rows = []
+    from measuring import Report  # not in a child, whose threads it would set
+
+    report, rows = Report("train_transformer"), []
     for threads in options.threads.split(","):
         for dtype in options.dtypes.split(","):
             environment = {**os.environ, **dict.fromkeys(THREADS, threads), "PYTHONPATH": str(ROOT)}
             command = [sys.executable, __file__, "--row", threads, dtype, "--rounds", str(options.rounds)]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             rows.append(json.loads(done.stdout))
-    print(table(rows))
-    print("\n" + ", ".join(f"{name} {version}" for name, version in rows[0]["versions"].items()))
-    if options.json:
-        options.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    found = {"transformer": max(row["ratio"] for row in rows)}
+    report.add({"title": "Loss and gradients, median and best of the rounds", "columns": COLUMNS, "rows": rows}, **found)
+    report.write(options.json, ("odesim", "numpy", "torch"))
 
 
 if __name__ == "__main__":

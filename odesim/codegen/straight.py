@@ -359,10 +359,10 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     return replace(found, late=LATE if form.local else 0)
 
 
-def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Formulas:
+def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
     """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
     blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    return _written(Kernel("values", system, program, "float64"), sizes, whole, blocks, lambda n, state: {})
+    return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
 
 
 def _states(system: System, sizes: Mapping[str, int]) -> int:

@@ -144,7 +144,7 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with float32 or a fixed step."""
+    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES:
@@ -178,7 +178,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             watch = make_watch(request, numbers.sizes, whole)
             short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
             fixed = request.step is not None
-            if short and not (watch and (fixed or compiled.dtype != "float64")):
+            if short and not (watch and fixed):
                 width = FIXED_WIDTH if fixed else WIDTH
                 plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
                 if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
@@ -196,7 +196,7 @@ def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, A
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
     return Watch(
-        write_values(compiled.system, program, sizes, whole),
+        write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
         max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
         bool(request.kept.events),

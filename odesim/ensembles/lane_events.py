@@ -57,6 +57,18 @@ def at(row: int, width: int) -> str:
     return f"S[{row * width} + l]" if row else "S[l]"
 
 
+def cast(plan: "Plan", text: str) -> str:
+    """The number as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def param_lines(plan: "Plan", rows: "Rows") -> list[str]:
+    """Lines that load the parameters that the functions read."""
+    assert plan.watch is not None
+    given = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
+    return [f"p{k} = {text if k in plan.formulas.doubles else cast(plan, text)}" for k, text in given]
+
+
 def happen_text(watch: Watch) -> str:
     """happen(t, states, parameters) -> (size,): the event functions of one member."""
     f = watch.formulas
@@ -86,8 +98,10 @@ def interpolant_text(plan: "Plan") -> str:
             text = f"(({text} + {float(x)!r}) * theta)"
         lines.append(f"c{j} = {length(plan)}{text}")
     total = "y"
-    for j in used:
+    for q, j in enumerate(used):
         total = f"({total} + c{j} * k{j})"
+        if (q + 1) % 4 == 0 or j == used[-1]:  # as a state of float32 is rounded when stages are added to it
+            total = cast(plan, total)
     weights = [
         "@inlined",
         "def weights(h, theta):",
@@ -128,7 +142,7 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
     assert watch is not None
     size = range(watch.size)
     lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
-    lines += [f"p{k} = {at(rows.p[k], w)}" for k in watch.reads("p")]
+    lines += param_lines(plan, rows)
     lines += load_lines(plan, rows, watch.reads("y"))
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
@@ -139,7 +153,7 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
             lines += between_lines(plan, theta, watch.reads("y"))
             time = f"before + {theta!r} * h"
         else:
-            lines += [f"z{d} = {at(rows.y[d], w)}" for d in watch.reads("y")]
+            lines += [f"z{d} = {cast(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
             time = "new"
         lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
         lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
@@ -158,7 +172,7 @@ def probe_text(plan: "Plan", rows: "Rows") -> str:
     watch, w = plan.watch, plan.width
     assert watch is not None
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, "theta", watch.reads("y"))]
-    lines += [f"p{k} = {at(rows.p[k], w)}" for k in watch.reads("p")]
+    lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
     lines.append(f"return S[({rows.probed[0]} + i) * {w} + l]")

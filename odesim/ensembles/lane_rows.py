@@ -66,7 +66,7 @@ class Rows:
         self.p = self.take(plan.formulas.count)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
-        self.powers = list[range]()
+        self.powers, self.saved = list[range](), range(0)
         self.next_save = self.before = self.step = self.done = self.until = -1
         if plan.dense:
             wanted = range(n) if plan.saves or plan.loops or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")

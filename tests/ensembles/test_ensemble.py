@@ -179,7 +179,8 @@ def test_what_lanes_cannot_do(dtype):
         (MODEL, 10, {}, LaneEngine),
         ("scan_snap.symmetric", 10, {}, LaneEngine),
         (MODEL, 10, {"dtype": "float32"}, LaneEngine),
-        (MODEL, 10, {"method": "rk4", "step": 0.1}, LaneEngine),
+        (MODEL, 10, {"method": "rk4", "step": 0.1}, SingleEngine),
+        (MODEL, 10, {"method": "rk4", "step": 0.1, "max_events": 0}, LaneEngine),
         (MODEL, 65, {}, SingleEngine),
     ],
 )
@@ -188,8 +189,9 @@ def test_the_engine_does_not_depend_on_the_count(model, states, options, engine)
     system = load_model(model)
     state = system.states[0]
     made = make_members(system, {}, {state: np.zeros((2, states))}, sizes=None, span=None, seed=0)
-    given = {"method": "tsit5", "step": None, "dtype": "float64", **options}
-    request = make_request(system, made, None, given["method"], given["step"], 1e-6, 1e-9, "numba", given["dtype"], False, 1000)
+    given: dict[str, Any] = {"method": "tsit5", "step": None, "dtype": "float64", **options}
+    how: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-9, "backend": "numba", "strict": False, "max_steps": 1000}
+    request = make_request(system, made, None, **how, **given)
     assert isinstance(make_engine(request, made), engine)
 
 

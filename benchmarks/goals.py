@@ -1,0 +1,100 @@
+"""What the benchmarks are held against, and where the time goes in each line that is missed.
+
+A goal's key is the name under which a benchmark's JSON has the number. Times are CPU time, user + system, of one thread; a ratio is the
+median of rounds in which the two take turns; what is measured with an error beyond what is allowed (10 times the tolerance, 20 with
+saved points) counts as missed.
+"""
+
+from dataclasses import dataclass
+
+MOST, LEAST = "at most", "at least"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound for the number `key` of a benchmark, and the one beyond it, where there is one."""
+
+    key: str
+    benchmark: str
+    text: str
+    sense: str
+    must: float
+    beyond: float | None = None
+
+    def met(self, value: float, bound: float) -> bool:
+        """Whether the value is on the right side of the bound."""
+        return value <= bound if self.sense == MOST else value >= bound
+
+    def verdict(self, value: float | None) -> str:
+        """beyond, met or missed."""
+        if value is None or not self.met(value, self.must):
+            return "missed"
+        return "beyond" if self.beyond is not None and self.met(value, self.beyond) else "met"
+
+
+GOALS = (
+    Goal("W1-6 µs", "ensemble", "W1 at 1e-6, µs a trajectory", MOST, 1.9, 1.45),
+    Goal("W1-6 x heyoka", "ensemble", "W1 at 1e-6, heyoka / odesim", LEAST, 2, 2.7),
+    Goal("W1-6 x CyRK", "ensemble", "W1 at 1e-6, CyRK / odesim", LEAST, 6),
+    Goal("W1-6 x diffrax", "ensemble", "W1 at 1e-6, diffrax / odesim", LEAST, 15),
+    Goal("W1-6 x scipy", "ensemble", "W1 at 1e-6, scipy / odesim", LEAST, 400),
+    Goal("W1-9 µs", "ensemble", "W1 at 1e-9, µs a trajectory", MOST, 2.9, 2.0),
+    Goal("W1-9 x heyoka", "ensemble", "W1 at 1e-9, heyoka / odesim", LEAST, 1.7),
+    Goal("W1s µs", "ensemble", "W1s, 100 saved points, µs a trajectory", MOST, 3.5, 2.9),
+    Goal("W1s x heyoka", "ensemble", "W1s, heyoka / odesim", LEAST, 4),
+    Goal("W1s error", "ensemble", "W1s, worst saved point, in tolerances", MOST, 20),
+    Goal("W2 µs", "ensemble", "W2 at 1e-8, µs a trajectory", MOST, 0.65, 0.48),
+    Goal("W2 x heyoka", "ensemble", "W2, heyoka / odesim", LEAST, 2),
+    Goal("W2 x CyRK", "ensemble", "W2, CyRK / odesim", LEAST, 10),
+    Goal("W2 x diffrax", "ensemble", "W2, diffrax / odesim", LEAST, 50),
+    Goal("W2f tsit5 ns", "fixed", "W2f, tsit5, ns a step", MOST, 4, 3.2),
+    Goal("W2f rk4 ns", "fixed", "W2f, rk4, ns a step", MOST, 4, 3.2),
+    Goal("W4r µs", "stiff", "W4r, error 1e-5, µs a trajectory", MOST, 4, 2.3),
+    Goal("W4r x LSODA", "stiff", "W4r, numbalsoda's LSODA / odesim", LEAST, 40),
+    Goal("W4j µs", "stiff", "W4j, error 5e-6, µs a trajectory", MOST, 9, 5.4),
+    Goal("W4j x LSODA", "stiff", "W4j, numbalsoda's LSODA / odesim", LEAST, 15),
+    Goal("W3 1e+04", "wide", "W3, M = 1e4, scipy's RK45 / odesim at equal error", LEAST, 4, 6),
+    Goal("W3 1e+05", "wide", "W3, M = 1e5", LEAST, 4, 5),
+    Goal("W3 1e+06", "wide", "W3, M = 1e6", LEAST, 3, 4),
+    Goal("two threads, wall", "modes", "two threads, wall time of one / of two", LEAST, 1.9),
+    Goal("two threads, CPU", "modes", "two threads, growth of CPU time, %", MOST, 3),
+    Goal("--help, warm", "latency", "`odesim --help`, s of CPU", MOST, 0.15, 0.06),
+    Goal("integrate, warm", "latency", "`odesim integrate joma.nonlinear --json`, s", MOST, 0.9, 0.4),
+    Goal("integrate, cold", "latency", "the same with an empty cache, s", MOST, 5, 3),
+    Goal("strict W1-6", "modes", "strict mode / default, W1 at 1e-6", MOST, 1.5, 1.25),
+    Goal("strict W2", "modes", "strict mode / default, W2", MOST, 1.5, 1.25),
+    Goal("train 1", "train", "(Y, Z) training, 1 query, steps a second", LEAST, 2500),
+    Goal("train 3", "train", "(Y, Z) training, 3 queries, steps a second", LEAST, 1500),
+    Goal("train 10", "train", "(Y, Z) training, 10 queries, steps a second", LEAST, 500),
+    Goal("transformer", "train_transformer", "transformer, odesim / torch, worst of 4", MOST, 1.5),
+)
+
+# what takes the time, of the code of 2026-11-20: an attempt is a step, accepted or not; counts from the compiled kernels
+WHERE = {
+    "W1-6 µs": (
+        "51.5 step attempts (4.4 rejected) of 6 right sides, 41 ns each. The compiled run has 2374 instructions on 8 lanes, "
+        "first step included: 1085 multiply, add or both, 34 divide, 709 touch the stack: 7 stages of 4 components, state "
+        "and parameters do not fit 32 registers. 24 exponentials of 0.70 ns are 17 of the 41 ns"
+    ),
+    "W1-6 x diffrax": "as above; diffrax with 20 000 members",
+    "W1-9 µs": (
+        "dop853: 44.8 attempts (7.6 rejected) of 12 right sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
+        "instructions touch the stack. vern7 has 59.2 attempts"
+    ),
+    "W1s µs": (
+        "the steps of W1, and for each of 100 points the interpolant of 7 stages by 4 components, done for all 8 lanes when one"
+        " is due; 3.2 kB written a trajectory, into fresh pages: 1.1 of 6.5 µs are the system's"
+    ),
+    "W3 1e+04": "of 2.6 ms 1.85 in 140 stages, 0.25 in 23 error norms, 0.4 in Python before and after",
+    "two threads, wall": "threads take blocks of 512 members; chunks are joined and made a Dataset by one",
+    "W1s x heyoka": "as above; heyoka's Taylor series are their own dense output",
+    "W2 µs": (
+        "dop853: 22.2 attempts (2.4 rejected) of 12 right sides, 30 ns each; 1277 instructions on 8 lanes, 527 multiply, add or"
+        " both, 39 divide, 5 roots, 442 touch the stack"
+    ),
+    "W2f tsit5 ns": "fixed steps have no lanes: member by member through the driver of one large system, a call by pointer each stage",
+    "W4r µs": "members run one by one, every step in Python: 83 attempts of 8 stages, each with a Jacobian and LAPACK calls on 3 by 3",
+    "W4j µs": "as W4r: some 205 steps in Python",
+    "integrate, warm": "numpy 0.11 s, sympy 0.28 s, the rest odesim: System to text, which names the cached code, and the output",
+    "integrate, cold": "numba types and lowers the integrator (2.5 s) and the model (1.4 s), imports 0.6 s, LLVM the rest",
+}

@@ -1,0 +1,95 @@
+"""The numbers of a folder of benchmarks' JSON files, put into RESULTS.md.
+
+python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
+
+RESULTS.md has parts between the lines <!-- begin NAME --> and <!-- end NAME -->: `goals`, and one for each benchmark. A benchmark with
+a file NAME.json in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
+as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file
+has the number keeps its line.
+"""
+
+import argparse
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from goals import GOALS, WHERE, Goal
+from tables import markdown
+
+HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|---|---|---|---|"
+
+
+def section(found: Mapping[str, Any]) -> str:
+    """The part of one benchmark: its command, when and with what, and its tables."""
+    about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after"
+    return "\n\n".join([f"{about}; {', '.join(f'{k} {v}' for k, v in found['versions'].items())}.", *map(markdown, found["tables"])])
+
+
+def goal_line(goal: Goal, value: float | None) -> str:
+    """A goal's line; value: None where what was measured is not allowed to count."""
+    verdict = goal.verdict(value)
+    beyond = "" if goal.beyond is None else f"{goal.beyond:g}"
+    shown = "error too large" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    where = (
+        WHERE.get(goal.key, "as above" if " x " in goal.key else "") if verdict == "missed" else ""
+    )  # a peer's line follows its work's time
+    return f"| {goal.text} | {goal.sense} {goal.must:g} | {beyond} | {shown} | {verdict} | {where} |"
+
+
+def goal_table(benchmarks: Mapping[str, Mapping[str, Any]], before: str) -> str:
+    """All goals; those that no benchmark has measured as they stand in the table before, or as not measured."""
+    old = {line.split(" | ")[0].removeprefix("| "): line for line in before.splitlines()}
+    lines = [HEAD]
+    for goal in GOALS:
+        measured = benchmarks.get(goal.benchmark, {}).get("measured", {})
+        if goal.key in measured:
+            lines.append(goal_line(goal, measured[goal.key]))
+        else:
+            beyond = "" if goal.beyond is None else f"{goal.beyond:g}"
+            lines.append(old.get(goal.text, f"| {goal.text} | {goal.sense} {goal.must:g} | {beyond} | | not measured | |"))
+    return "\n".join(lines)
+
+
+def part(text: str, name: str) -> re.Match[str]:
+    """The part of that name: group 1 is what lies between its two lines. Raises SystemExit where there is none."""
+    found = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)\n?<!-- end {re.escape(name)} -->", text, re.DOTALL)
+    if found is None:
+        raise SystemExit(f"no part <!-- begin {name} --> to <!-- end {name} --> in the results")
+    return found
+
+
+def replaced(text: str, name: str, content: str) -> str:
+    """The text with another content of that part."""
+    found = part(text, name)
+    return f"{text[: found.start()]}<!-- begin {name} -->\n{content}\n<!-- end {name} -->{text[found.end() :]}"
+
+
+def updated(text: str, benchmarks: Mapping[str, Mapping[str, Any]]) -> str:
+    """RESULTS.md with the numbers of {name: what its JSON file holds}."""
+    for name, found in benchmarks.items():
+        text = replaced(text, name, section(found))
+    return replaced(text, "goals", goal_table(benchmarks, part(text, "goals")[1]))
+
+
+def main() -> None:
+    """Rewrites the results in place."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("RESULTS.md"))
+    options = parser.parse_args()
+    files = sorted(options.folder.glob("*.json"))
+    if not files:
+        raise SystemExit(f"no JSON file in {options.folder}")
+    parts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    text = updated(options.results.read_text(encoding="utf-8"), {found["benchmark"]: found for found in parts})
+    options.results.write_text(text, encoding="utf-8")
+    for picture in options.folder.glob("*.png"):
+        shutil.copy(picture, options.results.parent)
+    print(f"{options.results}: {', '.join(found['benchmark'] for found in parts)}")
+
+
+if __name__ == "__main__":
+    main()

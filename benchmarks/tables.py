@@ -1,0 +1,20 @@
+"""What every benchmark writes, and how it reads as Markdown.
+
+A Table's columns are (heading, key of a row, format); a row is a dict of plain numbers and texts, and what it lacks stays empty.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def cell(value: Any, form: str) -> str:
+    """A value in its format; nothing where there is none."""
+    return "" if value is None else format(value, "" if isinstance(value, str) else form)
+
+
+def markdown(table: Mapping[str, Any]) -> str:
+    """The title in a line, then the table."""
+    columns = table["columns"]
+    lines = [[cell(row.get(key), form) for _, key, form in columns] for row in table["rows"]]
+    grid = [f"| {' | '.join(line)} |" for line in ([heading for heading, _, _ in columns], *lines)]
+    return "\n".join([table["title"], "", grid[0], "|---" * len(columns) + "|", *grid[1:]])
