@@ -15,6 +15,8 @@ Slopes = dict[str, str]
 Guard = tuple[tuple[str, bool], ...]
 """The conditions, and how each turned out, under which a value is looked at."""
 
+MOST_WAYS = 8
+
 
 class Text:
     """Lines of single operations, each text once; numbers are folded, and nothing is multiplied by one."""
@@ -139,20 +141,20 @@ class Flat:
         raise CodegenError(f"no derivative of: {ast.unparse(node)[:60]}")
 
     def _guard(self) -> None:
-        """Which conditions each operation stands under: those that all who read it have in common."""
+        """Under which conditions each operation is looked at, a Guard for each way that leads to it."""
         for name in self.outputs:
             self._guards.setdefault(name, []).append(())
         for name, tree in reversed(self._trees.items()):
-            mine = common(self._guards.get(name, [()]))
+            ways = self._guards[name] = shortest(self._guards.get(name, [()]))
             choice = ast.unparse(tree.test) if isinstance(tree, ast.IfExp) else ""
             for part in ast.iter_child_nodes(tree):
-                own = mine
+                own = ways
                 if isinstance(tree, ast.IfExp):
                     if part is tree.test:
                         continue
-                    own = (*mine, (choice, part is tree.body))
+                    own = [(*way, (choice, part is tree.body)) for way in ways]
                 for read in names_in(ast.unparse(part)) if isinstance(part, ast.expr) else ():
-                    self._guards.setdefault(read, []).append(own)
+                    self._guards.setdefault(read, []).extend(own)
 
     # -- derivatives
 
@@ -164,12 +166,22 @@ class Flat:
             if read not in self._active:
                 continue
             value = slope()
-            for condition, held in common(self._guards.get(name, [()])):
-                if not is_number(value):
-                    value = self.text.name(f"{value} if {condition} else 0.0" if held else f"0.0 if {condition} else {value}")
+            if not is_number(value):
+                value = self._taken(value, self._guards.get(name, [()]))
             if not (is_number(value) and float(value) == 0.0):
                 found[read] = self.text.plus(found[read], value) if read in found else value
         return {read: value for read, value in found.items() if not (is_number(value) and float(value) == 0.0)}
+
+    def _taken(self, value: str, ways: Sequence[Guard]) -> str:
+        """value where one of the ways is taken, else 0."""
+        out = "0.0"
+        for way in ways:
+            chosen = value
+            for condition, held in reversed(way):
+                yes, no = (chosen, out) if held else (out, chosen)
+                chosen = self.text.name(f"{yes} if {condition} else {no}")
+            out = chosen
+        return out
 
     def _rules(self, name: str, tree: ast.expr) -> Sequence[tuple[ast.expr, Callable[[], str]]]:
         """(part, how the operation changes with it) of an operation; a slope costs nothing until it is asked for."""
@@ -269,6 +281,15 @@ def written(text: Text, rule: str, words: Mapping[str, str]) -> str:
         raise AssertionError(ast.unparse(node))
 
     return atom(ast.parse(rule, mode="eval").body)
+
+
+def shortest(guards: Sequence[Guard]) -> list[Guard]:
+    """Each of them once, without those that a shorter one includes; what more than MOST_WAYS have in common stands for them."""
+    first: list[Guard] = []
+    for guard in sorted(dict.fromkeys(guards), key=len):
+        if not any(guard[: len(f)] == f for f in first):
+            first.append(guard)
+    return first if len(first) <= MOST_WAYS else [common(first)]
 
 
 def common(guards: Sequence[Guard]) -> Guard:

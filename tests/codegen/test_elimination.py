@@ -72,6 +72,8 @@ FUNCTIONS = {
     "powers": (3 + v[m]) ** a[m] + a[m] ** v[m] + (3 + v[m]) ** 7 + sqrt(4 + v[m]) ** 3 + 1 / (3 + v[m]) ** 2,
     "choices": Abs(v[m]) ** 3 + sign(v[m]) * v[m] ** 2 + Max(v[m], 0, a[m] * v[m] ** 2) + Min(v[m], a[m]) * v[m],
     "guarded": Piecewise((exp(-1 / v[m]), v[m] > 0), (Piecewise((sqrt(-v[m]), v[m] < -1), (v[m] ** 2, True)), True)),
+    # one root in two branches, neither of them taken below 0
+    "shared": Piecewise((1 / sqrt(v[m]), v[m] > 2), (Piecewise((v[m] + sqrt(v[m]), v[m] > 0), (v[m] ** 2, True)), True)),
     "shifted": v[m] * softmax(v[m] * a[m], (m, M)) + over(Sum, tanh(v[k] * v[m]), (k, M)),
 }
 RANDOM = {"random": random_system(dict(enumerate(np.linspace(-1, 1.1, len(TERMS)))), dict.fromkeys(range(len(PLANES)), 0.4))}
