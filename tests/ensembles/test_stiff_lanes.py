@@ -1,7 +1,7 @@
 """Stiff members in lanes: the runs of `integrate`, which solves with LAPACK, and the laws of ensembles."""
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -99,9 +99,9 @@ def test_events_follow():
         assert found.attrs["status_names"][int(found.status[i])] == one.status
         assert float(found.t_end[i]) == pytest.approx(one.t_end, abs=1e-11)
         for name, events in one.events.items():
-            word = name.replace(" ", "_")
+            word, times = name.replace(" ", "_"), cast(Any, events)
             assert int(found[f"{word}_count"][i]) == len(events)
-            assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx([e["t"] for e in events][:8], abs=1e-10)
+            assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx(times.t[:8], abs=1e-10)
 
 
 @pytest.mark.slow
