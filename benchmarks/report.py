@@ -23,9 +23,16 @@ HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|--
 
 
 def section(found: Mapping[str, Any]) -> str:
-    """The part of one benchmark: its command, when and with what, and its tables."""
+    """The part of one benchmark: its command, when and with what, its tables and pictures."""
     about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after"
-    return "\n\n".join([f"{about}; {', '.join(f'{k} {v}' for k, v in found['versions'].items())}.", *map(markdown, found["tables"])])
+    pictures = " ".join(f"![{Path(name).stem}]({name})" for name in found.get("pictures", []))
+    return "\n\n".join(
+        [
+            f"{about}; {', '.join(f'{k} {v}' for k, v in found['versions'].items())}.",
+            *map(markdown, found["tables"]),
+            *filter(None, [pictures]),
+        ]
+    )
 
 
 def goal_line(goal: Goal, value: float | None) -> str:

@@ -4,9 +4,9 @@ python benchmarks/work_precision.py [--rounds 3] [--works W1,W2,W4r] [--seconds 
 
 The workloads are those of works.py, the end of W1 and W2, 5 times of W4r. A point is a solver at one tolerance: the median time of a few
 runs, each tolerance and solver in turn, on as many members, spread evenly, as take about the given seconds; the error is the largest
-of 48 members (W4r: 12, relative) spread evenly. FOLDER gets work_precision_WORK.png; the table, read off the same
-points, has the times at equal errors. Points whose members did not all come to their
-end are left out, and so is what follows when the checked members alone take more than 10 times the seconds.
+of 48 members (W4r: 12, relative) spread evenly. FOLDER gets work_precision_WORK.png; the table, read off
+the same points, has the times at equal errors. Points whose members did not all come to their end are left out, and so is what follows
+when the checked members alone take more than 10 times the seconds.
 """
 
 import sys
@@ -132,16 +132,17 @@ def main() -> None:
     parser = arguments(__doc__, rounds=3, works=",".join(METHODS), seconds=0.15)
     parser.add_argument("--out", type=Path, help="folder of the pictures")
     options = parser.parse_args()
-    report, points = Report("work_precision"), {}
+    report, points, pictures = Report("work_precision"), {}, []
     for name in options.works.split(","):
         rows = measure(name, options.rounds, options.seconds)
         points[name] = rows
         report.add({"title": f"{TITLES[name]}: µs a trajectory at an error of", "columns": COLUMNS, "rows": at_errors(rows)})
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
+            pictures.append(f"work_precision_{name}.png")
             with styled():
-                draw(name, rows).savefig(options.out / f"work_precision_{name}.png", dpi=DPI)
-    report.write(options.json, points=points)
+                draw(name, rows).savefig(options.out / pictures[-1], dpi=DPI)
+    report.write(options.json, points=points, pictures=pictures)
 
 
 if __name__ == "__main__":

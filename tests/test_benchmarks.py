@@ -65,9 +65,9 @@ def test_updated(bench):
     report, (first, second) = bench("report"), [g for g in bench("goals").GOALS if g.benchmark == "ensemble"][:2]
     text = f"prose\n<!-- begin goals -->\n{report.HEAD}\n| {second.text} | by hand |\n<!-- end goals -->\n"
     text += "<!-- begin ensemble -->\nold\n<!-- end ensemble -->\nmore\n<!-- begin wide -->\nkept\n<!-- end wide -->\n"
-    found = {**RUN, "benchmark": "ensemble", "measured": {first.key: 1.5}, "tables": [TABLE]}
+    found = {**RUN, "benchmark": "ensemble", "measured": {first.key: 1.5}, "tables": [TABLE], "pictures": ["a.png"]}
     new = report.updated(text, {"ensemble": found})
-    assert "old" not in new and "| a | 1.23 |" in new and "2026-01-02, load 0.1" in new
+    assert "old" not in new and "![a](a.png)\n<!-- end ensemble -->" in new and "| a | 1.23 |" in new and "2026-01-02, load 0.1" in new
     assert f"| {first.text} | at most 1.9 | 1.45 | 1.5 | met |" in new and f"| {second.text} | by hand |" in new
     assert new.startswith("prose\n") and "more\n<!-- begin wide -->\nkept\n<!-- end wide -->\n" in new
     assert report.updated(new, {"ensemble": found}) == new
