@@ -82,7 +82,7 @@ WHERE = {
         "instructions touch the stack. vern7 has 59.2 attempts"
     ),
     "W1s µs": (
-        "the steps of W1 (1.8), and for each of 100 points 4 components of a polynomial in powers of theta, made once a step for all 8 lanes; "
+        "the steps of W1 (1.8), and for each of 100 points 4 components of a polynomial in powers of theta, made once a step for 8 lanes; "
         "3.2 kB written a trajectory into fresh pages. The kernel alone took 3.1 where a call took 3.7"
     ),
     "W3 1e+04": "of 2.6 ms 1.85 in 140 stages, 0.25 in 23 error norms, 0.4 in Python before and after",
