@@ -126,7 +126,7 @@ def test_stiff_systems_follow(method):
     for name in ("softmax", "mean_field", "rows", "two_of_one", "scaled"):
         given = numbers(COMMON[name])
         shared = {n: np.broadcast_to(p, (2, *np.shape(p))) for n, p in given.params.items() if n != "phi"}
-        follows(COMMON[name], method, shared, sizes=given.sizes, span=(0.0, 0.5))
+        follows(COMMON[name], method, shared, sizes=given.sizes, span=(0.0, 0.15))  # "rows" runs to infinity at 0.2
 
 
 @cache
