@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import odesim
 from odesim.cli import cli
-from odesim.registry import list_models
+from odesim.registry import list_models, load_model
 
 EXPLICIT = ("tsit5", "vern7", "dop853")
 STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
@@ -18,12 +18,25 @@ STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 1
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 @pytest.mark.parametrize("name", list_models())
 def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:
-    """The choice costs at most 1.5 times the right sides of the cheapest explicit method; none of the models is stiff by default."""
+    """The choice costs at most 1.5 times the right sides of the cheapest explicit method, dop853 not counted where events are looked for
+    on its interpolant; none of the models is stiff by default."""
     kw: dict[str, Any] = {"rtol": rtol, "atol": 1e-3 * rtol}
-    calls = {m: odesim.integrate(name, method=m, **kw).stats["rhs_calls"] for m in EXPLICIT}
+    events = bool(load_model(name).events)
+    calls = {m: odesim.integrate(name, method=m, **kw).stats["rhs_calls"] for m in EXPLICIT if m != "dop853" or not events}
     run = odesim.integrate(name, **kw)
-    assert run.method == ("tsit5" if rtol == 1e-6 else "dop853") and run.attrs["auto"].startswith(f"{run.method}: done in ")
+    assert run.method == ("tsit5" if rtol == 1e-6 else "vern7" if events else "dop853") and run.attrs["auto"].startswith(
+        f"{run.method}: done in "
+    )
     assert run.stats["rhs_calls"] == calls[run.method] <= 1.5 * min(calls.values())
+
+
+@pytest.mark.parametrize("rtol", [1e-8, 1e-10])
+@pytest.mark.parametrize("name", ["joma.nonlinear", "joma.nonlinear_softmax"])
+def test_saved_points_are_as_exact_as_ends(name: str, rtol: float) -> None:
+    """Within 50 tolerances of a run at 1e-13, at every saved time: dop853 is off by 500 to 3000 between its steps here."""
+    run = odesim.integrate(name, rtol=rtol, atol=1e-3 * rtol, save=11)
+    true = odesim.integrate(name, method="vern7", rtol=1e-13, atol=1e-15, save=11)
+    assert np.max(np.abs(run.y["v"] - true.y["v"]) / (1e-3 + np.abs(true.y["v"]))) < 50 * rtol
 
 
 def test_stiff() -> None:
@@ -45,17 +58,19 @@ def test_ensemble() -> None:
     stiff = odesim.ensemble("joma.nonlinear", params={"mu": np.full((1, 4), 5.0)}, span=(0.0, 10.0))
     assert stiff.attrs["method"] == "rodas5p" and "stability, not accuracy" in stiff.attrs["auto"]
     mu = np.linspace(0.5, 2.5, 400).reshape(100, 4)
-    for rtol, name in ((1e-6, "tsit5"), (1e-9, "dop853")):
-        easy = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol)
+    for rtol, most, name in ((1e-6, 8, "tsit5"), (1e-9, 0, "dop853")):
+        easy = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, max_events=most)
         assert easy.attrs["method"] == name and easy.attrs["auto"].startswith(f"{name}: 8 members of 100 took ")
-        named = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, method=name)
+        named = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, method=name, max_events=most)
         assert np.array_equal(easy.v, named.v) and "auto" not in named.attrs
 
 
 def test_strict_ensemble_of_stiff_members() -> None:
-    """Strict members stay explicit, and the reason says so."""
-    made = odesim.ensemble("joma.nonlinear", params={"mu": np.full((2, 4), 5.0)}, span=(0.0, 0.5), strict=True)
-    assert made.attrs["method"] == "tsit5" and "no strict mode" in made.attrs["auto"]
+    """Lanes have strict stiff members, with the bits of the method by its name."""
+    asked: dict[str, Any] = {"params": {"mu": np.full((2, 4), 5.0)}, "span": (0.0, 0.5), "strict": True}
+    made = odesim.ensemble("joma.nonlinear", **asked)
+    named = odesim.ensemble("joma.nonlinear", method="rodas5p", **asked)
+    assert made.attrs["method"] == "rodas5p" and np.array_equal(made.v, named.v)
 
 
 def test_the_pilot_is_spread_over_the_design() -> None:

@@ -14,6 +14,8 @@ from types import ModuleType
 
 from odesim.errors import CodegenError
 
+SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, that of a GPU and what its compiler said
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -83,7 +85,7 @@ def sources_text(modules: Sequence[str]) -> str:
 
 def entries() -> tuple[Entry, ...]:
     """What the cache holds, by name: its folder, and the temporary one that stands in where that cannot be written."""
-    found = {(p.stem, folder) for folder in _all_folders() for p in folder.glob("*.*") if p.suffix in (".py", ".o") and _is_ours(p.stem)}
+    found = {(p.stem, folder) for folder in _all_folders() for p in folder.glob("*.*") if p.suffix in SUFFIXES and _is_ours(p.stem)}
     return tuple(Entry(n, folder / f"{n}.py", sum(f.stat().st_size for f in _files(n, folder))) for n, folder in sorted(found))
 
 
@@ -169,7 +171,8 @@ def _all_folders() -> list[Path]:
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    return sorted([*folder.glob(f"{name}.py"), *folder.glob(f"{name}.o"), *(folder / "__pycache__").glob(f"{name}.*")])
+    own = (folder / f"{name}{suffix}" for suffix in SUFFIXES)
+    return sorted([*(path for path in own if path.exists()), *(folder / "__pycache__").glob(f"{name}.*")])
 
 
 def _version(package: str) -> str:

@@ -39,7 +39,8 @@ def choose(request: Request, members: Members, engine_of: EngineOf) -> Request:
     """The request with the method that the pilot chose, and why. Its own method is not looked at."""
     if request.step is not None:
         return replace(request, method="tsit5", auto="tsit5: a fixed step was asked for")
-    pilot = Pilot(replace(request, method=explicit_name(request.rtol, None)), members, engine_of)
+    between = request.saves or bool(request.kept.events)
+    pilot = Pilot(replace(request, method=explicit_name(request.rtol, None, between=between)), members, engine_of)
     method, why = pilot.choice()
     return replace(request, method=method, auto=f"{method}: {why}")
 
@@ -91,8 +92,8 @@ class Pilot:
         if total > HELD * self.projected(self.run(name, most, LOOSER), before):
             return Verdict(final=True)
         held = "; stability limits them"
-        if self.request.strict:
-            return Verdict(f"{held}, and {STIFF} has no strict mode", final=True)
+        if self.request.strict and not isinstance(self.engine_of(replace(self.request, method=STIFF)), LaneEngine):
+            return Verdict(f"{held}, and one by one {STIFF} has no strict mode", final=True)
         try:
             mine, its = self.step(name), self.step(STIFF)
         except CodegenError:

@@ -50,7 +50,7 @@ def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
         "h = 0.01 * size / slope if slope > 0.0 else 0.0",
         "most = 100.0 * h if size > 1e-5 and slope > 1e-5 and h > 1e-12 * span else span",
         "steepest = bend if bend > slope and bend < 1e300 else slope",
-        f"guess = root(0.01 / steepest, {1 / plan.method.error_order!r})",
+        f"guess = power(0.01 / steepest, {1 / plan.method.error_order!r})",
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
@@ -184,7 +184,7 @@ def power_lines(plan: Plan) -> list[str]:
     return [
         "error = (error if error >= defect else defect) if error <= 1.0 else error",
         "less = error if error > 1e-20 else 1e-20",
-        f"less = root(less, {-0.5 / plan.method.error_order!r})",
+        f"less = power(less, {-0.5 / plan.method.error_order!r})",
     ]
 
 

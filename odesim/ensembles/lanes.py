@@ -20,7 +20,7 @@ from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import run_text
 from odesim.ensembles.lane_save import save_texts
 
-ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power", "root")
+ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
 SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
 RUNTIME = ("maximum", "minimum", "powi")
 

@@ -19,7 +19,7 @@ from odesim.symbolic import System
 
 MODELS = list_models()
 JOMA = [name for name in MODELS if name.startswith("joma.")]
-TOLERANCE: dict[str, Any] = {"method": "tsit5", "rtol": 1e-9, "atol": 1e-12}
+TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
 SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
 CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  # states, parameters, observables that scripts rely on

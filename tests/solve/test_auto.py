@@ -78,11 +78,12 @@ def test_a_trial_costs_half_at_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rtol", "step", "name"), [(1e-6, None, "tsit5"), (1e-7, None, "tsit5"), (1e-8, None, "dop853"), (1e-12, 0.1, "tsit5")]
+    ("rtol", "step", "end", "between"),
+    [(1e-6, None, "tsit5", "tsit5"), (1e-8, None, "dop853", "tsit5"), (1e-10, None, "dop853", "vern7"), (1e-12, 0.1, "tsit5", "tsit5")],
 )
-def test_explicit_by_tolerance(rtol: float, step: float | None, name: str) -> None:
-    """dop853 where it needs fewer right sides for the same error."""
-    assert explicit_name(rtol, step) == name
+def test_explicit_by_tolerance(rtol: float, step: float | None, end: str, between: str) -> None:
+    """A method of higher order where it needs fewer right sides for the same error: at the end, or between the steps as well."""
+    assert (explicit_name(rtol, step, between=False), explicit_name(rtol, step, between=True)) == (end, between)
 
 
 def test_spectral_radius() -> None:

@@ -61,13 +61,13 @@ class ExplicitRun:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         check_options(step, rtol, atol, max_steps)
         rhs = problem.rhs
-        on_device = hasattr(rhs, "kernel")
-        if not on_device:
+        self.on_device = hasattr(rhs, "kernel")
+        if not self.on_device:
             self._run, self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
         begun = time.perf_counter()
         self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
-        if on_device:
+        if self.on_device:
             from odesim.solve.explicit.device import DeviceRun
 
             self._run, self._compile_seconds = DeviceRun(self.state), 0.0
