@@ -15,7 +15,7 @@ from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
 from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
 from odesim.facade import RESCALED, dimensions, versions
-from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request
+from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_model, reference
@@ -98,8 +98,8 @@ def ensemble(
     if out is not None:
         from odesim.store.read import open_run
 
-        ways: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
-        run = run_ensemble(model, out, threads=threads, progress=progress, **ways, **options)
+        folder: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
+        run = run_ensemble(model, out, threads=threads, progress=progress, **folder, **options)
         return open_run(run.path)
     for name, given in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
         if given:
@@ -112,8 +112,9 @@ def ensemble(
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
     held = Held(request.room(count), chunk_size(count, request.row) * threads)
+    ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
-        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), threads=threads, asked=asked, progress=progress)
+        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
     return dataset(request, chosen, held.ended())
 
 

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import Request
 from odesim.ensembles.run import chunk_size
-from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import ParamError, StoreError
 from odesim.facade import CLOCKS, RESCALED, dimensions, versions
-from odesim.facade_members import as_design, axis_names, engine_key, label_of, make_engine, make_request
+from odesim.facade_members import AnyEngine, as_design, axis_names, engine_key, label_of, make_engine, make_request
 from odesim.facade_sensitivity import with_sensitivities
 from odesim.registry import load_model
 from odesim.sizes import make_extent
@@ -20,10 +18,8 @@ from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest
 from odesim.symbolic.system import System
 
-Engine = LaneEngine | SingleEngine | ClockEngine
 
-
-def restore(store: EnsembleStore, *, same_code: bool = True) -> tuple[Members, Request, Engine]:
+def restore(store: EnsembleStore, *, same_code: bool = True) -> tuple[Members, Request, AnyEngine]:
     """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
 
     same_code: nor may what integrates be other code than then.
@@ -66,10 +62,10 @@ def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
     kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
-    return {**{name: said[name] for name in names}, **kept, "backend": "numba", "strict": bool(said["strict"])}
+    return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
 
 
-def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: Engine) -> Manifest:
+def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: AnyEngine) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
@@ -89,6 +85,7 @@ def make_manifest(system: System, ref: str | None, members: Members, seed: int, 
         "seed": seed,
         "dtype": request.dtype,
         "strict": int(request.strict),
+        **({"backend": request.backend} if request.backend != "numba" else {}),
         "kept": request.kept.said(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),

@@ -9,6 +9,7 @@ import numpy as np
 from odesim.ensembles.auto import choose
 from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.design import Design, Table
+from odesim.ensembles.device_engine import DeviceEngine, device_engine, source_of
 from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.lane_engine import LaneEngine, lane_engine
 from odesim.ensembles.lanes import kernel_text
@@ -19,6 +20,7 @@ from odesim.ensembles.single_engine import SingleEngine
 from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade import RESCALED, check_clock, compiled_parts, rescaled_system
+from odesim.gpu import cupy_here
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
 from odesim.solve.explicit.integrate import check_options
@@ -26,6 +28,9 @@ from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.tableau import METHODS
 from odesim.symbolic.system import System
 from odesim.times import save_times
+
+BACKENDS = ("numba", "cuda")
+AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine
 
 
 def choose_members(
@@ -88,39 +93,52 @@ def make_request(
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
     check_clock(clock)
-    if backend != "numba":
-        raise ParamError(f"an ensemble has the backend numba only, not {backend!r}")
+    if backend not in BACKENDS:
+        raise ParamError(no_such("backend", backend, BACKENDS, "an ensemble"))
+    if backend == "cuda":
+        cupy_here()
     shared = members.shared
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
-    compiled, _, _ = compiled_parts(system, backend, dtype, strict)
+    compiled, _, _ = compiled_parts(system, "numba", dtype, strict)  # what a GPU runs is made of it too
     compiled.check_sizes(shared.sizes)
     seen = observed_shapes(compiled, names, shared)
     own = clock == RESCALED
     kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
-    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept)
+    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend)
     if own:
-        request = replace(request, clock=compiled_parts(rescaled_system(system), backend, dtype, strict)[0])
+        request = replace(request, clock=compiled_parts(rescaled_system(system), "numba", dtype, strict)[0])
     if strict and chosen in ROSENBROCK and lane_engine(request, shared, members.source.names) is None:
         raise SolveError(f"{chosen} has a strict mode in lanes only, and {system.name} with these sizes and options does not fit into them")
     return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
 
 
-def make_engine(request: Request, members: Members) -> LaneEngine | SingleEngine | ClockEngine:
-    """Lanes where they can do it; which one does not depend on how many members there are."""
+def make_engine(request: Request, members: Members) -> AnyEngine:
+    """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
+    what a GPU's threads cannot do.
+    """
+    if request.backend == "cuda":
+        return device_engine(request, members.shared, members.source.names)
     if request.clock is not None:
         return ClockEngine(request, members.shared, request.clock)
     lanes = lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 
-def engine_key(engine: LaneEngine | SingleEngine | ClockEngine) -> str:
+def together(engine: Any) -> int:
+    """Members that are worth a call of the engine; of a processor's any chunk is."""
+    return engine.together if isinstance(engine, DeviceEngine) else 1
+
+
+def engine_key(engine: AnyEngine) -> str:
     """What names the compiled code that integrates and observes members: the same name, the same bits."""
     seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
         return (engine.request.clock or engine.request.compiled).key + seen
     from odesim.codegen.cache import module_name
 
-    return module_name(kernel_text(engine.plan), f"{engine.plan.name.replace('.', '_')}_lanes") + seen
+    lanes = isinstance(engine, LaneEngine)
+    text = kernel_text(engine.plan) if lanes else source_of(engine.plan)
+    return module_name(text, f"{engine.plan.name.replace('.', '_')}_{'lanes' if lanes else 'threads'}") + seen
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:

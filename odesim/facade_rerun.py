@@ -12,7 +12,7 @@ from odesim.errors import ParamError, StoreError
 from odesim.facade import CLOCKS, integrate, versions
 from odesim.facade_differences import TIMES, Differences, Rerun, other_code, tolerance
 from odesim.facade_manifest import restore
-from odesim.facade_members import check_threads, engine_key
+from odesim.facade_members import check_threads, engine_key, together
 from odesim.facade_stored import engines
 from odesim.solve.found import Events
 from odesim.solve.problem import Status
@@ -41,6 +41,7 @@ def rerun_ensemble(path: Path, *, threads: int = 1, progress: Progress | None = 
             threads=threads,
             asked=asked,
             progress=progress,
+            together=together(first_engine),
         )
     lost = store.lost_members()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}

@@ -12,7 +12,7 @@ from odesim.ensembles.result import UNDONE, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, open_chunks, run_chunks, shard_chunks, tally
 from odesim.errors import ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
-from odesim.facade_members import check_threads, make_engine, make_request
+from odesim.facade_members import check_threads, make_engine, make_request, together
 from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
@@ -137,6 +137,7 @@ def integrate(
             asked=asked,
             progress=progress,
             fail_fast=fail_fast,
+            together=together(compiled(int(attempt))),
         )
     return EnsembleRun.of(store, found, time.perf_counter() - began, retried)
 

@@ -29,6 +29,11 @@ def architecture(device: int = 0) -> str:
     return f"sm_{cupy_here().cuda.Device(device).compute_capability}"
 
 
+def device_count() -> int:
+    """How many GPUs there are. Raises CodegenError without one."""
+    return int(cupy_here().cuda.runtime.getDeviceCount())
+
+
 def compute_module(code: bytes) -> Any:
     """Machine code loaded onto the current device; get_function(name) gives a kernel."""
     module = cupy_here().cuda.function.Module()

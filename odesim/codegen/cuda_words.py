@@ -8,6 +8,7 @@ from typing import Any
 from odesim.errors import CodegenError
 
 INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
+FUNCTION = "function "  # and its name: the type of an argument that is one
 ORDER = (TRUTH, INT, SINGLE, REAL)
 RESERVED = frozenset(
     [
@@ -68,6 +69,10 @@ def named(name: str) -> str:
 
 def is_pointer(kind: str) -> bool:
     return kind.endswith("*")
+
+
+def is_function(kind: str | None) -> bool:
+    return kind is not None and kind.startswith(FUNCTION)
 
 
 def pointee(kind: str) -> str:

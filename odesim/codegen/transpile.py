@@ -3,7 +3,7 @@
 x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
 
 What compiles here is what kernels are written in: whole numbers, reals, truths, addresses of them, and tuples as results. A function
-is made once for each list of types that it is called with; a variable has one type.
+is made once for each list of types that it is called with; a variable has one type. A function as an argument is part of these types.
 """
 
 import ast
@@ -15,7 +15,21 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from odesim.codegen.cuda_words import BUILTINS, INT, REAL, TRUTH, Typed, call_builtin, is_pointer, joined, literal, named, pointee
+from odesim.codegen.cuda_words import (
+    BUILTINS,
+    FUNCTION,
+    INT,
+    REAL,
+    TRUTH,
+    Typed,
+    call_builtin,
+    is_function,
+    is_pointer,
+    joined,
+    literal,
+    named,
+    pointee,
+)
 from odesim.errors import CodegenError
 
 OPERATORS = {
@@ -49,6 +63,7 @@ class Translation:
 
     made: dict[Any, Made] = field(default_factory=dict)
     own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    passed: dict[str, Scope] = field(default_factory=dict)  # where the functions that are arguments come from
 
     def text(self) -> str:
         return "\n\n".join(m.text for m in self.made.values())
@@ -111,7 +126,7 @@ class FunctionText:
             head, struct = f"{name}_result", f"struct {name}_result {{ {members} }};\n"
         elif self.result is not None:
             head = self.result
-        given = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items())
+        given = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items() if not is_function(t))
         text = "\n".join([f"{struct}__device__ __forceinline__ {head} {name}({given}) {{", *declared, *lines, "}"])
         return Made(name, self.result, text.replace("@RESULT@", head))
 
@@ -145,7 +160,10 @@ class FunctionText:
                 self._learn(i, INT)
                 parts = [self._value(b).text for b in bounds]
                 low, high, by = ("0", parts[0], "1") if len(parts) == 1 else (*parts, "1")[:3]
-                return [f"for ({i} = {low}; {i} < {high}; {i} += {by}) {{", *self._inner(node.body), "}"]
+                beyond = ">" if len(bounds) == 3 and isinstance(bounds[2], ast.UnaryOp) else "<"  # a negative step is written so
+                k, self.temporaries = f"q{self.temporaries}_", self.temporaries + 1  # after the loop i is the last k, as in Python
+                head = f"for ({INT} {k} = {low}; {k} {beyond} {high}; {k} += {by}) {{"
+                return [head, f"    {named(i)} = {k};", *self._inner(node.body), "}"]
             case ast.While(test=test, body=body):
                 return [f"while ({self._value(test).text}) {{", *self._inner(body), "}"]
             case ast.If(test=test, body=yes, orelse=no):
@@ -241,6 +259,9 @@ class FunctionText:
     def _name(self, name: str) -> Typed:
         if name in self.types:
             return Typed(self.types[name], named(name))
+        if name in self.scope.functions:
+            self.translation.passed[name] = self.scope
+            return Typed(f"{FUNCTION}{name}", name)
         if name in self.scope.known:
             return literal(self.scope.known[name])
         raise CodegenError(f"no C++ form of the name {name}")
@@ -265,6 +286,9 @@ class FunctionText:
             kind, word = self.translation.own[f"call {ast.unparse(node.args[0].slice)}"]
             return Typed(kind, f"{word}({', '.join(self._value(a).text for a in node.args[1].elts)})")
         args = [self._value(a) for a in node.args]
+        if is_function(self.types.get(name, "")):
+            name = self.types[name].removeprefix(FUNCTION)
+            return _called(self.translation.function(self.translation.passed[name], name, tuple(a.type for a in args)), args)
         if name in self.translation.own:
             kind, word = self.translation.own[name]
             return Typed(kind, f"{word}({', '.join(a.text for a in args)})")
@@ -279,7 +303,7 @@ class FunctionText:
 
 
 def _called(made: Made, args: list[Typed]) -> Typed:
-    return Typed(made.result, f"{made.name}({', '.join(a.text for a in args)})")
+    return Typed(made.result, f"{made.name}({', '.join(a.text for a in args if not is_function(a.type))})")
 
 
 def _polynomial(x: Typed, coefficients: tuple[float, ...]) -> Typed:

@@ -101,7 +101,7 @@ class LaneEngine:
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, *block), blocks):
             pass
-        self._judge(chunk, codes, last, params)
+        judge(request, self.numbers, chunk, codes, last, params)
         chunk.blank(request.times)
         return chunk
 
@@ -119,16 +119,15 @@ class LaneEngine:
         own[AT["FIRST"]], own[AT["END"]] = first, end
         self._run(own.ctypes.data)
 
-    def _judge(self, chunk: Chunk, codes: Array, last: Array, params: Mapping[str, Array]) -> None:
-        """Statuses of codes; a step that became too small may be a blow-up. What has no end has no value there."""
-        for code, status in _CODES.items():
-            chunk.status[codes == code] = Request.number(status)
-        for i in np.flatnonzero(codes == 4):
-            bound = self.request.compiled.bind(self.numbers.sizes, {**self.numbers.params, **member(params, int(i))})
-            if runs_away(
-                bound, self.request.t0, float(chunk.t_end[i]), last[i].astype(self.request.dtype), self.request.rtol, self.request.atol
-            ):
-                chunk.status[i] = Request.number(Status.BLOW_UP)
+
+def judge(request: Request, numbers: Numbers, chunk: Chunk, codes: Array, last: Array, params: Mapping[str, Array]) -> None:
+    """Statuses of codes; a step that became too small may be a blow-up. last (N, n): the state where a member of code 4 stands."""
+    for code, status in _CODES.items():
+        chunk.status[codes == code] = Request.number(status)
+    for i in np.flatnonzero(codes == 4):
+        bound = request.compiled.bind(numbers.sizes, {**numbers.params, **member(params, int(i))})
+        if runs_away(bound, request.t0, float(chunk.t_end[i]), last[i].astype(request.dtype), request.rtol, request.atol):
+            chunk.status[i] = Request.number(Status.BLOW_UP)
 
 
 def reals(request: Request) -> list[float]:
@@ -146,7 +145,13 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
+    """The engine, or None where lanes cannot do it."""
+    plan = lane_plan(request, numbers, own)
+    return LaneEngine(request, numbers, plan) if plan is not None else None
+
+
+def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan | None:
+    """The kernel's plan, or None where there is none: many states, whole numbers of a member's own, events with a fixed step."""
     system = request.system
     whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
     if request.layout.size > MOST_STATES:
@@ -155,15 +160,16 @@ def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> Lane
         return None
     if own & set(whole):
         return None
-    plan = _plan(request, numbers, whole)
-    return LaneEngine(request, numbers, plan) if plan is not None else None
+    return _plan(request, numbers, whole)
 
 
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
     """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
+    threads = request.backend == "cuda"
     key = (
         id(compiled),
+        threads,
         sizes,
         request.method,
         request.saves,
@@ -181,7 +187,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
             fixed = request.step is not None
             if short and not (watch and fixed):
-                width = FIXED_WIDTH if fixed else WIDTH
+                width = 1 if threads else FIXED_WIDTH if fixed else WIDTH
                 plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
                 if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
                     plan = None

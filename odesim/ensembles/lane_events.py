@@ -206,23 +206,24 @@ def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
 
 
 ARRAYS = """
-facts, zeros, kept = ints(at[{FACTS}]), doubles(at[{FOUND}]), at[{KEPT}]
+facts, zeros, kept = ints(at[{FACTS}]), {zeros}, at[{KEPT}]
 times, places_of, counts = doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[{FOUND_N}])
 """.strip("\n")
 
 WATCHING = """
 if watch(S) > 0:
     for l in range({W}):
-        if S[{hit} + l] != 0.0 and members[l] >= 0:
+        if S[{hit} + l] != 0.0 and {member} >= 0:
+            {scratch}
             before, new = S[{before} + l], S[{done} + l]
             found, last, theta = search(
-                probe, S, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
+                probe, {searched}, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
             )
             {keeping}
             {stopping}
 """.strip("\n")
 
-KEEPING = "keep(zeros, found, last, facts, {size}, members[l] * {names}, kept, times, places_of, counts)"
+KEEPING = "keep(zeros, found, last, facts, {size}, {member} * {names}, kept, times, places_of, counts)"
 
 STOPPING = """
 if theta >= 0.0:

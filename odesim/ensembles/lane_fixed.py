@@ -10,7 +10,7 @@ from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_numb
 from odesim.ensembles.lane_run import fill_lines
 from odesim.ensembles.lane_save import dense_states, dense_weights
 from odesim.ensembles.lane_step import stage_lines
-from odesim.ensembles.template import fit, put_state
+from odesim.ensembles.template import fit, lane_where, put_state
 
 UNSEEN = 64
 
@@ -177,11 +177,11 @@ def loop(width: int, lines: list[str]) -> list[str]:
 
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table)."""
-    n, w = plan.formulas.states, plan.width
+    w, where = plan.width, lane_where(plan.formulas.states)
     words: dict[str, Any] = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
-    words |= {"fill": "\n".join(fill_lines(plan, rows)), "finish": "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w)}
-    first = put_state(f"out[i * saves * {n}", rows.y, w)
-    later = put_state(f"out[(i * saves + q) * {n}", rows.saved, w)
+    words |= {"fill": "\n".join(fill_lines(plan, rows)), "finish": "pass" if plan.saves else put_state(where.first, rows.y, w)}
+    first = put_state(where.first, rows.y, w)
+    later = put_state(where.out, rows.saved, w)
     words["first_save"] = fit(FIRST_SAVE, put=first, **words) if plan.saves else "pass"
     words["saving"] = fit(SAVING, put=later, **words) if plan.saves else "pass"
     words["advance"] = fit(ADVANCE_TO_SAVE if plan.saves else ADVANCE, **words)

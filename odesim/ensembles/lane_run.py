@@ -5,7 +5,7 @@ from itertools import pairwise
 from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 from odesim.ensembles.lane_save import saving_text
-from odesim.ensembles.template import fit, put_state
+from odesim.ensembles.template import Where, fit, lane_where, put_state
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
 RUN = """
@@ -77,14 +77,14 @@ q = 0
 if saves > 0 and save[0] == t0:
     {put}
     q = 1
-places[l] = q
+{saved} = q
 S[{next} + l] = save[q] if q < saves else inf
 """.strip("\n")
 
 
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
-    n, w = plan.formulas.states, plan.width
+    w, where = plan.width, lane_where(plan.formulas.states)
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
     at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
     start = start_rows(rows)
@@ -100,27 +100,31 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "fill": "\n".join(fill_lines(plan, rows)),
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
-        "stopped": put_state(f"state[i * {n}", rows.y, w),
-        "landing": "pass",
-        "watching": "pass",
-        "event_arrays": "pass",
     }
-    end = "pass" if plan.saves else put_state(f"out[i * {n}", rows.y, w)
-    words["finish"] = end
-    if plan.watch is not None:
-        more = watching_words(plan, rows)
-        terminal = plan.watch.terminal
-        parts = {
-            "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
-            "stopping": fit(STOPPING, **more) if terminal else "pass",
-        }
-        words["watching"] = fit(WATCHING, **parts, **more)
-        words["event_arrays"] = ARRAYS.format(**AT)
-        if terminal:
-            words["landing"], words["finish"] = fit(LANDING, finish=end, **more), f"{end}\n{words['stopped']}"
-    words["first_save"] = fit(FIRST_SAVE, put=put_state(f"out[i * saves * {n}", rows.y, w), **at_lane) if plan.saves else "pass"
-    words["saving"] = saving_text(plan, rows) if plan.saves else "pass"
+    words |= ending_words(plan, rows, where)
+    words["first_save"] = fit(FIRST_SAVE, put=put_state(where.first, rows.y, w), saved=where.saved, **at_lane) if plan.saves else "pass"
+    words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
     return fit(RUN, **words)
+
+
+def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:
+    """How events are watched, and what is written of a member that comes to its end. searched: where a search reads a lane."""
+    end = "pass" if plan.saves else put_state(where.first, rows.y, plan.width)
+    words = {"stopped": put_state(where.end, rows.y, plan.width), "finish": end}
+    words |= dict.fromkeys(("landing", "watching", "event_arrays"), "pass")
+    if plan.watch is None:
+        return words
+    more = {**watching_words(plan, rows), "member": where.member, "searched": "S", "scratch": "pass"}
+    more |= {"zeros": f"doubles(at[{AT['FOUND']}])", **searched}
+    terminal = plan.watch.terminal
+    parts = {
+        "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+        "stopping": fit(STOPPING, **more) if terminal else "pass",
+    }
+    words |= {"watching": fit(WATCHING, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}
+    if terminal:
+        words |= {"landing": fit(LANDING, finish=end, **more), "finish": f"{end}\n{words['stopped']}"}
+    return words
 
 
 def start_rows(rows: Rows) -> list[int]:

@@ -1,8 +1,10 @@
 """The text that writes members at their saved times, from what a step leaves behind for its interpolant."""
 
+from typing import Any
+
 from odesim.ensembles.lane_rows import Plan, Rows, at
 from odesim.ensembles.lane_step import combination
-from odesim.ensembles.template import fit, put_state
+from odesim.ensembles.template import Where, fit, put_state
 from odesim.solve.tableau import Method
 
 SAVING = """
@@ -10,10 +12,10 @@ while due > 0:
     interpolate(S)
     due = 0
     for l in range({W}):
-        if members[l] >= 0 and S[{next} + l] <= S[{until} + l]:
-            i, q = members[l], places[l]
+        if {member} >= 0 and S[{next} + l] <= S[{until} + l]:
+            i, q = {member}, {saved}
             {put}
-            places[l] = q + 1
+            {saved} = q + 1
             S[{next} + l] = save[q + 1] if q + 1 < saves else inf
             due += 1 if S[{next} + l] <= S[{until} + l] else 0
 """.strip("\n")
@@ -24,8 +26,8 @@ if due > 0:
     powers(S)
     for l in range({W}):
         time, new, last = S[{next} + l], S[{done} + l], S[{until} + l]
-        if members[l] >= 0 and time <= last:
-            i, q, t, inverse = members[l], places[l], S[{before} + l], 1.0 / S[{step} + l]
+        if {member} >= 0 and time <= last:
+            i, q, t, inverse = {member}, {saved}, S[{before} + l], 1.0 / S[{step} + l]
             {powers}
             while time < new and time <= last:
                 theta = (time - t) * inverse
@@ -37,18 +39,18 @@ if due > 0:
                 {put_end}
                 q += 1
                 time = save[q] if q < saves else inf
-            places[l] = q
+            {saved} = q
             S[{next} + l] = time
 """.strip("\n")
 
 
-def saving_text(plan: Plan, rows: Rows) -> str:
+def saving_text(plan: Plan, rows: Rows, where: Where) -> str:
     """Lines that write what the last step passed."""
     n, w = plan.formulas.states, plan.width
-    place = f"out[(i * saves + q) * {n}"
-    words = {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
+    words: dict[str, Any] = {"member": where.member, "saved": where.saved}
+    words |= {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
     if plan.strict or plan.stiff:
-        return fit(SAVING, put=put_state(place, rows.saved, w), **words)
+        return fit(SAVING, put=put_state(where.out, rows.saved, w), **words)
     parts = [list(rows.old.values()), *rows.powers]
     names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
     # through a line of memory: read from the lanes, these would become one gather each, at several times the cost
@@ -58,8 +60,8 @@ def saving_text(plan: Plan, rows: Rows) -> str:
         SAVING_BY_POWERS,
         powers="\n".join(lines),
         values="\n".join(f"v{d} = {horner(names[d])}" for d in range(n)),
-        put="\n".join(f"{place} + {d}] = v{d}" for d in range(n)),
-        put_end=put_state(place, rows.y, w),
+        put="\n".join(f"{where.out.format(d=d)} = v{d}" for d in range(n)),
+        put_end=put_state(where.out, rows.y, w),
         **words,
     )
 

@@ -28,18 +28,17 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: Plan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    texts = fixed_texts(plan, rows) if plan.fixed else adaptive_texts(plan, rows)
+    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), run_text(plan, rows)]
     body = "\n\n\n".join([right_text(plan), *texts])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
-def adaptive_texts(plan: Plan, rows: Rows) -> list[str]:
-    """All after the right side, where every lane has a step of its own."""
+def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
+    """The functions of a step that is each lane's own."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
     save = lane_rosenbrock.save_text if plan.stiff else save_texts
-    loops = [kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
-    return [*events, *loops, run_text(plan, rows)]
+    return [*events, kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
 
 
 @cache

@@ -32,7 +32,8 @@ MEANINGS = {
 class Request:
     """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
 
-    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that.
+    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that. backend:
+    numba or cuda.
     """
 
     compiled: CompiledRHS
@@ -48,6 +49,7 @@ class Request:
     kept: Kept = field(default_factory=Kept)
     auto: str = ""
     clock: CompiledRHS | None = None
+    backend: str = "numba"
 
     @property
     def system(self) -> System:

@@ -27,7 +27,7 @@ Progress = Callable[[int, int, int], None]  # members done, of how many, and how
 
 
 class Engine(Protocol):
-    """What integrates members: lanes, or one after another."""
+    """What integrates members: lanes, or one after another, or a GPU."""
 
     @property
     def request(self) -> Request: ...
@@ -108,8 +108,10 @@ def run_chunks(
     asked: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
     fail_fast: bool = False,
+    together: int = 1,
 ) -> Tally:
-    """Integrates every member of the chunks that is not done. engine: by the number of the attempt.
+    """Integrates every member of the chunks that is not done. engine: by the number of the attempt. together: as many members as this
+    are integrated at once, where neighbouring chunks have them to do.
 
     asked: whether to stop; then chunks in flight are lost, and nothing else. fail_fast: stop after the first chunk with a failure.
     """
@@ -119,7 +121,7 @@ def run_chunks(
     stop, pool = np.zeros(1, np.int64), make_pool(threads)
     with ThreadPoolExecutor(1) as worker:
         try:
-            for first, end in open_chunks(ledger, chunks):
+            for first, end in joined(open_chunks(ledger, chunks), together):
                 if asked() or (fail_fast and found.failed):
                     found.stopped = True
                     break
@@ -151,6 +153,20 @@ def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, in
         for first in range(a, b, size):
             if undone[first - a : first - a + size].any():
                 yield first, min(first + size, b)
+
+
+def joined(places: Iterable[tuple[int, int]], together: int) -> Iterator[tuple[int, int]]:
+    """Neighbours made one while they have no more members than this; a larger one stays as it is."""
+    held: tuple[int, int] | None = None
+    for first, end in places:
+        if held is not None and first == held[1] and end - held[0] <= together:
+            held = held[0], end
+            continue
+        if held is not None:
+            yield held
+        held = first, end
+    if held is not None:
+        yield held
 
 
 def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:

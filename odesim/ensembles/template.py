@@ -1,6 +1,7 @@
 """Text made of templates."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 def fit(template: str, **words: object) -> str:
@@ -17,5 +18,28 @@ def fit(template: str, **words: object) -> str:
 
 
 def put_state(place: str, source: Iterable[int], width: int) -> str:
-    """Lines that write a state of n numbers."""
-    return "\n".join(f"{place} + {d}] = S[{row * width} + l]" for d, row in enumerate(source))
+    """Lines that write a state of n numbers. place: where component d goes, such as `out[i * 4 + {d}]`."""
+    return "\n".join(f"{place.format(d=d)} = S[{row * width} + l]" for d, row in enumerate(source))
+
+
+@dataclass(frozen=True)
+class Where:
+    """How a kernel says whose lane this is, and where a member's numbers go. member, saved: what holds the member's number and how many
+    times are saved. out, first, end: where component d of its states goes, at the q-th saved time, at the first one, where it ended."""
+
+    member: str
+    saved: str
+    out: str
+    first: str
+    end: str
+
+
+def lane_where(n: int) -> Where:
+    """Of lanes, whose members of n states lie one after another."""
+    return Where(
+        member="members[l]",
+        saved="places[l]",
+        out=f"out[(i * saves + q) * {n} + {{d}}]",
+        first=f"out[i * saves * {n} + {{d}}]",
+        end=f"state[i * {n} + {{d}}]",
+    )

@@ -13,23 +13,26 @@ from tests.cuda.host import make_cupy
 
 @pytest.fixture
 def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
-    """shim(strict, room, multiprocessors) puts a cupy in place whose kernels run here, and returns it."""
+    """shim(strict, room, multiprocessors, devices) puts a cupy in place whose kernels run here, and returns it."""
     from odesim import facade, gpu
     from odesim.codegen import cuda_bound
+    from odesim.ensembles import device_engine
     from odesim.solve.explicit import device
 
-    def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1) -> ModuleType:
-        cupy = make_cupy(strict, room, multiprocessors)
+    def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> ModuleType:
+        cupy = make_cupy(strict, room, multiprocessors, devices)
         monkeypatch.setitem(sys.modules, "cupy", cupy)
 
         def text_itself(text: str, stem: str, options: Any) -> Cubin:
             assert f"--fmad={'false' if strict else 'true'}" in options
             return Cubin(text.encode(), "")
 
-        monkeypatch.setattr(cuda_bound, "compile_cubin", text_itself)
+        for module in (cuda_bound, device_engine):
+            monkeypatch.setattr(module, "compile_cubin", text_itself)
         monkeypatch.setattr(device, "THREADS", 64)
         monkeypatch.setattr(facade, "_MEMO", {})  # what was compiled for another device
         gpu.architecture.cache_clear()
+        device_engine.kernel_of.cache_clear()
         return cupy
 
     return install

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import re
 import subprocess
+import threading
 import types
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,14 +49,20 @@ class Held(np.ndarray):
     def data(self) -> Any:  # type: ignore[override]
         return types.SimpleNamespace(ptr=self.ctypes.data)
 
-    def get(self) -> Any:
-        return np.array(self)
+    def get(self, out: Any = None) -> Any:
+        if out is None:
+            return np.array(self)
+        assert out.flags.c_contiguous
+        assert (out.shape, out.dtype) == (self.shape, self.dtype)
+        out[...] = self
+        return out
 
 
-def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1) -> types.ModuleType:
-    """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have."""
+def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> types.ModuleType:
+    """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have; devices: GPUs."""
     cupy = types.ModuleType("cupy")
     cupy.launches = []  # type: ignore[attr-defined]
+    lock = threading.Lock()
 
     class OutOfMemoryError(Exception):
         pass
@@ -84,6 +91,16 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
         def synchronize(self) -> None:
             pass
 
+    class Event:
+        def __init__(self, disable_timing: bool = False) -> None:
+            self.done = False
+
+        def record(self) -> None:
+            self.done = True
+
+        def synchronize(self) -> None:
+            pass
+
     class Module:
         def load(self, code: bytes) -> None:
             self.library = build(code.decode(), strict)
@@ -94,7 +111,8 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
             def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], **options: Any) -> None:
                 x, y, *_ = (*grid, 1, 1)
                 cupy.launches.append((name, x * y, block[0]))  # type: ignore[attr-defined]
-                function(*map(ctypes.c_uint, (x, y, block[0])), *map(passed, arguments))
+                with lock:  # a text has one threadIdx
+                    function(*map(ctypes.c_uint, (x, y, block[0])), *map(passed, arguments))
 
             return launch
 
@@ -110,9 +128,14 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
     cupy.asarray = lambda a, dtype=None: held(np.array(a, dtype))  # type: ignore[attr-defined]
     cupy.ndarray, cupy.float64 = Held, np.float64  # type: ignore[attr-defined]
     cupy.get_default_memory_pool = lambda: types.SimpleNamespace(free_all_blocks=lambda: None)  # type: ignore[attr-defined]
-    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError)
     memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     cupy.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
-        Device=Device, runtime=runtime, memory=memory, function=types.SimpleNamespace(Module=Module)
+        Device=Device,
+        Event=Event,
+        alloc_pinned_memory=bytearray,
+        runtime=runtime,
+        memory=memory,
+        function=types.SimpleNamespace(Module=Module),
     )
     return cupy

@@ -90,14 +90,16 @@ def test_loops_follow():
 
 
 def test_events_follow():
-    """Times, components and ends of events by the interpolant of the method: rounding of a step over the slope of the function."""
+    """Times, components and ends of events by the interpolant of the method. Powers in lanes are off by 1e-5, and so is the size of a
+    step, which moves a time by as much of the tolerance of 1e-5.
+    """
     run: dict[str, Any] = {"method": "rodas5p", "save": 5, "rtol": 1e-5, "atol": 1e-5}
     found = odesim.ensemble(turning(), params={"w": W[:6]}, **run)
     assert set(found.status.values) == {0, 1}
     for i in range(6):
         one = odesim.integrate(turning(), params={"w": W[i]}, **run)
         assert found.attrs["status_names"][int(found.status[i])] == one.status
-        assert float(found.t_end[i]) == pytest.approx(one.t_end, abs=1e-11)
+        assert float(found.t_end[i]) == pytest.approx(one.t_end, abs=1e-10)
         for name, events in one.events.items():
             word, times = name.replace(" ", "_"), cast(Any, events)
             assert int(found[f"{word}_count"][i]) == len(events)

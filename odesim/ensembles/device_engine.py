@@ -1,0 +1,206 @@
+"""Members integrated on a GPU, one by each thread: what goes there, the launch, and what comes back.
+
+A launch that the device has no memory for is made in halves. Several GPUs share the members of a launch; a member's bits are its own.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.bind import Numbers
+from odesim.codegen.nvrtc import compile_cubin, options_for
+from odesim.ensembles.lane_engine import MOST_STATES, judge, lane_plan, reals
+from odesim.ensembles.lane_rows import AT, SLOTS, Plan
+from odesim.ensembles.result import Chunk, Request
+from odesim.ensembles.thread_text import THREADS, thread_source
+from odesim.errors import SolveError
+from odesim.gpu import architecture, compute_module, cupy_here, device_count
+from odesim.solve import ROSENBROCK
+
+TOGETHER = 1 << 20  # members of a launch
+MOST_BYTES = 1 << 28  # of what comes back from one
+PAUSE = 2e-4  # s between two looks at a launch that is under way
+
+
+def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
+    """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
+    plan = None if request.clock is not None else lane_plan(request, numbers, own)
+    if plan is None:
+        raise SolveError(f"{request.system.name} cannot be an ensemble of the backend cuda: {reason(request, own)}; the backend numba can")
+    return DeviceEngine(request, numbers, plan)
+
+
+def reason(request: Request, own: frozenset[str]) -> str:
+    """Why a member does not fit into a thread."""
+    n = request.layout.size
+    if request.clock is not None:
+        return "the rescaled clock is not there"
+    if n > MOST_STATES:
+        return f"a thread holds at most {MOST_STATES} states, and a member has {n}"
+    if request.method in ROSENBROCK and (request.dtype != "float64" or request.step is not None):
+        return f"{request.method} takes float64 and adaptive steps"
+    for p in request.system.params:
+        if p.integer and p.name in own:
+            return f"{p.name} is a whole number, which all members share there"
+    if request.step is not None and request.system.events:
+        return "a fixed step finds no events there (max_events=0 leaves out those that end nothing)"
+    return "its formulas are too long to be written out"
+
+
+@lru_cache(maxsize=64)
+def source_of(plan: Plan) -> str:
+    """The text of a plan, made once a process."""
+    return thread_source(plan)
+
+
+@lru_cache(maxsize=64)
+def kernel_of(plan: Plan, device: int) -> Any:
+    """`ensemble` on a device, for the current one of this thread."""
+    options = options_for(architecture(device), plan.strict)
+    return compute_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
+
+
+@dataclass(frozen=True)
+class DeviceEngine:
+    """A kernel for members of one System and request, with the numbers that all of them share. plan: of width one."""
+
+    request: Request
+    numbers: Numbers
+    plan: Plan
+
+    @property
+    def together(self) -> int:
+        """Members that are worth a launch, as many as fit into the memory it may have."""
+        return max(1, min(TOGETHER, MOST_BYTES // max(self.request.row, 1)))
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        for device in range(device_count()):
+            with cupy_here().cuda.Device(device):
+                kernel_of(self.plan, device)
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        chunk = into or self.request.room(count)
+        devices = min(device_count(), -(-count // THREADS))
+        edges = [count * k // devices for k in range(devices + 1)]
+
+        def share(device: int) -> None:
+            with cupy_here().cuda.Device(device):
+                self._members(device, params, initial, edges[device], edges[device + 1], stop, chunk)
+
+        if devices == 1:
+            share(0)
+        else:
+            with ThreadPoolExecutor(devices) as each:
+                for _ in each.map(share, range(devices)):
+                    pass
+        chunk.blank(self.request.times)
+        return chunk
+
+    def _members(self, device: int, params: Any, initial: Any, first: int, end: int, stop: Array, chunk: Chunk) -> None:
+        """Members first to end - 1; in halves where they are too many for the device. Raises SolveError where one is."""
+        cp = cupy_here()
+        part = slice(first, end)
+        try:
+            own = [{name: values[part] for name, values in arrays.items()} for arrays in (params, initial)]
+            Launch(self, own[0], own[1], end - first).run(kernel_of(self.plan, device), stop, chunk.part(part))
+            return
+        except cp.cuda.memory.OutOfMemoryError as error:
+            if end - first == 1:
+                raise SolveError(f"the GPU has no memory for one member of {self.request.row} bytes: {error}") from None
+        cp.get_default_memory_pool().free_all_blocks()
+        middle = (first + end) // 2
+        for a, b in ((first, middle), (middle, end)):
+            self._members(device, params, initial, a, b, stop, chunk)
+
+
+class Launch:
+    """One launch: its arrays on the device, [save][state][member] what a member leaves there."""
+
+    def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
+        cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
+        self.engine, self.params, self.count = engine, params, count
+        given = np.empty((count if initial else 1, n), request.dtype)
+        for name, view in request.layout.split(given).items():
+            view[...] = initial.get(name, engine.numbers.initial[name])
+        kept, watch = request.kept, engine.plan.watch
+        events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
+        self.arrays = {
+            "Y0": cp.asarray(given.astype(np.float64, copy=False)),
+            "OUT": cp.empty((len(request.times), n, count)),
+            "LAST": cp.empty((n, count)),
+            "STATUS": cp.zeros(count, np.int64),
+            "T_END": cp.zeros(count),
+            "STEPS": cp.zeros(count, np.int64),
+            "REJECTED": cp.zeros(count, np.int64),
+            "SAVE": cp.asarray(request.times),
+            "REALS": cp.asarray(np.array(reals(request))),
+            "FACTS": cp.asarray(np.ascontiguousarray(np.array(watch.facts, np.int64).T) if watch is not None else np.zeros(1, np.int64)),
+            "FOUND_T": cp.full(events, np.nan),
+            "FOUND_I": cp.full(events, -1, np.int64),
+            "FOUND_N": cp.zeros(events[:2], np.int64),
+        }
+        self.stop = pinned_flag()
+        names = list(engine.plan.formulas.values)
+        table = np.zeros(len(SLOTS) + 2 * len(names), np.int64)
+        for name, array in self.arrays.items():
+            table[AT[name]] = array.data.ptr
+        table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
+        table[AT["Y0_STEP"]] = n if initial else 0
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        for k, name in enumerate(names):
+            own = name in params
+            values = np.ascontiguousarray(params[name] if own else engine.numbers.params[name], np.float64)
+            self.arrays[f"PARAMS {name}"] = cp.asarray(values)
+            table[AT["PARAMS"] + 2 * k] = self.arrays[f"PARAMS {name}"].data.ptr
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+        self.table = cp.asarray(table)
+
+    def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
+        """Launches, waits, and puts what came out into the chunk."""
+        cp = cupy_here()
+        kernel((-(-self.count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
+        done = cp.cuda.Event(disable_timing=True)
+        done.record()
+        while not done.done:
+            self.stop[0] = stop[0]
+            time.sleep(PAUSE)
+        done.synchronize()  # raises what went wrong there
+        arrays, request = self.arrays, self.engine.request
+        put(cp.ascontiguousarray(arrays["OUT"].transpose(2, 0, 1)), chunk.y)
+        for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
+            put(arrays[name], kept)
+        if self.engine.plan.watch is not None and request.kept.events:
+            for name, kept in (("FOUND_T", chunk.event_t), ("FOUND_I", chunk.event_index), ("FOUND_N", chunk.event_count)):
+                put(arrays[name], kept)
+        codes, last = arrays["STATUS"].get(), chunk.y_end
+        if chunk.y_end.size or (codes == 4).any():
+            last = arrays["LAST"].get().T
+            if chunk.y_end.size:
+                chunk.y_end[...] = last
+        judge(request, self.engine.numbers, chunk, codes, last, self.params)
+
+
+def put(source: Any, target: Array) -> None:
+    """Copies an array from the device to where it is to be, at once where that is one piece of memory."""
+    if target.flags.c_contiguous:
+        source.get(out=target)
+    else:
+        target[...] = source.get()
+
+
+def pinned_flag() -> Array:
+    """A whole number that the device reads where it lies, in memory of the host that does not move."""
+    memory = cupy_here().cuda.alloc_pinned_memory(8)
+    flag = np.frombuffer(memory, np.int64, 1)
+    flag[0] = 0
+    return flag

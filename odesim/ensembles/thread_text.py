@@ -1,0 +1,172 @@
+"""The CUDA text of an ensemble: one thread integrates one member from its start to its end.
+
+The functions are those of a lane kernel of width one (odesim.ensembles.lanes), translated; only what leads them is written here. A row
+of S is one number of the thread: all places in S are constants, so that the compiler keeps them in registers.
+"""
+
+from odesim.codegen.cuda import cuda_source
+from odesim.codegen.cuda_words import INT, REAL
+from odesim.codegen.transpile import Translation, module_scope
+from odesim.ensembles.lane_fixed import save_loops, step_loops
+from odesim.ensembles.lane_rows import AT, Plan, Rows
+from odesim.ensembles.lane_run import FIRST_SAVE, ending_words, fill_lines
+from odesim.ensembles.lane_save import saving_text
+from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
+from odesim.ensembles.template import Where, fit, put_state
+
+THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
+LOOK = 256  # steps between two looks at whether the run should stop: what is asked lies in the memory of the host
+WHERE = Where("i", "saved", "out[(q * states + {d}) * count + i]", "out[{d} * count + i]", "state[{d} * count + i]")
+
+MEMBER = """
+@kernel
+def member(at, S, T, zeros, i):
+    l, saved, states, count = 0, 0, {states}, at[{END}]
+    y0, out, state = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{LAST}])
+    save, saves, reals = doubles(at[{SAVE}]), at[{SAVES}], doubles(at[{REALS}])
+    status, t_end = ints(at[{STATUS}]), doubles(at[{T_END}])
+    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
+    t0, t1, rtol, atol, most = reals[0], reals[1], reals[2], reals[3], float(at[{MOST}])
+    {event_arrays}
+    {fill}
+    begin(S, t0, t1, rtol, atol)
+    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
+    {first_save}
+    trials = 0
+    while S[{code} + l] == 0.0:
+        trials += 1
+        if trials % {LOOK} == 0:
+            if asked(at[{STOP}]) != 0:
+                return
+        ended, due = step(S, t0, t1, rtol, atol, most)
+        {watching}
+        {saving}
+    code = int(S[{code} + l])
+    {landing}
+    status[i], t_end[i] = code, S[{t} + l]
+    steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+    if code == 1:
+        {finish}
+    else:
+        {stopped}
+""".strip("\n")
+
+FIXED = """
+@kernel
+def member(at, S, T, zeros, i):
+    l, q, k, states, count = 0, 0, 0, {states}, at[{END}]
+    y0, out, save, saves = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]
+    status, t_end, taken, reals = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}]), doubles(at[{REALS}])
+    t0, t1, step, rest, total = reals[0], reals[1], reals[4], reals[5], int(reals[6])
+    todo = min(total, at[{MOST}])
+    {fill}
+    begin(S, t0)
+    wrong = bad(S)
+    {first_save}
+    while k < todo and wrong == 0:
+        if k % {LOOK} == {LOOK} - 1:
+            if asked(at[{STOP}]) != 0:
+                return
+        h = step if k + 1 < total else rest
+        {advance}
+        wrong = bad(S)
+        if wrong == 0:
+            k += 1
+            {saving}
+    status[i], t_end[i], taken[i] = 5 if wrong != 0 else (1 if todo == total else 3), moment(k, t0, t1, step, total), k
+    if wrong == 0:
+        {finish}
+""".strip("\n")
+
+ADVANCE_TO_SAVE = """
+t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)
+due = save[q] if q < saves else inf
+if due < new:
+    keep(S)
+    dense(S, t, h, new)
+else:
+    march(S, t0, t1, step, total, h, k, k + 1)
+""".strip("\n")
+
+FIXED_FIRST = """
+if saves > 0 and save[0] == t0:
+    {put}
+    q = 1
+""".strip("\n")
+
+FIXED_SAVING = """
+while q < saves and save[q] <= new:
+    if save[q] < new:
+        interpolate(S, (save[q] - t) / h, h)
+    else:
+        copy(S)
+    {put}
+    q += 1
+""".strip("\n")
+
+KERNEL = """
+__device__ __forceinline__ void odesim_copy(double* to, const double* from) {{
+    {copies}
+}}
+__device__ __forceinline__ long long odesim_asked(long long place) {{ return *(volatile long long*)place; }}
+
+{functions}
+
+extern "C" __global__ void __launch_bounds__({threads}) ensemble(long long table) {{
+    long long* at = (long long*)table;
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= at[{END}]) return;
+    double S[{rows}], T[{searched}], zeros[{zeros}];
+    {zeroed}
+    {member}(at, S, T, zeros, i);
+}}
+""".strip("\n")
+
+
+def thread_source(plan: Plan) -> str:
+    """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
+    rows = Rows(plan)
+    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *texts]).replace(" + l]", "]").replace("S[l]", "S[0]")  # the one lane
+    scope = module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
+    translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")})
+    made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"{REAL}*", f"{REAL}*", INT))
+    watch = plan.watch
+    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name}
+    words |= {"searched": rows.count if watch else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
+    each = range(rows.count if watch else 0)  # line by line: a loop over S would keep it in memory
+    words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
+    about = (
+        f"{plan.name}, {plan.method.name}, {plan.formulas.dtype}{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    )
+    return cuda_source(f"{about}: one member a thread, generated", KERNEL.format(functions=translation.text(), **words))
+
+
+def adaptive_text(plan: Plan, rows: Rows) -> str:
+    """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
+    words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
+    words |= AT | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
+    words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
+    words |= ending_words(plan, rows, WHERE, searched="T", scratch="copy_all(T, S)", zeros="zeros")
+    first = fit(FIRST_SAVE, put=put_state(WHERE.first, rows.y, 1), **{**words, "saved": WHERE.saved})
+    return fit(
+        MEMBER,
+        **words,
+        first_save=first if plan.saves else "pass",
+        saving=saving_text(plan, rows, WHERE) if plan.saves else "pass",
+    )
+
+
+def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
+    """The functions of a fixed step, and member(at, S, T, zeros, i)."""
+    words = {**AT, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
+    march = "march(S, t0, t1, step, total, h, k, k + 1)"
+    text = fit(
+        FIXED,
+        **words,
+        finish="pass" if plan.saves else put_state(WHERE.first, rows.y, 1),
+        advance=ADVANCE_TO_SAVE if plan.saves else march,
+        first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
+        saving=fit(FIXED_SAVING, put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",
+    )
+    return [*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), text]
