@@ -9,8 +9,9 @@ import numpy as np
 
 BINARY = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
 COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+LINALG = ("solve", "svd")
 METHODS = ("all", "any", "astype", "copy", "max", "mean", "min", "reshape", "sum", "swapaxes", "take", "transpose")
-# what cupy 13 has of numpy's functions, as far as they are used; another one is no attribute of the module
+# numpy's functions that are used; another one is no attribute of the module
 FUNCTIONS = (
     *("abs", "arange", "ascontiguousarray", "broadcast_to", "concatenate", "divide", "empty", "empty_like", "exp", "eye", "full_like"),
     *("isfinite", "log", "logaddexp", "matmul", "maximum", "minimum", "multiply", "ones", "ones_like", "sign", "sqrt", "stack"),
@@ -110,7 +111,8 @@ def _in_place(name: str) -> Callable[..., Any]:
 for _name in BINARY:
     setattr(OnDevice, f"__{_name}__", _operator(f"__{_name}__"))
     setattr(OnDevice, f"__r{_name}__", _operator(f"__r{_name}__"))
-    setattr(OnDevice, f"__i{_name}__", _in_place(f"__i{_name}__"))
+    if _name != "matmul":  # which cupy does not have
+        setattr(OnDevice, f"__i{_name}__", _in_place(f"__i{_name}__"))
 for _name in COMPARED:
     setattr(OnDevice, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in METHODS:
@@ -134,7 +136,7 @@ def make_arrays() -> types.ModuleType:
     for name in FUNCTIONS:
         setattr(cupy, name, on_device(getattr(np, name)))
     found.asarray, found.ndarray, found.finfo, found.inf, found.nan = asarray, OnDevice, np.finfo, np.inf, np.nan
-    found.linalg = types.SimpleNamespace(**{name: on_device(getattr(np.linalg, name)) for name in ("solve", "svd")})
+    found.linalg = types.SimpleNamespace(**{name: on_device(getattr(np.linalg, name)) for name in LINALG})
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: 1,
         getDevice=lambda: 0,

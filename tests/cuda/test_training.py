@@ -23,7 +23,7 @@ from odesim.reference.optim import OPTIMIZERS
 from odesim.reference.tasks import TASKS
 from odesim.reference.trajectory import Trajectory
 from odesim.store.trajectory import training_attributes
-from tests.cuda.arrays import OnDevice, make_arrays
+from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice, make_arrays
 from tests.reference import transformer_cases
 from tests.reference.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
 
@@ -149,6 +149,13 @@ def test_cuda_arrays_meet_no_array_of_numpy_s(arrays: Any) -> None:
     assert float(there.sum()) == 3.0 and type(there.get()) is np.ndarray
     assert array_namespace(there) is arrays and beside(here, {"a": here})["a"] is here
     assert beside(there, {"a": there})["a"] is there and isinstance(beside(there, {"a": here})["a"], OnDevice)
+
+
+def test_cuda_arrays_have_no_more_than_cupy_s() -> None:
+    """Functions, methods and operators of the stand-in are there in cupy itself, with or without a device."""
+    cupy = pytest.importorskip("cupy", reason="holds the stand-in against cupy; install cupy to run it")
+    named = {cupy: FUNCTIONS, cupy.linalg: LINALG, cupy.ndarray: {*vars(OnDevice)} - {"held", "__dict__", "__weakref__"}}
+    assert {name for where, names in named.items() for name in names if not hasattr(where, name)} == set()
 
 
 @pytest.mark.parametrize("case", ["scan_snap", "adam", "hierarchy_dag"])
