@@ -26,6 +26,12 @@ def array_namespace(*arrays: Any) -> ModuleType:
     return np
 
 
+def beside(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The named arrays where like lies: on a GPU, copied there unless they are, or as they are."""
+    xp = array_namespace(like)
+    return named if xp is np else {name: xp.asarray(a) for name, a in named.items()}
+
+
 def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn: int = 0) -> Array:
     """An array that starts on a cache line, not filled: a vector load that crosses lines costs two.
 

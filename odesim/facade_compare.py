@@ -14,6 +14,7 @@ from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
 from odesim.facade_theory import theory_of
 from odesim.facade_train import check_seeds, make_experiment
+from odesim.gpu import array_module
 from odesim.memory import check_room
 from odesim.reference.kinds import Experiment, Task
 from odesim.reference.record import LOSS
@@ -42,12 +43,13 @@ def compare(
     observables: Sequence[str] = (),
     align: Sequence[str] = (),
     save: int | None = None,
+    backend: str | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Comparison:
     """A System beside a training of the task that it describes; or two runs (Solutions, Trajectories, or their folders).
 
     model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
-    settings, steps, seeds, save, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
+    settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
     map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
     System's own right side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
     observables: those to compare, without it all in common that are recorded anyway.
@@ -61,7 +63,7 @@ def compare(
     if clock not in KINDS:
         raise ParamError(no_such("clock", clock, KINDS))
     if task is None:
-        of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save}
+        of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
         given = [name for name, value in of_training.items() if value is not None]
         if given:
             raise ParamError(f"{given[0]}: there is no task to train; two runs are compared as they are")
@@ -75,8 +77,10 @@ def compare(
     if map is not None and map not in MAPS:
         raise ParamError(no_such("map", map, MAPS))
     found = load_task(task) if isinstance(task, str) else task
+    backend = "numpy" if backend is None else backend
+    array_module(backend)  # before anything is made
     experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
-    return compare_training(load_model(model), experiment, steps, map or "flow", clock, save, progress, **names)
+    return compare_training(load_model(model), experiment, steps, map or "flow", clock, save, backend, progress, **names)
 
 
 def compare_training(
@@ -86,6 +90,7 @@ def compare_training(
     map: str,
     kind: str,
     save: int | None,
+    backend: str,
     progress: Callable[[int, int, Array], None] | None,
     *,
     observables: tuple[str, ...],
@@ -106,7 +111,8 @@ def compare_training(
     timed = Clock(step, facts.momentum, kind) if map == "flow" else Clock(step)
     observe = to_observe(experiment, system, pair, observables)
     with stopping() as stop:
-        training = train_experiment(experiment, steps=steps, save=save, observe=observe, progress=progress, stop=stop, fits=check_room)
+        options: dict[str, Any] = {"steps": steps, "save": save, "backend": backend, "observe": observe}
+        training = train_experiment(experiment, **options, progress=progress, stop=stop, fits=check_room)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {

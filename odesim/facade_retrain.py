@@ -37,7 +37,7 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
         made = make_experiment(task, settings, said["model"], tuple(said["seeds"]), None, {}, said["dtype"])
         spec = {**said["optimizer"], "betas": tuple(said["optimizer"]["betas"])}
         experiment = replace(made, optimizer=Optimizer(**spec))
-        about = {**identity(experiment, said["dtype"], said["save"], said["observe"]), "config": experiment.config}
+        about = {**identity(experiment, said["dtype"], said["backend"], said["save"], said["observe"]), "config": experiment.config}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     check_same(path, {**said, "versions": about["versions"]}, about)
@@ -47,7 +47,7 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
 def resume_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Trajectory:
     """Goes on with the training at path to its last step, as `odesim train --resume` does; a finished one stays as it is."""
     said, experiment = restore(path)
-    options = {"dtype": said["dtype"], "save": said["save"], "observe": tuple(said["observe"]), "progress": progress}
+    options = {name: said[name] for name in ("dtype", "backend", "save")} | {"observe": tuple(said["observe"]), "progress": progress}
     return train_into(path, experiment, steps=said["steps"], threads=threads or said.get("threads", 1), resume=True, **options)
 
 
@@ -72,6 +72,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
             recorded=old.t,
             observe=tuple(said["observe"]),
             dtype=said["dtype"],
+            backend=said["backend"],
             stop=lambda: asked() or (last < old.steps and reached >= last),
             threads=threads or said.get("threads", 1),
             progress=count,
@@ -81,7 +82,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
     found = Differences()
     compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
     unit = "recorded iterations" if len(old.seeds) == 1 else f"recorded iterations of {len(old.seeds)} seeds"
-    other = other_code(said, "", versions())
+    other = other_code(said, "", versions(said["backend"]))
     return found.report(path, unit, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)
 
 

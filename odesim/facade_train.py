@@ -13,6 +13,7 @@ import numpy as np
 from odesim import __version__
 from odesim.arrays import Array, check_dtype
 from odesim.errors import ParamError, StoreError, no_such
+from odesim.gpu import array_module, device_name
 from odesim.memory import check_fits, check_room
 from odesim.reference.checkpoint import read_checkpoint
 from odesim.reference.kinds import Experiment, Optimizer, Task
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 MOST_SEEDS = 100_000
 MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
 # what makes a training the one that is stored, beside the settings
-IDENTITY = ("task", "model", "seeds", "dtype", "optimizer", "save", "observe")
+IDENTITY = ("task", "model", "seeds", "dtype", "backend", "optimizer", "save", "observe")
 
 
 def train(
@@ -46,6 +47,7 @@ def train(
     save: int | None = None,
     observe: Sequence[str] = (),
     dtype: str = "float64",
+    backend: str = "numpy",
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -53,14 +55,16 @@ def train(
     threads: int = 1,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Trajectory:
-    """A small transformer trained on a task, one run a seed, all at once; each has the bits it would have alone.
+    """A small transformer trained on a task, one run a seed, all at once; with numpy each has the bits it would have alone.
 
     task: its name, or a Task of your own. settings: {name: value} over its defaults, as `odesim train TASK --settings` lists them.
     model: one of the task's. steps: updates; without it the task's own number. seeds: one, or several such as range(5).
     optimizer: "sgd", "momentum", "adam" or "adamw". rates: {group of parameters: learning rate} over the task's.
     save: how many iterations are recorded, evenly spread; without it all, or 1001 of more.
     observe: costly or large observables to record at all of these, not at the end only.
-    dtype: "float64" or "float32". threads: of the matrix products; with another number a seed's bits may be others.
+    dtype: "float64" or "float32". threads: of numpy's matrix products; with another number a seed's bits may be others.
+    backend: "numpy", or "cuda": cupy and an NVIDIA GPU, from the same start over the same batches; only rounding differs. A run goes on
+    where it began, resume with another backend is refused.
     out: a folder for the run; overwrite replaces the one that is there, resume goes on with it where it stopped.
     checkpoint_every: seconds. progress: called with (updates done, steps, losses (R,)) after each.
 
@@ -68,9 +72,10 @@ def train(
     the request is wrong.
     """
     found = load_task(task) if isinstance(task, str) else task
+    array_module(backend)  # before anything is made
     experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
-    options: dict[str, Any] = {"dtype": dtype, "save": save, "observe": observe, "threads": threads}
+    options: dict[str, Any] = {"dtype": dtype, "backend": backend, "save": save, "observe": observe, "threads": threads}
     options["progress"] = progress
     if out is None:
         if resume or overwrite:
@@ -88,6 +93,7 @@ def train_into(
     *,
     steps: int | None,
     dtype: str,
+    backend: str,
     save: int | None,
     observe: Sequence[str],
     threads: int,
@@ -98,7 +104,7 @@ def train_into(
 ) -> Trajectory:
     """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
     save = check_save(save)
-    about = {**identity(experiment, dtype, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    about = {**identity(experiment, dtype, backend, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
     from odesim.store.lock import RunLock
     from odesim.store.trajectory import checkpoint_file
 
@@ -117,6 +123,7 @@ def train_into(
                 resume_from=state,
                 stop=stop,
                 dtype=dtype,
+                backend=backend,
                 save=save,
                 observe=observe,
                 threads=threads,
@@ -181,10 +188,10 @@ def check_seeds(seeds: Any) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-def identity(experiment: Experiment, dtype: str, save: int | None, observe: Sequence[str]) -> dict[str, Any]:
+def identity(experiment: Experiment, dtype: str, backend: str, save: int | None, observe: Sequence[str]) -> dict[str, Any]:
     """What two runs must have in common for one to go on with the other, and the versions."""
-    values = (experiment.task, experiment.model.name, experiment.seeds, dtype, asdict(experiment.optimizer), save, observe)
-    return {**dict(zip(IDENTITY, values, strict=True)), "versions": versions()}
+    values = (experiment.task, experiment.model.name, experiment.seeds, dtype, backend, asdict(experiment.optimizer), save, observe)
+    return {**dict(zip(IDENTITY, values, strict=True)), "versions": versions(backend)}
 
 
 def place(
@@ -236,6 +243,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def versions() -> dict[str, str]:
-    """Versions of what computes."""
-    return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__}
+def versions(backend: str) -> dict[str, str]:
+    """Versions of what computes, and the GPU where it is one."""
+    more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if backend == "cuda" else {}
+    return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__, **more}

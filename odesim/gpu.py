@@ -1,11 +1,15 @@
 """cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
 
 from functools import cache
+from types import ModuleType
 from typing import Any
 
-from odesim.errors import CodegenError
+import numpy as np
+
+from odesim.errors import CodegenError, ParamError, no_such
 
 CUDA12, CUDA13 = "pip install 'odesim[cuda12]'", "pip install 'odesim[cuda13]'"
+ARRAYS = ("numpy", "cuda")  # backends of what computes with whole arrays
 
 
 def cupy_here() -> Any:
@@ -19,8 +23,23 @@ def cupy_here() -> Any:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise CodegenError(f"the backend cuda needs an NVIDIA GPU and its driver: {error}; odesim doctor says what is here") from None
     if not count:
-        raise CodegenError("the backend cuda needs an NVIDIA GPU, and there is none here; the backend numba needs none")
+        raise CodegenError("the backend cuda needs an NVIDIA GPU, and there is none here; the other backends need none")
     return cupy
+
+
+def array_module(backend: str) -> ModuleType:
+    """numpy, or for "cuda" cupy with a device. Raises ParamError for another name, CodegenError with what is missing."""
+    if backend not in ARRAYS:
+        raise ParamError(no_such("backend", str(backend), ARRAYS, "a training"))
+    found: ModuleType = np if backend == "numpy" else cupy_here()
+    return found
+
+
+def device_name() -> str:
+    """What the maker calls the current device."""
+    runtime = cupy_here().cuda.runtime
+    name: bytes = runtime.getDeviceProperties(runtime.getDevice())["name"]
+    return name.decode()
 
 
 @cache

@@ -123,7 +123,7 @@ def test_reference_shares_no_code_with_what_it_checks():
     for name, path in BY_NAME.items():
         for module in imported(path) if name.split(".")[1:2] == ["reference"] else ():
             if module.split(".")[0] == "odesim":
-                assert module.split(".")[1:2] in (["errors"], ["arrays"], ["reference"]), f"{label(path)} imports {module}"
+                assert module.split(".")[1:2] in (["errors"], ["arrays"], ["gpu"], ["reference"]), f"{label(path)} imports {module}"
 
 
 def test_a_model_file_imports_symbols_only():

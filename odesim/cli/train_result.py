@@ -25,6 +25,7 @@ def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
         "final": {name: [plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
         "stats": trajectory.stats,
         "optimizer": trajectory.attrs["optimizer"],
+        "backend": trajectory.attrs["backend"],
         "out": out,
     }
     return dict(plain(said))
@@ -42,7 +43,7 @@ def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None)
     head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
     rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
     stats = trajectory.stats
-    run = [("optimizer", optimizer_text(trajectory.attrs["optimizer"]))]
+    run = [("optimizer", optimizer_text(trajectory.attrs["optimizer"])), ("backend", trajectory.attrs["backend"])]
     run += [("seconds", f"{stats['seconds']:.3g}, {stats['steps_per_second']:.4g} iterations a second")] if stats else []
     run += [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
     return f"{head}\nfinal\n{table(rows)}\nrun\n{table(run)}"

@@ -1,8 +1,6 @@
 """What is watched of a JoMA block in training: V, z, stable rank, entropy, and how well the theorem's logits do."""
 
-import numpy as np
-
-from odesim.arrays import Array, array_namespace
+from odesim.arrays import Array, beside
 from odesim.reference.joma import JomaBlock
 from odesim.reference.joma_reduced import Reduced, invariant
 from odesim.reference.kinds import Batch, Observable, Params
@@ -30,7 +28,7 @@ def watched(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple
         return normalised_correlation(reduced.second(V(params)), params["Z"][..., 0])
 
     def mean_entropy(params: Params) -> Array:
-        moved = on(params["Z"], data)
+        moved = beside(params["Z"], data)
         b = block.attend(params["Z"], moved)  # (R, N, Mc)
         total = abs(b).sum(axis=-1, keepdims=True)
         return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)
@@ -58,9 +56,3 @@ def watched(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple
 def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
     """sum_n pi_n b_n (R, Mc)."""
     return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)
-
-
-def on(like: Array, data: Batch) -> Batch:
-    """data where `like` lies: on the GPU or not."""
-    xp = array_namespace(like)
-    return data if xp is np else {name: xp.asarray(value) for name, value in data.items()}

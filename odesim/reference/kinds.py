@@ -31,7 +31,10 @@ class Observable:
 
 
 class Model(Protocol):
-    """A network with its loss; forward and backward by hand, for numpy and cupy by the namespace of the arrays."""
+    """A network with its loss; forward and backward by hand, for numpy and cupy by the namespace of the parameters.
+
+    Batches are in numpy wherever the parameters are: `odesim.arrays.beside` copies one to them.
+    """
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from odesim.arrays import Array, array_namespace
 from odesim.errors import ParamError
+from odesim.gpu import array_module
 from odesim.reference.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.kinds import Experiment, Params
 from odesim.reference.optim import make_optimizer
@@ -26,6 +27,7 @@ def train(
     experiment: Experiment,
     *,
     dtype: str = "float64",
+    backend: str = "numpy",
     steps: int | None = None,
     save: int | None = None,
     recorded: Array | None = None,
@@ -47,11 +49,13 @@ def train(
     file, written every checkpoint_every seconds and at the end; resume_from: what such a file holds. progress: called with the
     iteration, steps and the loss.
     stop: asked before each iteration; the training ends as "interrupted" where it is true.
-    threads: of the matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
-    fits: asked before rows are kept in memory. Raises ParamError where the request is wrong.
+    backend: "numpy", or "cuda": cupy and a GPU; what is drawn, recorded and kept is in numpy either way.
+    threads: of numpy's matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
+    fits: asked before rows are kept in memory. Raises ParamError where the request is wrong, CodegenError without a GPU.
     """
     steps = check_count(experiment.steps if steps is None else steps, "steps", 0)
     save = check_save(save)
+    xp = array_module(backend)
     begin = monotonic()
     model, old = experiment.model, resume_from
     times = recorded_iterations(steps, save) if recorded is None else recorded
@@ -59,7 +63,7 @@ def train(
         if old.iteration > steps:
             raise ParamError(f"the training has {old.iteration} iterations already, more than the {steps} asked for")
         times = old.times if old.times[-1] == steps else extended(old.times[old.times <= old.iteration], steps, save)
-    params = model.initial(generators(experiment.seeds, INITIAL), dtype)
+    params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
     recorder = Recorder(model.observables, observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
@@ -84,7 +88,8 @@ def train(
             if i > start and monotonic() >= due:
                 save_state(i)
                 due = monotonic() + checkpoint_every
-            loss, gradients = model.loss_and_gradients(params, experiment.stream(i))
+            losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
+            loss = host(losses)
             note_bad(bad, loss, i)
             if not recorder.block:
                 recorder.start(params, loss, written=old.written if old else 0, pending=old.pending if old else None)
@@ -120,14 +125,14 @@ def train(
         message=sentence(status, i, steps, found),
         bad=found,
         stats={"seconds": spent, "steps_per_second": rate},
-        attrs={"optimizer": asdict(experiment.optimizer), "dtype": dtype, "vocabulary": experiment.vocabulary},
+        attrs={"optimizer": asdict(experiment.optimizer), "dtype": dtype, "backend": backend, "vocabulary": experiment.vocabulary},
     )
 
 
 def note_bad(bad: Array, loss: Array, i: int) -> None:
     """Writes i into bad (R,) for the seeds whose loss (R,) is not finite for the first time."""
     if not isfinite(loss.sum()):
-        bad[~np.isfinite(host(loss)) & (bad < 0)] = i
+        bad[~np.isfinite(loss) & (bad < 0)] = i
 
 
 def load_params(params: Params, old: Checkpoint) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
-from odesim.arrays import Array, array_namespace
+from odesim.arrays import Array, array_namespace, beside
 from odesim.reference.architecture import Architecture
 from odesim.reference.initial import draw
 from odesim.reference.kinds import Batch, Observable, Params
@@ -23,7 +23,7 @@ from odesim.reference.transformer_watch import watched
 class Pass:
     """A forward pass, N = B * T: outputs (R, B, P, C), the stream of rows (R, N, d) before block 0, 1, ..., and after the last.
 
-    tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp).
+    tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). batch: where the parameters are.
     """
 
     outputs: Array
@@ -32,6 +32,7 @@ class Pass:
     normed: Normed | None
     read: Array
     shape: tuple[int, int, int]
+    batch: Batch
 
     @property
     def attention(self) -> tuple[Array, ...]:
@@ -65,13 +66,14 @@ class Transformer(Architecture):
 
     def forward(self, params: Params, batch: Batch) -> Pass:
         """The outputs at the positions of `at`, with what every layer made of the tokens."""
-        tokens, E = batch["tokens"], params["embedding"]
-        R, B, T = check_batch(self, batch)
-        x = embed(tokens, E)  # (R, B * T, d)
+        E = params["embedding"]
+        R, B, T = check_batch(self, batch)  # before it goes to a GPU, where a look at values waits for all that is under way
+        batch = beside(E, batch)
+        x = embed(batch["tokens"], E)  # (R, B * T, d)
         if self.positions:
             by_sample = x.reshape(R, B, T, -1)
             by_sample += params["position"][:, None, :T]
-        bias = key_bias(T, x.dtype.name, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
+        bias = key_bias(T, x, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
         streams, tapes = [x], []
         for i in range(self.layers):
             x, tape = block(x, part(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
@@ -83,18 +85,18 @@ class Transformer(Architecture):
             read, normed = layer_norm(read, params["norm_gain"], params["norm_shift"])
         head = E.swapaxes(1, 2) if self.tied else params["head"]  # (R, d, C)
         outputs = linear(read, head, params.get("head_bias")).reshape(R, B, -1, self.classes)  # (R, B, P, C)
-        return Pass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T))
+        return Pass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
 
     def loss_of(self, params: Params, batch: Batch) -> Array:
         """The loss (R,) alone."""
-        return self._compare(self.forward(params, batch), batch)[0]
+        return self._compare(self.forward(params, batch))[0]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {name: (R, ...)}, in the order of the parameters."""
         run = self.forward(params, batch)
-        loss, dy = self._compare(run, batch)
+        loss, dy = self._compare(run)
         g: Params = {}
-        tokens, E = batch["tokens"], params["embedding"]
+        E = params["embedding"]
         R, B, T = run.shape
         dy = dy.reshape(R, -1, self.classes)  # (R, B * P, C)
         head = E.swapaxes(1, 2) if self.tied else params["head"]
@@ -103,14 +105,14 @@ class Transformer(Architecture):
             g["head_bias"] = sum_rows(dy)
         if run.normed is not None:
             dread, g["norm_gain"], g["norm_shift"] = layer_norm_back(dread, run.normed, params["norm_gain"])
-        dx = self._scatter(dread, batch, (R, B, T))  # (R, B * T, d)
+        dx = self._scatter(dread, run.batch, (R, B, T))  # (R, B * T, d)
         for i in reversed(range(self.layers)):
             dx, own = block_back(dx, part(params, f"layer{i}."), self, run.tapes[i])
             g |= {f"layer{i}.{name}": value for name, value in own.items()}
         if self.positions:
             g["position"] = array_namespace(dx).zeros_like(params["position"])
             g["position"][:, :T] = dx.reshape(R, B, T, -1).sum(axis=1)
-        g["embedding"] = embed_back(dx, tokens, self.vocabulary)
+        g["embedding"] = embed_back(dx, run.batch["tokens"], self.vocabulary)
         if self.tied:
             g["embedding"] += dhead.swapaxes(1, 2)
         else:
@@ -142,9 +144,9 @@ class Transformer(Architecture):
             xp.matmul(one.astype(dread.dtype), dread, out=dx)
         return dx.reshape(R, B * T, -1)
 
-    def _compare(self, run: Pass, batch: Batch) -> tuple[Array, Array]:
+    def _compare(self, run: Pass) -> tuple[Array, Array]:
         """The loss (R,) and its gradient by the outputs (R, B, P, C), which it writes over."""
-        y, targets = run.outputs, batch["targets"]
+        y, batch, targets = run.outputs, run.batch, run.batch["targets"]
         xp = array_namespace(y)
         if self.at == "last":
             targets = targets[:, :, None]  # (R, B, 1), of numbers (R, B, 1, C)

@@ -18,6 +18,7 @@ def attention_entropy(model: "Transformer", params: Params, batch: Batch) -> Arr
     A key that stands for n identical ones (log_weight ln n) counts as n; a sample counts as often as its weight says.
     """
     run = model.forward(params, batch)
+    batch = run.batch
     xp = array_namespace(run.outputs)
     R, B, T = run.shape
     queries = xp.ones((R, B, T), run.outputs.dtype)

@@ -176,7 +176,7 @@ def checkpoint_file(path: str | Path) -> Path:
 
 def training_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the training stored at path. Raises StoreError where there is none."""
-    found: dict[str, Any] = attributes_of(check_present(path)) or {}
+    found: dict[str, Any] = {"backend": "numpy", **(attributes_of(check_present(path)) or {})}  # the only one there was
     if "task" not in found:
         raise StoreError(f"{path} is an integration of {found.get('model')}, not a training")
     for name, kind in SAID.items():
@@ -213,7 +213,11 @@ def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
     own = {name: said[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
     dims = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
     bad = {int(seed): i for seed, i in said.get("bad", {}).items()}
-    attrs = {name: value for name, value in said.items() if name in ("optimizer", "dtype", "versions", "save", "observe", "vocabulary")}
+    attrs = {
+        name: value
+        for name, value in said.items()
+        if name in ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary")
+    }
     seeds, stats = tuple(said["seeds"]), said.get("stats", {})
     return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **own)
 

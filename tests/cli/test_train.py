@@ -23,7 +23,7 @@ from odesim.reference.tasks import TASKS, load_task
 from tests.reference import toy
 
 ROOT = Path(__file__).parents[2]
-KEYS = ["task", "model", "status", "message", "steps", "seeds", "time", "final", "stats", "optimizer", "out"]
+KEYS = ["task", "model", "status", "message", "steps", "seeds", "time", "final", "stats", "optimizer", "backend", "out"]
 
 
 @pytest.fixture(autouse=True)

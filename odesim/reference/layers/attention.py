@@ -12,13 +12,12 @@ def split(x: Array, B: int, H: int) -> Array:
     return view
 
 
-def key_bias(T: int, dtype: str, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:
+def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:
     """What is added to the logits, (T, T) or (R, B, 1, T or 1, T): -inf where a query may not look, log_weight (R, B, T) by key.
 
-    padding (R, B, T): True at the keys that nobody looks at.
+    padding (R, B, T): True at the keys that nobody looks at. like: it lies where this does, in its dtype.
     """
-    given = [a for a in (padding, log_weight) if a is not None]
-    xp = array_namespace(*given)
+    xp, dtype = array_namespace(like), like.dtype
     bias = None
     if log_weight is not None:
         bias = log_weight.astype(dtype)[:, :, None, None]  # (R, B, 1, 1, T)

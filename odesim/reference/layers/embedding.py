@@ -21,15 +21,22 @@ def embed(tokens: Array, table: Array) -> Array:
 
 def embed_back(dy: Array, tokens: Array, V: int) -> Array:
     """The table's gradient (R, V, d): the sum of dy (R, N, d) over the entries of each token, in their order."""
-    xp = array_namespace(dy)
-    R, N, d = dy.shape
-    if xp is not np:
-        # a product with indicators, not atomic adds: these have other bits in every run
-        one = (tokens.reshape(R, 1, N) == xp.arange(V)[:, None]).astype(dy.dtype)  # (R, V, N)
-        product: Array = one @ dy
-        return product
+    return (_by_rows if array_namespace(dy) is np else _by_product)(dy, tokens, V)
+
+
+def _by_product(dy: Array, tokens: Array, V: int) -> Array:
+    """The same by a product with indicators, on a GPU: atomic adds have other bits in every run."""
+    R, N, _ = dy.shape
+    one = (tokens.reshape(R, 1, N) == array_namespace(dy).arange(V)[:, None]).astype(dy.dtype)  # (R, V, N)
+    product: Array = one @ dy
+    return product
+
+
+def _by_rows(dy: Array, tokens: Array, V: int) -> Array:
+    """The same by a sparse product, each entry in its turn."""
     from scipy.sparse import csr_array
 
+    R, N, d = dy.shape
     rows = _flat(tokens, V)  # (R * N,)
     order = np.argsort(rows, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=R * V))))

@@ -1,0 +1,280 @@
+"""Trainings with cupy's arrays: the bits of numpy's where they lie in numpy's memory, its numbers on a device."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import odesim
+from odesim.arrays import array_namespace, beside
+from odesim.cli import cli
+from odesim.errors import ParamError
+from odesim.facade_retrain import HALF, rerun_training, resume_training
+from odesim.reference.layers import embedding
+from odesim.reference.optim import OPTIMIZERS
+from odesim.reference.tasks import TASKS
+from odesim.reference.trajectory import Trajectory
+from odesim.store.trajectory import training_attributes
+from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice, make_arrays
+from tests.reference import transformer_cases
+from tests.reference.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
+
+P = [[0.5, 0.3, 0.2, 0.0], [0.1, 0.0, 0.4, 0.5], [0.25, 0.25, 0.25, 0.25]]
+SMALL: dict[str, dict[str, Any]] = {
+    "corpus": {"vocabulary": 50, "length": 6, "num_next": 4, "num_query": 2, "batch": 8, "width": 6, "mlp": 7},
+    "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
+    "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
+    "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
+    "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
+}
+# each option that leads through other code, of each task
+MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    **{task: (task, {}, None) for task in TASKS},
+    "corpus transformer": ("corpus", {}, "transformer"),
+    "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
+    "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
+    "tree given": ("hierarchy_tree", {"root": "given", "q": np.array([[0.9, 0.2], [0.3, 0.6]]), "heads": 2}, None),
+    **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
+    **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
+    **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
+    "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
+    "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
+    "scan_snap decorrelated": ("scan_snap", {"decoder": "decorrelated"}, None),
+    **{name: ("scan_snap", {"optimizer": name}, None) for name in OPTIMIZERS},
+    "adamw with decay": ("hierarchy_tree", {"optimizer": "adamw", "weight_decay": 0.1}, None),
+    "sgd with decay": ("hierarchy_dag", {"optimizer": "sgd"}, None),
+}
+OF_SAMPLES = ("num_common", "num_unique_per_next", "num_next_per_last", "length", "batch")
+BACKEND: dict[str, Any] = {"backend": "cuda"}
+
+
+def trained(case: str, **options: Any) -> Trajectory:
+    """A short training of three seeds, or of one where there is no chance, with all that can be watched."""
+    task, given, model = MORE[case]
+    kept = {name: value for name, value in SMALL[task].items() if "P" not in given or name not in OF_SAMPLES}
+    seeds = (3,) if "P" in given or given.get("contexts") == "infinite" else (0, 3, 5)
+    return odesim.train(task, settings={**kept, **given}, model=model, seeds=seeds, **{"steps": 4, **options})
+
+
+def same(a: Trajectory, b: Trajectory) -> None:
+    """Every recorded row, the end and how it ended; in numpy's memory."""
+    assert (a.status, a.iteration, set(a.observables), set(a.final)) == (b.status, b.iteration, set(b.observables), set(b.final))
+    for held, other in ((a.observables, b.observables), (a.final, b.final)):
+        for name in held:
+            assert type(held[name]) is type(other[name]) is np.ndarray and held[name].dtype == other[name].dtype
+            np.testing.assert_array_equal(held[name], other[name], err_msg=name)
+
+
+@pytest.fixture
+def arrays(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A cupy in place, and one order for the one sum that has another on a device."""
+    cupy = make_arrays()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(embedding, "_by_rows", embedding._by_product)
+    return cupy
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("case", MORE)
+def test_cuda_has_numpy_s_bits(case: str, dtype: str, arrays: Any) -> None:
+    """Every task, model and option; all of its arrays went to the device and came back."""
+    there = trained(case, dtype=dtype, **BACKEND)
+    assert arrays.copied and there.attrs["backend"] == "cuda"
+    same(trained(case, dtype=dtype), there)
+
+
+@pytest.mark.parametrize("extras", transformer_cases.EXTRAS.values(), ids=transformer_cases.EXTRAS)
+@pytest.mark.parametrize("case", transformer_cases.CASES)
+def test_cuda_has_every_transformer(case: str, extras: tuple[str, ...], arrays: Any) -> None:
+    """Architectures and batches that no task has: loss, gradients and what is watched."""
+    model = transformer_cases.make(case)
+    batch = transformer_cases.batch_for(model, extras)
+    params = transformer_cases.start(model)
+    results: list[dict[str, Any]] = []
+    for p in (params, {name: arrays.asarray(w) for name, w in params.items()}):
+        loss, gradients = model.loss_and_gradients(p, batch)
+        watched = {o.name: o.function(p) for o in replace(model, watch=batch).observables}
+        results.append({"loss": loss, "loss alone": model.loss_of(p, batch), **gradients, **watched})
+    for name, value in results[0].items():
+        np.testing.assert_array_equal(results[1][name].get(), value, err_msg=name)
+
+
+@pytest.mark.parametrize("oblique", [False, True], ids=["v", "w"])
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("phi", PHIS)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_cuda_has_every_joma_block(attention: str, phi: str, signal: str, oblique: bool, arrays: Any) -> None:
+    """Several queries and a matrix above the nodes, which no task has."""
+    options: dict[str, Any] = {"top": None} if signal == "fixed" else {}
+    block = block_of(attention, phi, signal, oblique=oblique, **options)
+    batch, params = batch_of(2), start_of(block, 2)
+    loss, gradients = block.loss_and_gradients(params, batch)
+    moved: Any = block.loss_and_gradients({name: arrays.asarray(w) for name, w in params.items()}, batch)
+    there = {"loss": moved[0], **moved[1]}
+    for name, value in {"loss": loss, **gradients}.items():
+        np.testing.assert_array_equal(there[name].get(), value, err_msg=name)
+
+
+def test_cuda_sums_rows_of_an_embedding_as_numpy_does(arrays: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one sum in another order: equal to rounding, of some 20 terms near 1."""
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    tokens, dy = rng.integers(0, 4, (2, 3, 9)), rng.standard_normal((2, 27, 5))
+    rows, product = embedding.embed_back(dy, tokens, 5), embedding._by_product(dy, tokens, 5)
+    np.testing.assert_allclose(product, rows, atol=1e-13)
+
+
+def test_cuda_arrays_meet_no_array_of_numpy_s(arrays: Any) -> None:
+    """What the tests above rest on: what cupy refuses is refused."""
+    here, there = np.ones(3), arrays.asarray(np.ones(3))
+    refused: list[Callable[[], Any]] = [lambda: here + there, lambda: there + here, lambda: np.sqrt(there), lambda: np.sum(there)]
+    refused += [
+        lambda: np.asarray(there),
+        lambda: here.__iadd__(there),
+        lambda: there.__iadd__(here),
+        lambda: arrays.where(here > 0, 1, there),
+    ]
+    refused += [lambda: there.__setitem__(0, here), lambda: there[here > 0], lambda: np.add.at(there, [0], 1), lambda: arrays.stack([here])]
+    for use in refused:
+        with pytest.raises(TypeError):
+            use()
+    assert float(there.sum()) == 3.0 and type(there.get()) is np.ndarray
+    assert array_namespace(there) is arrays and beside(here, {"a": here})["a"] is here
+    assert beside(there, {"a": there})["a"] is there and isinstance(beside(there, {"a": here})["a"], OnDevice)
+
+
+def test_cuda_arrays_have_no_more_than_cupy_s() -> None:
+    """Functions, methods and operators of the stand-in are there in cupy itself, with or without a device."""
+    cupy = pytest.importorskip("cupy", reason="holds the stand-in against cupy; install cupy to run it")
+    named = {cupy: FUNCTIONS, cupy.linalg: LINALG, cupy.ndarray: {*vars(OnDevice)} - {"held", "__dict__", "__weakref__"}}
+    assert {name for where, names in named.items() for name in names if not hasattr(where, name)} == set()
+
+
+@pytest.mark.parametrize("case", ["scan_snap", "adam", "hierarchy_dag"])
+def test_cuda_run_goes_on_with_its_bits(case: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stopped, gone on with, made longer and computed again: the rows and the end of a training that never stopped."""
+    path, asked = tmp_path / "run.zarr", iter([False] * 4 + [True])
+    with monkeypatch.context() as patch:
+        patch.setattr("odesim.facade_train.stopping", lambda: nullcontext(lambda: next(asked)))
+        assert trained(case, steps=9, out=path, **BACKEND).iteration == 4
+    uses: dict[int, Callable[[], Trajectory]] = {
+        9: lambda: resume_training(path),
+        12: lambda: trained(case, steps=12, out=path, resume=True, **BACKEND),
+    }
+    for steps, use in uses.items():
+        whole = trained(case, steps=steps, **BACKEND)
+        arrays.copied.clear()
+        same(whole, on_disk(use()))
+        assert arrays.copied
+    arrays.copied.clear()
+    found = rerun_training(path)
+    assert found.same and found.other == "" and arrays.copied, found.message
+    said = training_attributes(path)
+    assert (said["backend"], said["versions"]["cupy"], said["versions"]["gpu"]) == ("cuda", "13.4.0", "Pretended")
+
+
+def on_disk(run: Trajectory) -> Trajectory:
+    """The same with its rows read."""
+    return replace(run, observables={name: run.observables[name] for name in run.observables})
+
+
+@pytest.mark.parametrize("first", ["numpy", "cuda"])
+def test_cuda_and_numpy_do_not_go_on_with_each_other(first: str, arrays: Any, tmp_path: Path) -> None:
+    """Its bits would be neither's; what is stored stays as it is."""
+    path, other = tmp_path / "run.zarr", {"numpy": "cuda", "cuda": "numpy"}[first]
+    trained("scan_snap", out=path, backend=first)
+    with pytest.raises(ParamError, match=f"was trained with backend = {first}, not {other}; --resume takes the same command"):
+        trained("scan_snap", steps=9, out=path, resume=True, backend=other)
+    assert training_attributes(path)["iteration"] == 4
+
+
+def test_cuda_is_not_what_older_runs_were_trained_with(tmp_path: Path) -> None:
+    """A run that names no backend is numpy's."""
+    path = tmp_path / "run.zarr"
+    trained("scan_snap", out=path)
+    about = json.loads((path / "zarr.json").read_text())
+    del about["attributes"]["backend"]
+    (path / "zarr.json").write_text(json.dumps(about))
+    assert rerun_training(path).same
+    assert trained("scan_snap", steps=6, out=path, resume=True).iteration == 6
+
+
+def test_cuda_trains_what_a_theory_is_compared_with(arrays: Any) -> None:
+    """odesim.compare has the same table from either."""
+    options: dict[str, Any] = {"task": "scan_snap", "settings": SMALL["scan_snap"], "steps": 4, "map": "discrete"}
+    here = str(odesim.compare("scan_snap.full", **options))
+    assert not arrays.copied
+    assert str(odesim.compare("scan_snap.full", **options, **BACKEND)) == here and arrays.copied
+    with pytest.raises(ParamError, match="backend: there is no task to train"):
+        odesim.compare("a.zarr", "b.zarr", **BACKEND)
+
+
+def test_cuda_progress_is_told_in_numpy(arrays: Any) -> None:
+    """The losses that progress is called with, and those of a seed whose loss is not finite."""
+    told: list[Any] = []
+    trained("scan_snap", progress=lambda done, steps, losses: told.append(losses), **BACKEND)
+    assert [type(losses) for losses in told] == [np.ndarray] * 4
+    assert trained("joma exp", steps=200, rates={"w": 1e6, "z": 1e6}, **BACKEND).status == "non_finite"
+
+
+VERBS = {
+    "train": "train scan_snap --backend cuda --out run.zarr",
+    "compare": "compare scan_snap.full --task scan_snap --backend cuda",
+    "resume": "resume there.zarr",
+    "rerun": "rerun there.zarr",
+}
+
+
+@pytest.mark.parametrize("missing", ["cupy", "device"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_cuda_is_refused_where_it_is_not(verb: str, missing: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Exit code 2 and one sentence; nothing is written, and nothing falls back to numpy."""
+    monkeypatch.chdir(tmp_path)
+    trained("scan_snap", out="there.zarr", **BACKEND)
+    if missing == "cupy":
+        monkeypatch.setitem(sys.modules, "cupy", None)
+    else:
+        arrays.cuda.runtime.getDeviceCount = lambda: 0
+    done = CliRunner().invoke(cli, VERBS[verb].split())
+    assert done.exit_code == 2 and done.stdout == ""
+    sentence = (
+        "needs cupy, which is not installed: pip install 'odesim[cuda13]'"
+        if missing == "cupy"
+        else "needs an NVIDIA GPU, and there is none"
+    )
+    assert f"odesim: the backend cuda {sentence}" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["there.zarr"]
+
+
+@pytest.mark.parametrize("use", [partial(odesim.train, "scan_snap"), partial(odesim.compare, "scan_snap.full", task="scan_snap")])
+def test_cuda_is_what_cudo_meant(use: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another name is one sentence with the choices, before an array is made."""
+    for module in ("facade_train", "facade_compare"):
+        monkeypatch.setattr(f"odesim.{module}.make_experiment", lambda *_, **__: pytest.fail("it was made"))
+    with pytest.raises(ParamError, match="no backend 'cudo' in a training; choose from cuda, numpy; did you mean 'cuda'"):
+        use(backend="cudo")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("case", MORE)
+def test_cuda_device_has_numpy_s_numbers(case: str, dtype: str) -> None:
+    """Ten steps from one start: sums of some hundred terms in another order, so far from half the digits of the largest entry."""
+    here, there = trained(case, steps=10, dtype=dtype), trained(case, steps=10, dtype=dtype, **BACKEND)
+    for name, value in here.final.items():
+        np.testing.assert_allclose(there.final[name], value, rtol=0, atol=HALF[dtype] * np.abs(value).max(), err_msg=name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", ["scan_snap", "joma_gaussian", "hierarchy_dag", "corpus transformer"])
+def test_cuda_device_has_its_own_bits_again(case: str) -> None:
+    """No sum on the device depends on who comes first."""
+    same(trained(case, steps=10, **BACKEND), trained(case, steps=10, **BACKEND))
