@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.codegen import work
-from odesim.ensembles.lane_engine import WIDTH, LaneEngine
+from odesim.ensembles.lane_engine import WIDTH, lane_plan
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
@@ -92,8 +92,8 @@ class Pilot:
         if total > HELD * self.projected(self.run(name, most, LOOSER), before):
             return Verdict(final=True)
         held = "; stability limits them"
-        if self.request.strict and not isinstance(self.engine_of(replace(self.request, method=STIFF)), LaneEngine):
-            return Verdict(f"{held}, and one by one {STIFF} has no strict mode", final=True)
+        if not self.lanes(STIFF) and (self.request.strict or self.request.backend == "cuda"):
+            return Verdict(f"{held}, and one by one {STIFF} has no {'strict mode' if self.request.strict else 'backend cuda'}", final=True)
         try:
             mine, its = self.step(name), self.step(STIFF)
         except CodegenError:
@@ -119,11 +119,15 @@ class Pilot:
         left = np.where(ran, (self.request.t1 - chunk.t_end) / rate, 0.0)
         return float(np.sum(steps + np.minimum(left, 1e12)))
 
+    def lanes(self, method: str) -> bool:
+        """Whether members run in lanes, or in threads of a GPU, by this method."""
+        return lane_plan(replace(self.request, method=method), self.members.shared, self.members.source.names) is not None
+
     def step(self, method: str) -> float:
         """One step of a member in nanoseconds, by counting. Raises CodegenError where the Jacobian is too large."""
         r, compiled = self.request, self.request.compiled
         n, right = r.layout.size, work.right_side(compiled.program, r.sizes, "numba")
-        lanes = isinstance(self.engine_of(replace(r, method=method)), LaneEngine)
+        lanes = self.lanes(method)
         if method != STIFF:
             return step_cost(METHODS[method], right, n) / (WIDTH if lanes else 1)
         bound = compiled.linear.bind(r.sizes, self.members.shared.params, r.layout)

@@ -168,6 +168,7 @@ class Launch:
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
         """Launches, waits, and puts what came out into the chunk."""
         cp = cupy_here()
+        self.stop[0] = stop[0]
         kernel((-(-self.count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
         done = cp.cuda.Event(disable_timing=True)
         done.record()

@@ -1,0 +1,183 @@
+"""An ensemble by the CUDA text, one member a thread, run here: the bits, steps and events of numba's lanes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import odesim
+from odesim.errors import OdesimError
+from odesim.registry import load_model
+from tests.ensembles.test_events import W, turning
+
+Shim = Callable[..., ModuleType]
+RNG = np.random.default_rng(5)
+N = 150  # more than two blocks
+MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
+JOMA: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 4.0), "strict": True}
+# every model at a size that a thread holds, with a parameter that is a member's own
+MODELS: dict[str, dict[str, Any]] = {
+    "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
+    "joma.linear": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
+    "joma.linear_multinode": {"grid": {"Delta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "K": 2}},
+    "joma.linear_softmax": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
+    "joma.nonlinear": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
+    "joma.nonlinear_softmax": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
+    "scan_snap.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 2}},
+    "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
+    "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
+    "scan_snap.theorem4": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
+}
+METHODS: dict[str, list[float | None]] = {
+    "euler": [0.05], "rk4": [0.05], "tsit5": [None, 0.05], "vern7": [None, 0.05], "dop853": [None, 0.05], "rodas4": [None], "rodas5p": [None],
+}  # fmt: skip
+TABLE = [
+    (model, method, step, dtype)
+    for model in ("joma.nonlinear", "joma.nonlinear_softmax")
+    for method, steps in METHODS.items()
+    for step in steps
+    for dtype in ("float64", "float32")
+    if not (method.startswith("rodas") and dtype == "float32")
+]
+QUICK = {("tsit5", None, "float32"), ("vern7", 0.05, "float64"), ("rodas5p", None, "float64"), ("dop853", None, "float64")}
+
+
+def same(a: xr.Dataset, b: xr.Dataset) -> None:
+    """Two ensembles with the same bits in everything that is known of a member."""
+    assert set(a.variables) == set(b.variables)
+    for name in a.variables:
+        np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=str(name))
+
+
+def both(model: Any, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
+    """The ensemble by numba and by the CUDA text."""
+    return odesim.ensemble(model, **options), odesim.ensemble(model, backend="cuda", **options)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
+    """Strict, tsit5, float64, saved on the way: one arithmetic."""
+    shim()
+    same(*both(model, method="tsit5", strict=True, save=4, **MODELS[model]))
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "step", "dtype"),
+    [row if row[0] == "joma.nonlinear" and row[1:] in QUICK else pytest.param(*row, marks=pytest.mark.slow) for row in TABLE],
+)
+def test_shim_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, shim: Shim) -> None:
+    """Every method in both widths: the end alone, and a grid."""
+    shim()
+    run = {**JOMA, "method": method, "step": step, "dtype": dtype, "rtol": 1e-5, "max_events": 0 if step else 8}
+    for save in (None, 5):
+        same(*both(model, save=save, **run))
+
+
+def test_shim_threads_end_at_events(shim: Shim) -> None:
+    """Terminal events and many of them: times, components, counts and the states where members ended."""
+    shim()
+    given = {"params": {"w": W[:9]}, "strict": True, "save": 5, "max_events": 2}
+    for method in ("tsit5", "rodas5p"):
+        a, b = both(turning(), method=method, **given)
+        assert set(a.status.values) == {0, 1}
+        same(a, b)
+
+
+def test_shim_threads_fail_one_by_one(shim: Shim) -> None:
+    """A member with NaN, infinity, overflow or a blow-up has its own status, as in lanes, and max_steps is a member's own."""
+    shim()
+    mu, v = MU.copy(), V0.copy()
+    mu[3, 1], mu[5, 0], mu[64, 2], v[0, 0], v[66, 1] = np.nan, 37.0, 1e308, np.inf, 60.0
+    run = {**JOMA, "params": {"mu": mu}, "initial": {"v": v}, "method": "tsit5", "save": 3}
+    a, b = both("joma.nonlinear", **run)
+    assert len(set(a.status.values)) >= 4
+    same(a, b)
+    same(*both("joma.nonlinear", **{**run, "max_steps": 20}))
+    same(*both("joma.nonlinear", **{**run, "step": 0.1, "max_events": 0}))
+
+
+@pytest.mark.parametrize(("devices", "room"), [(1, np.inf), (3, np.inf), (1, 40 * 3 * 8), (2, 20 * 3 * 8)])
+def test_shim_bits_do_not_depend_on_devices_or_memory(devices: int, room: float, shim: Shim) -> None:
+    """Several GPUs share the members; what one has no memory for is done in halves, and halves of these."""
+    cupy = shim(room=room, devices=devices)
+    a, b = both("joma.nonlinear", method="tsit5", max_events=0, **JOMA)
+    same(a, b)
+    assert sum(blocks for _, blocks, _ in cupy.launches) >= 2
+    assert len(cupy.launches) == devices if room == np.inf else len(cupy.launches) > devices
+
+
+def test_shim_without_memory_for_one_member(shim: Shim) -> None:
+    """One sentence."""
+    shim(room=16)
+    with pytest.raises(OdesimError, match="the GPU has no memory for one member of"):
+        odesim.ensemble("joma.nonlinear", backend="cuda", method="tsit5", max_events=0, **JOMA)
+
+
+def test_shim_contracts_outside_strict_mode(shim: Shim) -> None:
+    """The compiler may fuse: the same members within the tolerance, most of them to a few roundings."""
+    shim(strict=False)
+    for method, save in (("tsit5", None), ("tsit5", 6), ("rodas5p", 6)):
+        a, b = both("joma.nonlinear", **{**JOMA, "strict": False}, method=method, save=save, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(a.v, b.v, rtol=1e-7, atol=1e-7)
+
+
+def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:
+    """Chunks of a run are integrated together, a resumed run ends with the same bits, and rerun reproduces it."""
+    cupy = shim()
+    run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": 9000, "strict": True, "method": "tsit5", "max_events": 0}
+    run |= {"span": (0.0, 0.5), "sizes": {"M": 2}}
+    a = odesim.ensemble("joma.nonlinear", backend="cuda", out=tmp_path / "run.zarr", **run)
+    assert [blocks for _, blocks, _ in cupy.launches] == [-(-9000 // 64)]
+    b = odesim.ensemble("joma.nonlinear", **run)
+    for name in ("v", "status", "steps", "t_end"):
+        np.testing.assert_array_equal(a[name].values, b[name].values)
+    assert a.attrs["backend"] == "cuda"
+    from odesim.facade_rerun import rerun_ensemble
+
+    assert rerun_ensemble(tmp_path / "run.zarr").same
+
+
+def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
+    """A launch that is asked to stop ends: what it was doing is not done."""
+    from odesim.ensembles.device_engine import DeviceEngine
+    from odesim.ensembles.result import UNDONE
+    from odesim.facade_ensemble import ask, make_engine
+
+    shim()
+    options: dict[str, Any] = {"members": None, "sizes": None, "seed": 0, "vary": {}, "grid": {}, "zipped": {}, "span": (0.0, 1.0)}
+    how: dict[str, Any] = {"method": "rk4", "step": 1e-5, "rtol": 1e-6, "atol": 1e-9, "backend": "cuda", "dtype": "float64", "strict": True}
+    asked = {**options, **how, "max_steps": 10**6, "max_events": 0, "observe": (), "clock": "ordinary", "save": None, "params": {"mu": MU}, "initial": {"v": V0}}
+    members, request = ask(load_model("joma.nonlinear"), **asked)
+    engine = make_engine(request, members)
+    assert isinstance(engine, DeviceEngine)
+    chunk = engine.integrate({"mu": MU}, {"v": V0}, N, np.ones(1, np.int64), None)
+    assert (chunk.status == UNDONE).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"sizes": {"M": 65}}, "a thread holds at most 64 states, and a member has 65"),
+        ({"clock": "rescaled"}, "the rescaled clock is not there"),
+        ({"step": 0.1}, "a fixed step finds no events there"),
+        ({"method": "rodas4", "dtype": "float32"}, "rodas4 takes float64 and adaptive steps"),
+    ],
+)
+def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, shim: Shim) -> None:
+    """One sentence that says why; no other backend is taken."""
+    shim()
+    run = {"vary": {"mu": "uniform(0.5,1)"}, "members": 3, "method": "tsit5"} | options
+    with pytest.raises(OdesimError, match=sentence):
+        odesim.ensemble("joma.nonlinear", backend="cuda", **run)
+
+
+def test_cuda_ensemble_by_auto(shim: Shim) -> None:
+    """The pilot runs where the ensemble will, counts the same steps, and chooses the same method."""
+    shim()
+    a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 3}, strict=True)
+    assert a.attrs["method"] == b.attrs["method"]
+    same(a, b)
