@@ -79,7 +79,7 @@ def pointee(kind: str) -> str:
     """What an address of this type holds. Raises CodegenError for what is none."""
     if not is_pointer(kind):
         raise CodegenError(f"{kind} has no elements")
-    return kind[:-1]
+    return kind[:-1].removeprefix("volatile ")
 
 
 def joined(a: str, b: str) -> str:

@@ -63,6 +63,7 @@ class Translation:
 
     made: dict[Any, Made] = field(default_factory=dict)
     own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    apart: frozenset[str] = frozenset()  # names of functions that are called, not inlined
     passed: dict[str, Scope] = field(default_factory=dict)  # where the functions that are arguments come from
 
     def text(self) -> str:
@@ -126,8 +127,9 @@ class FunctionText:
             head, struct = f"{name}_result", f"struct {name}_result {{ {members} }};\n"
         elif self.result is not None:
             head = self.result
+        how = "__noinline__" if self.node.name in self.translation.apart else "__forceinline__"
         given = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items() if not is_function(t))
-        text = "\n".join([f"{struct}__device__ __forceinline__ {head} {name}({given}) {{", *declared, *lines, "}"])
+        text = "\n".join([f"{struct}__device__ {how} {head} {name}({given}) {{", *declared, *lines, "}"])
         return Made(name, self.result, text.replace("@RESULT@", head))
 
     def declared(self) -> list[str]:

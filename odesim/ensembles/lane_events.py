@@ -219,6 +219,7 @@ if watch(S) > 0:
             found, last, theta = search(
                 probe, {searched}, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
             )
+            {again}
             {keeping}
             {stopping}
 """.strip("\n")

@@ -41,6 +41,12 @@ class Plan:
         return self.saves or self.watch is not None
 
     @property
+    def by_powers(self) -> bool:
+        """Whether the interpolant is written in powers of theta, once for all times that a step passes. One lane, a thread of a GPU, has
+        no registers for these."""
+        return self.saves and self.width > 1 and not (self.strict or self.fixed or self.stiff)
+
+    @property
     def stiff(self) -> bool:
         return isinstance(self.method, Rosenbrock)
 
@@ -76,9 +82,9 @@ class Rows:
         if plan.saves:
             (self.next_save,) = self.take(1)
             self.saved = self.take(n)
-            self.powers = [self.take(n) for _ in range(0 if plan.strict or plan.fixed or plan.stiff else m.P.shape[1])]
+            self.powers = [self.take(n) for _ in range(m.P.shape[1] if plan.by_powers else 0)]
             self.line = self.take(-(-n * (len(self.powers) + 1) // plan.width)).start
-        self.g = range(0)
+        self.g = self.grid = range(0)
         if plan.watch is not None:
             size = plan.watch.size
             self.g, self.grid, self.probed = self.take(size), self.take(size * (plan.watch.pieces + 1)), self.take(size)

@@ -114,7 +114,7 @@ def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[
     words |= dict.fromkeys(("landing", "watching", "event_arrays"), "pass")
     if plan.watch is None:
         return words
-    more = {**watching_words(plan, rows), "member": where.member, "searched": "S", "scratch": "pass"}
+    more = {**watching_words(plan, rows), "member": where.member, "searched": "S", "scratch": "pass", "again": "pass"}
     more |= {"zeros": f"doubles(at[{AT['FOUND']}])", **searched}
     terminal = plan.watch.terminal
     parts = {

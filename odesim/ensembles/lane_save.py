@@ -49,7 +49,7 @@ def saving_text(plan: Plan, rows: Rows, where: Where) -> str:
     n, w = plan.formulas.states, plan.width
     words: dict[str, Any] = {"member": where.member, "saved": where.saved}
     words |= {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
-    if plan.strict or plan.stiff:
+    if not plan.by_powers:
         return fit(SAVING, put=put_state(where.out, rows.saved, w), **words)
     parts = [list(rows.old.values()), *rows.powers]
     names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
@@ -75,12 +75,12 @@ def horner(coefficients: list[str]) -> str:
 
 
 def save_texts(plan: Plan, rows: Rows) -> list[str]:
-    """In strict mode interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; else
-    powers(S), the polynomial in theta that the interpolant is, computed once for all times that a step passes."""
+    """interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S), the
+    polynomial in theta that the interpolant is, computed once for all times that a step passes."""
     if not plan.saves:
         return []
     w = plan.width
-    if plan.strict or plan.stiff:
+    if not plan.by_powers:
         name = "interpolate"
         lines = [
             f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",

@@ -4,9 +4,12 @@ The functions are those of a lane kernel of width one (odesim.ensembles.lanes), 
 of S is one number of the thread: all places in S are constants, so that the compiler keeps them in registers.
 """
 
+import re
+
 from odesim.codegen.cuda import cuda_source
 from odesim.codegen.cuda_words import INT, REAL
 from odesim.codegen.transpile import Translation, module_scope
+from odesim.ensembles.lane_events import ARRAYS
 from odesim.ensembles.lane_fixed import save_loops, step_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 from odesim.ensembles.lane_run import FIRST_SAVE, ending_words, fill_lines
@@ -15,19 +18,21 @@ from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
 from odesim.ensembles.template import Where, fit, put_state
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
+MOST_NEAR = 4  # states whose stages stay in registers after a step
 LOOK = 256  # steps between two looks at whether the run should stop: what is asked lies in the memory of the host
 WHERE = Where("i", "saved", "out[(q * states + {d}) * count + i]", "out[{d} * count + i]", "state[{d} * count + i]")
+
+# a search is rare: it reads T, which holds all of S, so that no number of S needs a register meanwhile
+SEARCHED = {"searched": "T", "scratch": f"{ARRAYS.format(**AT, zeros='zeros')}\ncopy_all(T, S)", "again": "copy_all(S, T)"}
+SAVE_ARRAYS = "out, save, saves = doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]"
 
 MEMBER = """
 @kernel
 def member(at, S, T, zeros, i):
     l, saved, states, count = 0, 0, {states}, at[{END}]
-    y0, out, state = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{LAST}])
-    save, saves, reals = doubles(at[{SAVE}]), at[{SAVES}], doubles(at[{REALS}])
-    status, t_end = ints(at[{STATUS}]), doubles(at[{T_END}])
-    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
+    y0, reals = doubles(at[{Y0}]), doubles(at[{REALS}])
     t0, t1, rtol, atol, most = reals[0], reals[1], reals[2], reals[3], float(at[{MOST}])
-    {event_arrays}
+    {save_arrays}
     {fill}
     begin(S, t0, t1, rtol, atol)
     S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
@@ -42,6 +47,8 @@ def member(at, S, T, zeros, i):
         {watching}
         {saving}
     code = int(S[{code} + l])
+    out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
+    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     {landing}
     status[i], t_end[i] = code, S[{t} + l]
     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
@@ -105,18 +112,19 @@ while q < saves and save[q] <= new:
 """.strip("\n")
 
 KERNEL = """
-__device__ __forceinline__ void odesim_copy(double* to, const double* from) {{
+template <class A, class B> __device__ __forceinline__ void odesim_copy(A* to, const B* from) {{
     {copies}
 }}
 __device__ __forceinline__ long long odesim_asked(long long place) {{ return *(volatile long long*)place; }}
 
 {functions}
 
-extern "C" __global__ void __launch_bounds__({threads}) ensemble(long long table) {{
+extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long table) {{
     long long* at = (long long*)table;
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= at[{END}]) return;
-    double S[{rows}], T[{searched}], zeros[{zeros}];
+    double S[{rows}], zeros[{zeros}];
+    volatile double T[{searched}];  // not for registers
     {zeroed}
     {member}(at, S, T, zeros, i);
 }}
@@ -127,14 +135,15 @@ def thread_source(plan: Plan) -> str:
     """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
     rows = Rows(plan)
     texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
-    body = "\n\n\n".join([right_text(plan), *texts]).replace(" + l]", "]").replace("S[l]", "S[0]")  # the one lane
+    far = distant_rows(plan, rows)
+    body = "\n\n\n".join([right_text(plan), *(in_thread(text, far) for text in texts)])
     scope = module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
-    translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")})
-    made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"{REAL}*", f"{REAL}*", INT))
+    translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
+    made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
     watch = plan.watch
     words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name}
-    words |= {"searched": rows.count if watch else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
-    each = range(rows.count if watch else 0)  # line by line: a loop over S would keep it in memory
+    words |= {"searched": rows.count if watch or far else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
+    each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
     words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
     about = (
         f"{plan.name}, {plan.method.name}, {plan.formulas.dtype}{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
@@ -142,17 +151,36 @@ def thread_source(plan: Plan) -> str:
     return cuda_source(f"{about}: one member a thread, generated", KERNEL.format(functions=translation.text(), **words))
 
 
+def distant_rows(plan: Plan, rows: Rows) -> set[int]:
+    """The rows that lie in T and not in S: written once a step, read by what looks between steps. There are more of them than a thread
+    has registers for."""
+    if plan.loops:  # whose rows lie in memory, all of them
+        return set()
+    dense = [*rows.old.values(), *(row for stage in rows.stages for row in stage.values())]
+    return {*rows.grid, *(dense if plan.formulas.states > MOST_NEAR else [])}
+
+
+def in_thread(text: str, far: set[int]) -> str:
+    """A function of the one lane, whose distant rows lie in T; `probe` is called with a T that holds all of S."""
+    text = text.replace(" + l]", "]").replace("S[l]", "S[0]")
+    if "def probe(" in text:
+        return text
+    text = re.sub(r"\bS\[(\d+)\]", lambda found: f"T[{found[1]}]" if int(found[1]) in far else found[0], text)
+    return re.sub(r"\b(?!copy_all\b)(\w+)\(S(?=[,)])", r"\1(S, T", text)
+
+
 def adaptive_text(plan: Plan, rows: Rows) -> str:
     """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
     words |= AT | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
-    words |= ending_words(plan, rows, WHERE, searched="T", scratch="copy_all(T, S)", zeros="zeros")
+    words |= ending_words(plan, rows, WHERE, **SEARCHED)
     first = fit(FIRST_SAVE, put=put_state(WHERE.first, rows.y, 1), **{**words, "saved": WHERE.saved})
     return fit(
         MEMBER,
         **words,
         first_save=first if plan.saves else "pass",
+        save_arrays=SAVE_ARRAYS.format(**AT) if plan.saves else "pass",
         saving=saving_text(plan, rows, WHERE) if plan.saves else "pass",
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from odesim.codegen.cache import cache_dir
 
 HEADER = Path(__file__).with_name("odesim_host.h")
-KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(([^)]*)\)')
+KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?(\w+)\(([^)]*)\)')
 WAITS = ("__syncthreads", "__syncwarp", "__shfl")
 
 

@@ -8,7 +8,7 @@
 
 #define __device__
 #define __global__
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static
 

@@ -1,6 +1,8 @@
 """NVIDIA's compiler takes every text, for three architectures, without a device."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
+from tests.cuda.threads import METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDE_REGISTERS = 128  # two blocks of 256 threads on a multiprocessor with 65536
@@ -32,6 +35,33 @@ def test_nvrtc_compiles_one_large_system(model: str) -> None:
         cubin = compile_cubin(text, "wide", options_for(arch, strict=True))
         assert cubin.code.startswith(b"\x7fELF")
         assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS
+
+
+# states, saved times, events: what a thread of tsit5 holds in registers alone; more events than that need memory
+HELD = [(1, True, 8), (4, False, 0), (4, True, 0), (4, True, 8), (8, False, 0), (8, True, 0)]
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "fast"])
+@pytest.mark.parametrize(("states", "saves", "events"), HELD)
+@pytest.mark.parametrize("model", ["joma.nonlinear", "joma.nonlinear_softmax"])
+def test_nvrtc_threads_do_not_spill(model: str, states: int, saves: bool, events: int, strict: bool, shim: Callable[..., Any]) -> None:
+    """Small systems by tsit5 on all architectures: no number of a thread has to leave its registers."""
+    shim(strict)
+    text = thread_text(model, "tsit5", sizes={"M": states}, save=3 if saves else None, max_events=events, strict=strict)
+    for arch in ARCHITECTURES:
+        log = compile_cubin(text, "threads", options_for(arch, strict=strict)).log
+        assert said(log, r"Used (\d+) registers") <= 255
+        assert [int(n) for n in re.findall(r"(\d+) bytes spill", log)] == [0] * len(re.findall("bytes spill", log))
+
+
+@pytest.mark.parametrize(("model", "options"), MODELS.items(), ids=list(MODELS))
+def test_nvrtc_compiles_threads(model: str, options: dict[str, Any], shim: Callable[..., Any]) -> None:
+    """Every model at a size that a thread holds; every method for one of them."""
+    shim()
+    for method in METHODS if model == "joma.nonlinear" else ["tsit5"]:
+        step = 0.1 if method in ("euler", "rk4") else None
+        text = thread_text(model, method, save=3, strict=True, step=step, max_events=0 if step else 8, **options)
+        assert compile_cubin(text, "threads", options_for("sm_90", strict=True)).code.startswith(b"\x7fELF")
 
 
 def test_nvrtc_says_what_is_wrong() -> None:

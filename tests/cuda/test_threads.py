@@ -10,8 +10,9 @@ import pytest
 import xarray as xr
 
 import odesim
+from odesim.ensembles.result import UNDONE
 from odesim.errors import OdesimError
-from odesim.registry import load_model
+from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
 from tests.ensembles.test_events import W, turning
 
 Shim = Callable[..., ModuleType]
@@ -19,22 +20,6 @@ RNG = np.random.default_rng(5)
 N = 150  # more than two blocks
 MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
 JOMA: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 4.0), "strict": True}
-# every model at a size that a thread holds, with a parameter that is a member's own
-MODELS: dict[str, dict[str, Any]] = {
-    "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
-    "joma.linear": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
-    "joma.linear_multinode": {"grid": {"Delta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "K": 2}},
-    "joma.linear_softmax": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
-    "joma.nonlinear": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
-    "joma.nonlinear_softmax": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
-    "scan_snap.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 2}},
-    "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
-    "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
-    "scan_snap.theorem4": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
-}
-METHODS: dict[str, list[float | None]] = {
-    "euler": [0.05], "rk4": [0.05], "tsit5": [None, 0.05], "vern7": [None, 0.05], "dop853": [None, 0.05], "rodas4": [None], "rodas5p": [None],
-}  # fmt: skip
 TABLE = [
     (model, method, step, dtype)
     for model in ("joma.nonlinear", "joma.nonlinear_softmax")
@@ -62,7 +47,9 @@ def both(model: Any, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
 def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
     shim()
-    same(*both(model, method="tsit5", strict=True, save=4, **MODELS[model]))
+    (name,), run = MODELS[model]["grid"], {"method": "tsit5", "save": 4, "sizes": MODELS[model].get("sizes")}
+    found = odesim.ensemble(model, backend="cuda", grid=MODELS[model]["grid"], strict=True, **run)
+    same_as_runs(found, model, 3, {name: found[name].values}, **run)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +59,10 @@ def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
 def test_shim_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, shim: Shim) -> None:
     """Every method in both widths: the end alone, and a grid."""
     shim()
-    run = {**JOMA, "method": method, "step": step, "dtype": dtype, "rtol": 1e-5, "max_events": 0 if step else 8}
+    run: dict[str, Any] = {"span": (0.0, 4.0), "method": method, "step": step, "dtype": dtype, "rtol": 1e-5}
     for save in (None, 5):
-        same(*both(model, save=save, **run))
+        found = odesim.ensemble(model, backend="cuda", save=save, **{**JOMA, **run, "max_events": 0 if step else 8})
+        same_as_runs(found, model, 4, JOMA["params"], JOMA["initial"], save=save, **run)
 
 
 def test_shim_threads_end_at_events(shim: Shim) -> None:
@@ -143,17 +131,9 @@ def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:
 
 def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
     """A launch that is asked to stop ends: what it was doing is not done."""
-    from odesim.ensembles.device_engine import DeviceEngine
-    from odesim.ensembles.result import UNDONE
-    from odesim.facade_ensemble import ask, make_engine
-
     shim()
-    options: dict[str, Any] = {"members": None, "sizes": None, "seed": 0, "vary": {}, "grid": {}, "zipped": {}, "span": (0.0, 1.0)}
-    how: dict[str, Any] = {"method": "rk4", "step": 1e-5, "rtol": 1e-6, "atol": 1e-9, "backend": "cuda", "dtype": "float64", "strict": True}
-    asked = {**options, **how, "max_steps": 10**6, "max_events": 0, "observe": (), "clock": "ordinary", "save": None, "params": {"mu": MU}, "initial": {"v": V0}}
-    members, request = ask(load_model("joma.nonlinear"), **asked)
-    engine = make_engine(request, members)
-    assert isinstance(engine, DeviceEngine)
+    options: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 1.0), "max_events": 0}
+    _, engine = asked("joma.nonlinear", method="rk4", step=1e-5, **options)
     chunk = engine.integrate({"mu": MU}, {"v": V0}, N, np.ones(1, np.int64), None)
     assert (chunk.status == UNDONE).all()
 

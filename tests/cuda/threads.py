@@ -1,0 +1,74 @@
+"""What the tests of GPU ensembles are held over: models, methods, and the text of an ensemble."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import odesim
+from odesim.ensembles.device_engine import DeviceEngine, source_of
+from odesim.facade_ensemble import ask
+from odesim.facade_members import make_engine
+from odesim.registry import load_model
+
+# every model at a size that a thread holds, with a parameter that is a member's own
+MODELS: dict[str, dict[str, Any]] = {
+    "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
+    "joma.linear": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
+    "joma.linear_multinode": {"grid": {"Delta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "K": 2}},
+    "joma.linear_softmax": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
+    "joma.nonlinear": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
+    "joma.nonlinear_softmax": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
+    "scan_snap.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 2}},
+    "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
+    "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
+    "scan_snap.theorem4": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
+}
+METHODS: dict[str, list[float | None]] = {
+    "euler": [0.05],
+    "rk4": [0.05],
+    "tsit5": [None, 0.05],
+    "vern7": [None, 0.05],
+    "dop853": [None, 0.05],
+    "rodas4": [None],
+    "rodas5p": [None],
+}
+
+
+def same_as_runs(found: xr.Dataset, model: Any, count: int, params: Any = (), initial: Any = (), **options: Any) -> None:
+    """The first members of a strict ensemble have the bits, steps, status and events of strict runs. params, initial: what is a member's
+    own, {name: (N, *shape)}."""
+    names = found.attrs["status_names"]
+    for i in range(count):
+        own = {name: values[i] for name, values in dict(params).items()}, {name: values[i] for name, values in dict(initial).items()}
+        one = odesim.integrate(model, params=own[0], initial=own[1], strict=True, **options)
+        assert names[int(found.status[i])] == one.status
+        assert (float(found.t_end[i]), int(found.steps[i]), int(found.rejected[i])) == (
+            one.t_end,
+            one.stats["steps"],
+            one.stats["rejected"],
+        )
+        for name, values in one.y.items():
+            np.testing.assert_array_equal(found[name].values[i], values)
+        for name, events in one.events.items() if found.sizes.get("occurrence") else ():
+            word = name.replace(" ", "_")
+            assert int(found[f"{word}_count"][i]) == len(events)
+            np.testing.assert_array_equal(found[f"{word}_t"].values[i, : len(events)], events.t[:8])
+
+
+def asked(model: str, **options: Any) -> tuple[Any, DeviceEngine]:
+    """Members and engine of the backend cuda with the options of odesim.ensemble."""
+    how: dict[str, Any] = {"method": "tsit5", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "strict": False}
+    how |= {"max_steps": 10**6, "observe": (), "max_events": 8, "clock": "ordinary", "save": None, "backend": "cuda"}
+    how |= {"params": {}, "initial": {}, "vary": {}, "grid": {}, "zipped": {}, "members": None, "sizes": None, "span": None, "seed": 0}
+    members, request = ask(load_model(model), **{**how, **options})
+    engine = make_engine(request, members)
+    assert isinstance(engine, DeviceEngine)
+    return members, engine
+
+
+def thread_text(model: str, method: str, **options: Any) -> str:
+    """The CUDA text of an ensemble; where nothing is said to differ, the first parameter does."""
+    if not any(options.get(name) for name in ("grid", "vary", "params", "initial")):
+        options["grid"] = {load_model(model).params[0].name: "linspace(0.9,1.0,3)"}
+    return source_of(asked(model, method=method, **options)[1].plan)
