@@ -14,6 +14,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.codegen import work
+from odesim.ensembles.lane_alone import strict_obstacle
 from odesim.ensembles.lane_engine import WIDTH, LaneEngine
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import Chunk, Request
@@ -92,8 +93,9 @@ class Pilot:
         if total > HELD * self.projected(self.run(name, most, LOOSER), before):
             return Verdict(final=True)
         held = "; stability limits them"
-        if self.request.strict and not isinstance(self.engine_of(replace(self.request, method=STIFF)), LaneEngine):
-            return Verdict(f"{held}, and one by one {STIFF} has no strict mode", final=True)
+        stiff = replace(self.request, method=STIFF)
+        if self.request.strict and (what := strict_obstacle(stiff, self.members.shared, self.members.source.names)):
+            return Verdict(f"{held}, and {STIFF} has no strict mode for {what}", final=True)
         try:
             mine, its = self.step(name), self.step(STIFF)
         except CodegenError:
