@@ -60,6 +60,8 @@ def integrate(
     save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
     method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
     name in method, and the reason in attrs["auto"].
+    strict: the same bits on every machine, and those of a strict ensemble's member; rodas4 and rodas5p then run in its lanes, which is for
+    at most 64 states, float64 and adaptive steps.
     clock: "rescaled" integrates in ds = growth dt, of a System that declares its growth rate, up to a blow-up: its time stands in
     events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
     sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them

@@ -5,7 +5,8 @@ is held by stability and the rest is long, rodas5p starts from the same point wi
 in time than the explicit method has come, it goes on to the end and its run is the result. Every decision rests on counts
 (odesim.codegen.work), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
 method that it names. At most half of the work comes on top of an explicit run; one that is not held by stability pays 12
-right sides an inspection. In strict mode rodas5p begins again each time, in lanes, and gets half of that: where the system fits them.
+right sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a trial, and begins again
+each time; what compiling takes is not counted.
 """
 
 from collections.abc import Callable
