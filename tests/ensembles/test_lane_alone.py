@@ -97,6 +97,14 @@ def test_ctrl_c_and_progress():
 
 
 @pytest.mark.slow
+def test_as_many_states_and_events_as_fit():
+    """64 states with an event each compile, in loops, and are the usual run to rounding."""
+    one, usual = (odesim.integrate("joma.nonlinear", sizes={"M": 64}, method="rodas5p", strict=strict) for strict in (True, False))
+    assert one.stats["steps"] == usual.stats["steps"] and len(one.events["half way"]) == len(usual.events["half way"])
+    np.testing.assert_allclose(one.y["v"], usual.y["v"], rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_rescaled():
     """In the rescaled clock too a run has the bits of the strict member, and t* = sqrt(pi/2) / max Delta within its error."""
     D = np.array([[0.3, -0.8, 0.5], [0.01, 0.02, 0.03]])
