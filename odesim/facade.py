@@ -18,6 +18,7 @@ from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_room
 from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
+from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, Clock
 from odesim.solve.solution import Solution
 from odesim.solve.tableau import METHODS
@@ -59,6 +60,8 @@ def integrate(
     save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
     method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
     name in method, and the reason in attrs["auto"].
+    strict: the same bits on every machine, and those of a strict ensemble's member; rodas4 and rodas5p then run in its lanes, which is for
+    at most 64 states, float64 and adaptive steps.
     clock: "rescaled" integrates in ds = growth dt, of a System that declares its growth rate, up to a blow-up: its time stands in
     events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
     sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
@@ -136,7 +139,7 @@ def integrate(
             "seed": seed,
             "dtype": dtype,
             "strict": strict,
-            "kernel": kernel.key,
+            "kernel": raw.kernel or kernel.key,
             "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
             "versions": versions(),
             **about,
@@ -148,13 +151,13 @@ def integrate(
 
 
 def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
-    """Raises SolveError for a method that cannot give the same bits on every machine, or that the backend does not have."""
+    """Raises SolveError for a method that the backend does not have, or not with the same bits on every machine."""
     if backend == "cuda" and method in ROSENBROCK:
         raise SolveError(
             f"{method} solves its linear systems on the processor: one large system on cuda takes {', '.join(METHODS)} or auto"
         )
-    if strict and method in ROSENBROCK:
-        raise SolveError(f"{method} solves its linear systems with LAPACK, whose bits differ between machines: no strict mode")
+    if strict and method in ROSENBROCK and backend != "numba":
+        raise SolveError(f"{method} solves its linear systems with LAPACK on the backend {backend}: strict mode takes numba")
 
 
 def check_clock(clock: Any) -> None:
@@ -187,7 +190,15 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
 
     if compiled.backend == "cuda":  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, make_costs(compiled, numbers.sizes, linear))
+    costs = make_costs(compiled, numbers.sizes, linear)
+
+    def strict(*asked: Any, **options: Any) -> StiffRun:
+        from odesim.ensembles.lane_alone import LaneRun
+
+        return LaneRun(compiled, numbers.sizes, numbers.params, *asked, **options)
+
+    alone = strict if compiled.strict and compiled.backend == "numba" else None
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone)
 
 
 def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from odesim.codegen.cache import module_name
 from odesim.ensembles.auto import choose
 from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.device_engine import DeviceEngine, device_engine, source_of
 from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_kept
-from odesim.ensembles.lane_engine import LaneEngine, lane_engine
-from odesim.ensembles.lanes import kernel_text
+from odesim.ensembles.lane_alone import strict_obstacle
+from odesim.ensembles.lane_engine import LaneEngine, kernel_name, lane_engine, no_strict
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
@@ -107,8 +108,8 @@ def make_request(
     request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend)
     if own:
         request = replace(request, clock=compiled_parts(rescaled_system(system), "numba", dtype, strict)[0])
-    if strict and chosen in ROSENBROCK and lane_engine(request, shared, members.source.names) is None:
-        raise SolveError(f"{chosen} has a strict mode in lanes only, and {system.name} with these sizes and options does not fit into them")
+    if strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
+        raise SolveError(no_strict(chosen, what))
     return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
 
 
@@ -134,11 +135,9 @@ def engine_key(engine: AnyEngine) -> str:
     seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
         return (engine.request.clock or engine.request.compiled).key + seen
-    from odesim.codegen.cache import module_name
-
-    lanes = isinstance(engine, LaneEngine)
-    text = kernel_text(engine.plan) if lanes else source_of(engine.plan)
-    return module_name(text, f"{engine.plan.name.replace('.', '_')}_{'lanes' if lanes else 'threads'}") + seen
+    if isinstance(engine, DeviceEngine):
+        return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
+    return kernel_name(engine.plan) + seen
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.codegen import work
+from odesim.ensembles.lane_alone import strict_obstacle
 from odesim.ensembles.lane_engine import WIDTH, lane_plan
+from odesim.ensembles.lane_rows import Plan
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
@@ -92,8 +94,11 @@ class Pilot:
         if total > HELD * self.projected(self.run(name, most, LOOSER), before):
             return Verdict(final=True)
         held = "; stability limits them"
-        if not self.lanes(STIFF) and (self.request.strict or self.request.backend == "cuda"):
-            return Verdict(f"{held}, and one by one {STIFF} has no {'strict mode' if self.request.strict else 'backend cuda'}", final=True)
+        stiff = replace(self.request, method=STIFF)
+        if self.request.strict and (what := strict_obstacle(stiff, self.members.shared, self.members.source.names)):
+            return Verdict(f"{held}, and {STIFF} has no strict mode for {what}", final=True)
+        if self.request.backend == "cuda" and not self.lanes(STIFF):
+            return Verdict(f"{held}, and {STIFF} does not fit into a thread there", final=True)
         try:
             mine, its = self.step(name), self.step(STIFF)
         except CodegenError:
@@ -121,7 +126,7 @@ class Pilot:
 
     def lanes(self, method: str) -> bool:
         """Whether members run in lanes, or in threads of a GPU, by this method."""
-        return lane_plan(replace(self.request, method=method), self.members.shared, self.members.source.names) is not None
+        return isinstance(lane_plan(replace(self.request, method=method), self.members.shared, self.members.source.names), Plan)
 
     def step(self, method: str) -> float:
         """One step of a member in nanoseconds, by counting. Raises CodegenError where the Jacobian is too large."""

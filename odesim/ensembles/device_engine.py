@@ -15,13 +15,12 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import MOST_STATES, judge, lane_plan, reals
+from odesim.ensembles.lane_engine import judge, lane_plan, reals
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
 from odesim.errors import SolveError
 from odesim.gpu import architecture, compute_module, cupy_here, device_count
-from odesim.solve import ROSENBROCK
 
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
@@ -30,27 +29,10 @@ PAUSE = 2e-4  # s between two looks at a launch that is under way
 
 def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
-    plan = None if request.clock is not None else lane_plan(request, numbers, own)
-    if plan is None:
-        raise SolveError(f"{request.system.name} cannot be an ensemble of the backend cuda: {reason(request, own)}; the backend numba can")
+    plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
+    if isinstance(plan, str):
+        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {plan}; the backend numba can do it")
     return DeviceEngine(request, numbers, plan)
-
-
-def reason(request: Request, own: frozenset[str]) -> str:
-    """Why a member does not fit into a thread."""
-    n = request.layout.size
-    if request.clock is not None:
-        return "the rescaled clock is not there"
-    if n > MOST_STATES:
-        return f"a thread holds at most {MOST_STATES} states, and a member has {n}"
-    if request.method in ROSENBROCK and (request.dtype != "float64" or request.step is not None):
-        return f"{request.method} takes float64 and adaptive steps"
-    for p in request.system.params:
-        if p.integer and p.name in own:
-            return f"{p.name} is a whole number, which all members share there"
-    if request.step is not None and request.system.events:
-        return "a fixed step finds no events there (max_events=0 leaves out those that end nothing)"
-    return "its formulas are too long to be written out"
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -13,6 +12,7 @@ import numpy as np
 
 from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
+from odesim.codegen.cache import module_name
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
 from odesim.codegen.written import write_out, write_values
@@ -37,16 +37,26 @@ MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes lon
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
 MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
-_PLANS: dict[Any, tuple[CompiledRHS, Plan | None]] = {}  # the first of each keeps its id from being used again
+_PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
 _CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
 
 
 @lru_cache(maxsize=64)
 def compiled_kernel(plan: Plan) -> Callable[[int], None]:
     """The function of a kernel, made once a process."""
-    address = load_native(kernel_text(plan), f"{plan.name.replace('.', '_')}_lanes", ["run"])["run"]
+    address = load_native(kernel_text(plan), _stem(plan), ["run"])["run"]
     found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
     return found
+
+
+@lru_cache(maxsize=64)
+def kernel_name(plan: Plan) -> str:
+    """What names a kernel: the same name, the same bits."""
+    return module_name(kernel_text(plan), _stem(plan))
+
+
+def _stem(plan: Plan) -> str:
+    return f"{plan.name.replace('.', '_')}_lanes"
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,27 @@ class LaneEngine:
         """Compiles, or loads what was compiled before."""
         _ = self._run
 
+    def memory(self) -> Array:
+        """What the lanes of one block work on: the rows of odesim.ensembles.lane_rows, members and places."""
+        made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
+        made[:] = 0.0
+        return made
+
     def integrate(
-        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+        self,
+        params: Mapping[str, Array],
+        initial: Mapping[str, Array],
+        count: int,
+        stop: Array,
+        pool: Any,
+        into: Chunk | None = None,
+        memory: Array | None = None,
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
+
+        stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are. memory: of one block that does all of them,
+        to be looked at; what was not saved is then not blanked.
+        """
         request, n = self.request, self.plan.formulas.states
         layout = request.layout
         given = np.empty((count if initial else 1, n), request.dtype)
@@ -99,18 +126,17 @@ class LaneEngine:
         size = count if pool is None else BLOCK  # lanes run empty at the end of a block
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
-        for _ in run(lambda block: self._block(table, *block), blocks):
+        for _ in run(lambda block: self._block(table, block[0], block[1], memory), blocks):
             pass
         judge(request, self.numbers, chunk, codes, last, params)
-        chunk.blank(request.times)
+        if memory is None:
+            chunk.blank(request.times)
         return chunk
 
-    def _block(self, table: Array, first: int, end: int) -> None:
-        """Members first to end - 1, with memory of their own."""
-        rows = Rows(self.plan)
-        memory = aligned_empty(max((rows.count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
-        memory[:] = 0.0
-        start = np.empty((end - first, len(start_rows(rows))))
+    def _block(self, table: Array, first: int, end: int, memory: Array | None) -> None:
+        """Members first to end - 1, with memory of their own where none is given."""
+        memory = self.memory() if memory is None else memory
+        start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
         watch = self.plan.watch
         found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)
         own = table.copy()
@@ -124,9 +150,10 @@ def judge(request: Request, numbers: Numbers, chunk: Chunk, codes: Array, last: 
     """Statuses of codes; a step that became too small may be a blow-up. last (N, n): the state where a member of code 4 stands."""
     for code, status in _CODES.items():
         chunk.status[codes == code] = Request.number(status)
+    tolerances = usable(request.rtol, request.atol, request.dtype)
     for i in np.flatnonzero(codes == 4):
         bound = request.compiled.bind(numbers.sizes, {**numbers.params, **member(params, int(i))})
-        if runs_away(bound, request.t0, float(chunk.t_end[i]), last[i].astype(request.dtype), request.rtol, request.atol):
+        if runs_away(bound, request.t0, float(chunk.t_end[i]), last[i].astype(request.dtype), *tolerances):
             chunk.status[i] = Request.number(Status.BLOW_UP)
 
 
@@ -147,29 +174,34 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
     """The engine, or None where lanes cannot do it."""
     plan = lane_plan(request, numbers, own)
-    return LaneEngine(request, numbers, plan) if plan is not None else None
+    return LaneEngine(request, numbers, plan) if isinstance(plan, Plan) else None
 
 
-def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan | None:
-    """The kernel's plan, or None where there is none: many states, whole numbers of a member's own, events with a fixed step."""
-    system = request.system
-    whole = {p.name: numbers.params[p.name] for p in system.params if p.integer}
+def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan | str:
+    """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
+    whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
-        return None
-    if request.method in ROSENBROCK and (request.dtype != "float64" or request.step is not None):
-        return None
+        return f"{request.layout.size} states: at most {MOST_STATES}"
+    if request.method in ROSENBROCK and request.dtype != "float64":
+        return request.dtype
+    if request.method in ROSENBROCK and request.step is not None:
+        return "a fixed step"
     if own & set(whole):
-        return None
+        return f"whole numbers that differ between members: {', '.join(sorted(own & set(whole)))}"
     return _plan(request, numbers, whole)
 
 
-def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | None:
-    """The kernel's plan, the same object for the same request; None where the right side is too long to write out."""
+def no_strict(method: str, what: str) -> str:
+    """The sentence that a stiff method has no strict mode for this."""
+    return f"{method} has no strict mode for {what}; {', '.join(m.name for m in METHODS.values() if m.adaptive)} have one"
+
+
+def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+    """The kernel's plan, the same object for the same request; what is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
-    threads = request.backend == "cuda"
     key = (
         id(compiled),
-        threads,
+        request.backend,
         sizes,
         request.method,
         request.saves,
@@ -180,19 +212,29 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     if key not in _PLANS:
         while len(_PLANS) >= MOST_PLANS:
             del _PLANS[next(iter(_PLANS))]
-        plan = None
-        with suppress(CodegenError):
-            formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
-            watch = make_watch(request, numbers.sizes, whole)
-            short = max(len(formulas.lines), watch.lines if watch else 0) <= MOST_LINES
-            fixed = request.step is not None
-            if short and not (watch and fixed):
-                width = 1 if threads else FIXED_WIDTH if fixed else WIDTH
-                plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
-                if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
-                    plan = None
+        try:
+            plan = _made(request, numbers, whole)
+        except CodegenError as error:
+            plan = f"a right side that cannot be written out ({error})"
         _PLANS[key] = (compiled, plan)
     return _PLANS[key][1]
+
+
+def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+    """The plan, or what is too long for it. Raises CodegenError."""
+    compiled, fixed = request.compiled, request.step is not None
+    formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
+    watch = make_watch(request, numbers.sizes, whole)
+    for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
+        if lines > MOST_LINES:
+            return f"{what} of {lines} operations: at most {MOST_LINES}"
+    if watch and fixed:
+        return "events with a fixed step"
+    width = 1 if request.backend == "cuda" else FIXED_WIDTH if fixed else WIDTH
+    plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+    if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
+        return f"a Jacobian of {len(plan.linear.lines)} operations: at most {MOST_SLOPES}"
+    return plan
 
 
 def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:

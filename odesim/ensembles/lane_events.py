@@ -146,7 +146,7 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
     lines += load_lines(plan, rows, watch.reads("y"))
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
-    lines += [f"low{i}, high{i} = (a0_{i} if a0_{i} < inf else inf), (a0_{i} if a0_{i} > -inf else -inf)" for i in size]
+    lines += [f"low{i}, high{i} = lower(a0_{i}, inf), higher(a0_{i}, -inf)" for i in size]
     for k in range(1, watch.pieces + 1):
         theta = k / watch.pieces
         if k < watch.pieces:
@@ -157,14 +157,13 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
             time = "new"
         lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
         lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
-        lines += [f"low{i} = a{k}_{i} if a{k}_{i} < low{i} else low{i}" for i in size]
-        lines += [f"high{i} = a{k}_{i} if a{k}_{i} > high{i} else high{i}" for i in size]
+        lines += [f"low{i}, high{i} = lower(a{k}_{i}, low{i}), higher(a{k}_{i}, high{i})" for i in size]
     lines += ["taken = new > -inf", f"{at(rows.until, w)} = new"]
     lines += [f"{at(rows.g[i], w)} = a{watch.pieces}_{i} if taken else a0_{i}" for i in size]
     lines += [f"hit = hit | ((low{i} <= 0.0) & (high{i} >= 0.0))" for i in size]
     lines += ["hit = hit & taken", f"{at(rows.hit, w)} = 1.0 if hit else 0.0", "hits += 1 if hit else 0"]
     head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
-    return "\n".join([*head, *(f"        {line}" for line in lines), "    return hits"])
+    return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
 
 
 def probe_text(plan: "Plan", rows: "Rows") -> str:
@@ -204,6 +203,18 @@ def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
     call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
     return [call, *(f"{at(row, plan.width)} = w{i}" for i, row in enumerate(rows.g))]
 
+
+# functions, for numba is lost among many branches
+CHOICES = """
+@inlined
+def lower(a, b):
+    return a if a < b else b
+
+
+@inlined
+def higher(a, b):
+    return a if a > b else b
+""".strip("\n")
 
 ARRAYS = """
 facts, zeros, kept = ints(at[{FACTS}]), {zeros}, at[{KEPT}]

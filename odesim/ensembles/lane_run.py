@@ -62,11 +62,11 @@ def run(table):
                     {take}
                     S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
                     {first_save}
-        if live == 0:
+        if live == 0 or stop[0] > 1:
             return
         idle = {W} - live
         ended = idle
-        while ended == idle:
+        while {going}:
             ended, due = step(S, t0, t1, rtol, atol, most)
             {watching}
             {saving}
@@ -94,6 +94,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "IDLE": "9.0",
+        "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
         "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,

@@ -110,7 +110,7 @@ def error_lines(plan: Plan) -> list[str]:
             out += [f"total = total / {n}", "error = first / sqrt(first + 0.01 * total) if total != 0.0 else error"]
     if m.E[0, m.last] == 0.0:
         sums = " + ".join(f"(k{m.last}_{d} - k{m.last}_{d})" for d in range(n))
-        out.append(f"error = error if {sums} == 0.0 else nan")
+        out.append(f"error = nan if error <= 1.0 and {sums} != 0.0 else error")
     return out
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
+from odesim.ensembles.lane_alone import LaneRun
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
 from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
@@ -84,4 +86,5 @@ def problem_of(
     def linear() -> Linear:
         return compiled.linear.bind(sizes, params, bound.layout)
 
-    return Problem(bound, bound.layout.join(initial, compiled.dtype), t0, t1, events, compiled.system.name, linear)
+    strict = partial(LaneRun, compiled, sizes, params) if compiled.strict else None
+    return Problem(bound, bound.layout.join(initial, compiled.dtype), t0, t1, events, compiled.system.name, linear, strict=strict)

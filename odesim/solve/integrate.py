@@ -16,15 +16,18 @@ METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
 def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
-    method: one of METHOD_NAMES. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them; strict, which auto minds.
+    method: one of METHOD_NAMES. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
+    strict: stiff methods do without LAPACK.
     Raises SolveError for options that make no sense, and what the right side raised.
     """
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if method in ROSENBROCK:
-        from odesim.solve.rosenbrock.integrate import integrate_rosenbrock
+        from odesim.solve.rosenbrock.integrate import make_run
 
-        return integrate_rosenbrock(problem, ROSENBROCK[method], save=save, **options)
+        run = make_run(problem, method, save, strict=strict, **options)
+        run.go()
+        return run.raw()
     if method == "auto":
         return integrate_auto(problem, save=save, strict=strict, **options)
     return integrate_explicit(problem, METHODS[method], save=save, **options)

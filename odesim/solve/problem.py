@@ -107,11 +107,26 @@ class Costs:
     stiff: Callable[[int], float]
 
 
+class StiffRun(Protocol):
+    """A run of a stiff method, as odesim.solve.rosenbrock.integrate has it."""
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+
+    def go(self, most: float = ...) -> bool:
+        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended."""
+
+    def raw(self) -> "Raw":
+        """What came out."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by.
+    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
+    method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
     """
 
     rhs: BoundSystem
@@ -122,6 +137,7 @@ class Problem:
     ref: str = ""
     linear: Callable[[], Linear] | None = None
     costs: Costs | None = None
+    strict: Callable[..., StiffRun] | None = None
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size
@@ -141,6 +157,7 @@ class Raw:
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
     events: {name: Events}, each in the order of time.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
+    kernel: what names the code that integrated, where that is not the right side's own.
     """
 
     t: Array
@@ -153,3 +170,4 @@ class Raw:
     method: str
     stats: dict[str, float] = field(default_factory=dict)
     auto: str = ""
+    kernel: str = ""

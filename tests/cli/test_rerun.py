@@ -34,6 +34,7 @@ INTEGRATIONS = {
     "strict": f"{ONE} --strict",
     "fixed": f"{ONE} --method rk4 --step 0.1 --save 0.25,",
     "stiff": f"{ONE} --method rodas5p --rtol 1e-8",
+    "stiff, strict": f"{ONE} --method rodas5p --strict",
     "numpy": f"{ONE} --backend numpy --save 5",
     "large": "joma.nonlinear --size M=1500 --init v=uniform(0,0.1) --span 0:1 --save 3",
     "blow-up": "joma.linear --span 0:1000 --save 9",

@@ -47,7 +47,8 @@ def both(model: Any, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
 def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
     shim()
-    (name,), run = MODELS[model]["grid"], {"method": "tsit5", "save": 4, "sizes": MODELS[model].get("sizes")}
+    (name,) = MODELS[model]["grid"]
+    run: dict[str, Any] = {"method": "tsit5", "save": 4, "sizes": MODELS[model].get("sizes")}
     found = odesim.ensemble(model, backend="cuda", grid=MODELS[model]["grid"], strict=True, **run)
     same_as_runs(found, model, 3, {name: found[name].values}, **run)
 
@@ -133,7 +134,7 @@ def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
     """A launch that is asked to stop ends: what it was doing is not done."""
     shim()
     options: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 1.0), "max_events": 0}
-    _, engine = asked("joma.nonlinear", method="rk4", step=1e-5, **options)
+    _, engine = asked("joma.nonlinear", method="rk4", step=1e-5, strict=True, **options)
     chunk = engine.integrate({"mu": MU}, {"v": V0}, N, np.ones(1, np.int64), None)
     assert (chunk.status == UNDONE).all()
 
@@ -141,16 +142,16 @@ def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"sizes": {"M": 65}}, "a thread holds at most 64 states, and a member has 65"),
-        ({"clock": "rescaled"}, "the rescaled clock is not there"),
-        ({"step": 0.1}, "a fixed step finds no events there"),
-        ({"method": "rodas4", "dtype": "float32"}, "rodas4 takes float64 and adaptive steps"),
+        ({"sizes": {"M": 65}}, "no backend cuda for 65 states: at most 64; the backend numba can do it"),
+        ({"clock": "rescaled"}, "no backend cuda for the rescaled clock"),
+        ({"step": 0.1}, "for events with a fixed step"),
+        ({"method": "rodas4", "dtype": "float32"}, "for float32"),
     ],
 )
 def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, shim: Shim) -> None:
     """One sentence that says why; no other backend is taken."""
     shim()
-    run = {"vary": {"mu": "uniform(0.5,1)"}, "members": 3, "method": "tsit5"} | options
+    run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,1)"}, "members": 3, "method": "tsit5", **options}
     with pytest.raises(OdesimError, match=sentence):
         odesim.ensemble("joma.nonlinear", backend="cuda", **run)
 

@@ -1,5 +1,6 @@
 """What the tests of GPU ensembles are held over: models, methods, and the text of an ensemble."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,14 @@ def same_as_runs(found: xr.Dataset, model: Any, count: int, params: Any = (), in
             one.stats["steps"],
             one.stats["rejected"],
         )
+        reached = found.time.values <= one.t_end
+        at = np.searchsorted(one.t, found.time.values[reached])
         for name, values in one.y.items():
-            np.testing.assert_array_equal(found[name].values[i], values)
-        for name, events in one.events.items() if found.sizes.get("occurrence") else ():
-            word = name.replace(" ", "_")
+            np.testing.assert_array_equal(found[name].values[i, reached], values[at])
+            assert np.isnan(found[name].values[i, ~reached]).all()
+        for name in one.events if found.sizes.get("occurrence") else ():
+            word = re.sub(r"\W", "_", name)
+            events: Any = one.events[name]
             assert int(found[f"{word}_count"][i]) == len(events)
             np.testing.assert_array_equal(found[f"{word}_t"].values[i, : len(events)], events.t[:8])
 

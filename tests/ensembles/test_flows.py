@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ensembles.engines import EVERY, SINGLE, STRICT, TOGETHER, Engine, Members
+from tests.ensembles.engines import EVERY, SINGLE, STIFF_STRICT, STRICT, TOGETHER, Engine, Members
 from tests.ensembles.flows import FLOWS, MENAGERIE, OVERFLOW, every_flow
 
 GRID = np.linspace(0.0, 3.0, 13)
@@ -61,7 +61,7 @@ def test_no_end_takes_long(engine):
 
 
 @pytest.mark.parametrize("end_only", [False, True])
-@pytest.mark.parametrize("engine", STRICT, ids=str)
+@pytest.mark.parametrize("engine", [*STRICT, *(pytest.param(e, marks=pytest.mark.slow) for e in STIFF_STRICT)], ids=str)
 def test_strict_members_are_single_runs(engine, end_only):
     """In strict mode every flow has the bits, the end and the counts of `integrate`, whatever stands beside it."""
     together, single = (at_all_flows(e, end_only=end_only) for e in (engine, Engine(engine.method, together=False, strict=True)))

@@ -15,7 +15,6 @@ from odesim.bind import bind
 from odesim.ensembles import lane_engine, lane_rosenbrock_loops, lane_rows
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES
-from odesim.errors import SolveError
 from odesim.facade_members import make_engine
 from odesim.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
@@ -252,9 +251,3 @@ def test_events_in_loops(monkeypatch):
     np.testing.assert_array_equal(loops.zero_index, written.zero_index)
     np.testing.assert_allclose(loops.zero_t, written.zero_t, rtol=1e-10)
     np.testing.assert_allclose(loops.t_end, written.t_end, rtol=1e-10)
-
-
-def test_strict_is_for_lanes():
-    """What lanes cannot do has no strict mode, in one sentence."""
-    with pytest.raises(SolveError, match=r"rodas5p has a strict mode in lanes only, and joma.linear_multinode with these sizes"):
-        odesim.ensemble("joma.linear_multinode", vary={"Delta": "uniform(0,1)"}, members=2, method="rodas5p", strict=True)

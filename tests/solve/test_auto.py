@@ -27,7 +27,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "van der Pol": (van_der_pol(1e3, 2000.0), {}, "rodas5p", "stability, not accuracy"),
     "van der Pol, tight": (van_der_pol(1e3, 2000.0), {"rtol": 1e-8, "atol": 1e-10}, "rodas5p", "dop853 would need about"),
     "Robertson": (robertson(1e5), {}, "rodas5p", "stability, not accuracy"),
-    "strict": (robertson(3.0), {"strict": True}, "tsit5", "no strict mode"),
+    "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right side that numba compiles"),
     "no costs": (replace(robertson(3.0), linear=None), {}, "tsit5", "no Jacobian"),
     "fixed step": (oscillator(3.0), {"step": 0.1}, "tsit5", "a fixed step"),
 }

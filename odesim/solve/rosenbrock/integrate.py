@@ -12,7 +12,8 @@ from odesim.errors import SolveError
 from odesim.solve.explicit import slots
 from odesim.solve.explicit.integrate import check_options, ctrl_c, save_grid
 from odesim.solve.explicit.report import collect
-from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.problem import Problem, Progress, Raw, StiffRun
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.solve.rosenbrock.method import Rosenbrock
 from odesim.solve.rosenbrock.run import Run
@@ -25,6 +26,15 @@ def integrate_rosenbrock(problem: Problem, method: Rosenbrock, *, save: Array | 
     run = RosenbrockRun(problem, method, save, **options)
     run.go()
     return run.raw()
+
+
+def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
+    """A run of a stiff method that has not begun. strict: with the same bits on every machine, as LAPACK's are not. Raises SolveError."""
+    if not strict:
+        return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
+    if problem.strict is None:
+        raise SolveError(f"{name} has a strict mode only for a right side that numba compiles")
+    return problem.strict(problem, name, save, **options)
 
 
 class RosenbrockRun:
