@@ -10,6 +10,7 @@ from odesim.codegen.elimination import Linear
 from odesim.ensembles.lane_events import begin_lines
 from odesim.ensembles.lane_linear import Factors, factor, residual
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+from odesim.ensembles.lane_step import counted_lines
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED
@@ -157,16 +158,7 @@ def judge_lines(plan: Plan, rows: Rows) -> list[str]:
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
         f"{at(rows.error, w)} = h * (less if less < {most!r} else {most!r}) if accept else {at(rows.error, w)}",
-        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
-        f"{at(rows.h, w)} = size if small else following",
-        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
-        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
-        f"{at(rows.t, w)} = new if accept else t",
-        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
-        f"code = code if running else {at(rows.code, w)}",
-        f"{at(rows.code, w)} = code",
-        "ended += 0 if code == 0.0 else 1",
+        *counted_lines(plan, rows),
         *saved_lines(plan, rows),
     ]
 

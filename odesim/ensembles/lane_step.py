@@ -114,6 +114,23 @@ def error_lines(plan: Plan) -> list[str]:
     return out
 
 
+def counted_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
+    w = plan.width
+    return [
+        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
+        f"{at(rows.h, w)} = size if small else following",
+        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
+        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
+        f"{at(rows.t, w)} = new if accept else t",
+        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
+        f"code = code if running else {at(rows.code, w)}",
+        f"{at(rows.code, w)} = code",
+        "ended += 0 if code == 0.0 else 1",
+    ]
+
+
 def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     n, w, m = plan.formulas.states, plan.width, plan.method
@@ -148,18 +165,9 @@ def step_text(plan: Plan, rows: Rows) -> str:
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
         f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST else LOG2_LEAST) if accept else before",
-        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
-        f"{at(rows.h, w)} = size if small else following",
-        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
-        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
-        f"{at(rows.t, w)} = new if accept else t",
+        *counted_lines(plan, rows),
         *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
         *(f"{at(row, w)} = k{m.last}_{d} if accept else k0_{d}" for d, row in enumerate(rows.f)),
-        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
-        f"code = code if running else {at(rows.code, w)}",
-        f"{at(rows.code, w)} = code",
-        "ended += 0 if code == 0.0 else 1",
     ]
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]

@@ -82,20 +82,31 @@ from math import inf
 def helper(n, x):
     return x * n, n // 2
 
+def halve(x):
+    return 0.5 * x
+
+def twice(g, x):
+    return g(g(x))
+
 def f(x, n, p):
-    new, k = 0.5, 0
+    new, k = twice(halve, x), 0
     while n > 1:
         new, n = helper(n, x + new)
         k += 1
     for i in range(1, 4, 2):
         p[i] = -x if i % 2 and not x > inf else 1.0
     p[0], p[2] = p[2], p[0]
+    for j in range(3, -1, -2):
+        new += j
+        j = j + 8
+    new += 100 * i + j
     return new if 0.0 < new < 1e9 and k != 3 else float(k)
 """
 
 
 def test_shim_statements() -> None:
-    """Loops, choices, tuples that swap, a word that C++ keeps for itself: as Python runs them."""
+    """Loops up and down and what is left of their variable, choices, tuples that swap, a function as an argument, a word that C++ keeps
+    for itself: as Python runs them."""
     translation = Translation()
     made = translation.function(module_scope(TEXT), "f", (REAL, INT, f"{REAL}*"))
     head = 'extern "C" __global__ void fill(double* x, double* p, long long n)'

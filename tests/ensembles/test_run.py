@@ -21,7 +21,7 @@ import odesim
 from odesim.ensembles import run as chunks_module
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES, UNDONE
-from odesim.ensembles.run import chunk_size, shard_chunks
+from odesim.ensembles.run import chunk_size, joined, shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.facade_ensemble import run_ensemble
 from odesim.facade_rerun import rerun_ensemble as rerun
@@ -119,6 +119,20 @@ def test_shards_share_all_chunks(count, chunk, n):
     """The shards 1/n to n/n have every chunk once."""
     found = [k for i in range(1, n + 1) for k in shard_chunks(count, chunk, (i, n))]
     assert found == list(range(-(-count // chunk)))
+
+
+@pytest.mark.parametrize(
+    ("places", "together", "found"),
+    [
+        ([(0, 4), (4, 8), (8, 12), (12, 14)], 8, [(0, 8), (8, 14)]),
+        ([(0, 4), (8, 12), (12, 16)], 100, [(0, 4), (8, 16)]),
+        ([(0, 4), (4, 8)], 1, [(0, 4), (4, 8)]),
+        ([], 8, []),
+    ],
+)
+def test_neighbouring_chunks_are_joined(places, together, found):
+    """As many as are wanted at once, and none that do not follow each other."""
+    assert list(joined(places, together)) == found
 
 
 @pytest.mark.parametrize(("count", "row", "size"), [(10**7, 8, 4096), (10, 8, 10), (10**7, 1 << 16, 2048), (10**7, 1 << 40, 1)])
