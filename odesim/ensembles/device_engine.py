@@ -15,7 +15,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import judge, lane_plan, reals
+from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
@@ -110,7 +110,7 @@ class Launch:
 
     def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
         cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
-        self.engine, self.params, self.count = engine, params, count
+        self.engine, self.count = engine, count
         given = np.empty((count if initial else 1, n), request.dtype)
         for name, view in request.layout.split(given).items():
             view[...] = initial.get(name, engine.numbers.initial[name])
@@ -165,12 +165,9 @@ class Launch:
         if self.engine.plan.watch is not None and request.kept.events:
             for name, kept in (("FOUND_T", chunk.event_t), ("FOUND_I", chunk.event_index), ("FOUND_N", chunk.event_count)):
                 put(arrays[name], kept)
-        codes, last = arrays["STATUS"].get(), chunk.y_end
-        if chunk.y_end.size or (codes == 4).any():
-            last = arrays["LAST"].get().T
-            if chunk.y_end.size:
-                chunk.y_end[...] = last
-        judge(request, self.engine.numbers, chunk, codes, last, self.params)
+        if chunk.y_end.size:
+            put(cp.ascontiguousarray(arrays["LAST"].T), chunk.y_end)
+        put_statuses(chunk, arrays["STATUS"].get())
 
 
 def put(source: Any, target: Array) -> None:

@@ -22,7 +22,6 @@ from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
-from odesim.solve.explicit.report import runs_away
 from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -38,7 +37,7 @@ MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff meth
 MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
-_CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE}
+_CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE, 6: Status.BLOW_UP}
 
 
 @lru_cache(maxsize=64)
@@ -128,7 +127,7 @@ class LaneEngine:
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, block[0], block[1], memory), blocks):
             pass
-        judge(request, self.numbers, chunk, codes, last, params)
+        put_statuses(chunk, codes)
         if memory is None:
             chunk.blank(request.times)
         return chunk
@@ -146,15 +145,10 @@ class LaneEngine:
         self._run(own.ctypes.data)
 
 
-def judge(request: Request, numbers: Numbers, chunk: Chunk, codes: Array, last: Array, params: Mapping[str, Array]) -> None:
-    """Statuses of codes; a step that became too small may be a blow-up. last (N, n): the state where a member of code 4 stands."""
+def put_statuses(chunk: Chunk, codes: Array) -> None:
+    """The statuses of codes (N,); 0 is a member that was not done."""
     for code, status in _CODES.items():
         chunk.status[codes == code] = Request.number(status)
-    tolerances = usable(request.rtol, request.atol, request.dtype)
-    for i in np.flatnonzero(codes == 4):
-        bound = request.compiled.bind(numbers.sizes, {**numbers.params, **member(params, int(i))})
-        if runs_away(bound, request.t0, float(chunk.t_end[i]), last[i].astype(request.dtype), *tolerances):
-            chunk.status[i] = Request.number(Status.BLOW_UP)
 
 
 def reals(request: Request) -> list[float]:

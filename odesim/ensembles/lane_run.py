@@ -3,9 +3,10 @@
 from itertools import pairwise
 
 from odesim.ensembles.lane_events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
-from odesim.ensembles.lane_rows import AT, Plan, Rows
+from odesim.ensembles.lane_rows import AT, Plan, Rows, at
 from odesim.ensembles.lane_save import saving_text
 from odesim.ensembles.template import Where, fit, lane_where, put_state
+from odesim.solve.explicit.report import SOON
 
 # fill puts member i into lane l; begin and step are loops over lanes (lane_step.py)
 RUN = """
@@ -44,6 +45,8 @@ def run(table):
                 i = members[l]
                 if i >= 0:
                     {landing}
+                    if code == {TOO_SMALL}:
+                        code = judged(S, l, t0, rtol, atol)
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     if code == 1:
@@ -72,6 +75,9 @@ def run(table):
             {saving}
 """.strip("\n")
 
+TOO_SMALL, BLOW_UP = 4, 6  # codes of members
+LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
+
 FIRST_SAVE = """
 q = 0
 if saves > 0 and save[0] == t0:
@@ -92,6 +98,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
     words = {
         **AT,
         **at_lane,
+        "TOO_SMALL": TOO_SMALL,
         "W": w,
         "IDLE": "9.0",
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
@@ -106,6 +113,26 @@ def run_text(plan: Plan, rows: Rows) -> str:
     words["first_save"] = fit(FIRST_SAVE, put=put_state(where.first, rows.y, w), saved=where.saved, **at_lane) if plan.saves else "pass"
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
     return fit(RUN, **words)
+
+
+def judged_text(plan: Plan, rows: Rows) -> str:
+    """judged(S, l, t0, rtol, atol): what a step that became too small means in lane l, a blow-up or that, by the rule of
+    odesim.solve.explicit.report.runs_away."""
+    w, states = plan.width, range(plan.formulas.states)
+    if w == 1:  # all places in S are constants
+        seen = [line for d in states for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
+    else:
+        y, f = rows.y.start * w, rows.f.start * w
+        inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *LARGEST]
+        seen = [f"for d in range(0, {len(states) * w}, {w}):", *(f"    {line}" for line in inside)]
+    lines = [
+        "most, value, slope = -1.0, 0.0, 0.0",
+        *seen,
+        f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - t0)",
+        "grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)",
+        f"return {BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {TOO_SMALL}",
+    ]
+    return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
 
 
 def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
 from odesim.ensembles.lane_events import event_texts, happen_text
 from odesim.ensembles.lane_fixed import fixed_texts
 from odesim.ensembles.lane_rows import Plan, Rows, names
-from odesim.ensembles.lane_run import run_text
+from odesim.ensembles.lane_run import judged_text, run_text
 from odesim.ensembles.lane_save import save_texts
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
@@ -38,7 +38,14 @@ def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = lane_rosenbrock_loops if plan.loops else lane_rosenbrock if plan.stiff else lane_step
     save = lane_rosenbrock.save_text if plan.stiff else save_texts
-    return [*events, kind.begin_text(plan, rows), kind.step_text(plan, rows), *save(plan, rows), *event_texts(plan, rows)]
+    return [
+        *events,
+        kind.begin_text(plan, rows),
+        kind.step_text(plan, rows),
+        *save(plan, rows),
+        *event_texts(plan, rows),
+        judged_text(plan, rows),
+    ]
 
 
 @cache

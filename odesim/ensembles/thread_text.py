@@ -12,7 +12,7 @@ from odesim.codegen.transpile import Translation, module_scope
 from odesim.ensembles.lane_events import ARRAYS
 from odesim.ensembles.lane_fixed import save_loops, step_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
-from odesim.ensembles.lane_run import FIRST_SAVE, ending_words, fill_lines
+from odesim.ensembles.lane_run import FIRST_SAVE, TOO_SMALL, ending_words, fill_lines
 from odesim.ensembles.lane_save import saving_text
 from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
 from odesim.ensembles.template import Where, fit, put_state
@@ -50,6 +50,8 @@ def member(at, S, T, zeros, i):
     out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     {landing}
+    if code == {TOO_SMALL}:
+        code = judged(S, l, t0, rtol, atol)
     status[i], t_end[i] = code, S[{t} + l]
     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
     if code == 1:
@@ -172,7 +174,7 @@ def in_thread(text: str, far: set[int]) -> str:
 def adaptive_text(plan: Plan, rows: Rows) -> str:
     """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
-    words |= AT | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
+    words |= AT | {"next": rows.next_save, "LOOK": LOOK, "TOO_SMALL": TOO_SMALL, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED)
     first = fit(FIRST_SAVE, put=put_state(WHERE.first, rows.y, 1), **{**words, "saved": WHERE.saved})

@@ -68,6 +68,10 @@ def is_blow_up(problem: Problem, state: Left) -> bool:
     return runs_away(problem.rhs, problem.t0, state.t, state.y, float(state.real[slots.RTOL]), float(state.real[slots.ATOL]))
 
 
+SOON = 2.2e-10
+"""Of the time passed: 1e5 smallest steps."""
+
+
 def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
     """Whether a run from t0 that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
 
@@ -80,9 +84,10 @@ def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol
     with np.errstate(all="ignore"):
         rhs(t, y, slope)
         value, f = y.astype(np.float64), slope.astype(np.float64)
-        i = int(np.argmax(np.abs(f) / (atol + rtol * np.abs(value))))
-    doubling = 2.2e-10 * max(abs(t), t - t0)
-    return bool(np.sign(value[i]) == np.sign(f[i]) and abs(value[i]) <= doubling * abs(f[i]))
+        weighed = np.abs(f) / (atol + rtol * np.abs(value))
+        i = int(np.argmax(np.where(np.isnan(weighed), -1.0, weighed)))
+    passed = max(abs(t), t - t0)
+    return bool(np.sign(value[i]) == np.sign(f[i]) and abs(value[i]) <= SOON * passed * abs(f[i]))
 
 
 def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
