@@ -222,8 +222,6 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {lines} operations: at most {MOST_LINES}"
-    if watch and fixed:
-        return "events with a fixed step"
     width = 1 if request.backend == "cuda" else FIXED_WIDTH if fixed else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:

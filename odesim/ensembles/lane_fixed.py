@@ -4,17 +4,19 @@ Up to UNSEEN steps are taken without a look at the numbers: what is not finite s
 one by one and by the same machine code: a lane is marked at the step that failed, and the others have the bits that they had.
 """
 
+from dataclasses import replace
 from typing import Any
 
+from odesim.ensembles.lane_events import begin_lines, event_texts, happen_text
 from odesim.ensembles.lane_rows import AT, Plan, Rows, at, call_right, load_numbers, load_state
-from odesim.ensembles.lane_run import fill_lines
+from odesim.ensembles.lane_run import ending_words, fill_lines
 from odesim.ensembles.lane_save import dense_states, dense_weights
 from odesim.ensembles.lane_step import stage_lines
 from odesim.ensembles.template import fit, lane_where, put_state
 
 UNSEEN = 64
 
-# begin, march, dense, keep, back and bad are loops over lanes
+# begin, march, dense, hold, back and bad are loops over lanes
 RUN = """
 @kernel
 def fill(at, S, i, l):
@@ -39,9 +41,10 @@ def run(table):
     at = ints(table)
     S, out, save, saves = doubles(at[{STATE}]), doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]
     status, t_end, steps, stop = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}]), ints(at[{STOP}])
-    reals, first, end = doubles(at[{REALS}]), at[{FIRST}], at[{END}]
+    reals, state, first, end = doubles(at[{REALS}]), doubles(at[{LAST}]), at[{FIRST}], at[{END}]
     t0, t1, step, rest, total = reals[0], reals[1], reals[4], reals[5], int(reals[6])
     todo = min(total, at[{MOST}])
+    {event_arrays}
     for tile in range(first, end, {W}):
         if stop[0] != 0:
             return
@@ -64,7 +67,9 @@ def run(table):
                     continue
                 live -= mark(at, S, tile, count, k, moment(k, t0, t1, step, total))
             k += ahead
+            {watching}
             {saving}
+            {landing}
         for l in range(count):
             i = tile + l
             if S[{code} + l] == 0.0:
@@ -75,7 +80,7 @@ def run(table):
 ADVANCE = """
 if k >= careful:
     ahead = max(1, min({unseen}, min(todo, total - 1) - k))
-keep(S)
+hold(S)
 march(S, t0, t1, step, total, h, k, k + ahead)
 """.strip("\n")
 
@@ -86,11 +91,32 @@ if due > new and k >= careful:
     most = min({unseen}, min(todo, total - 1) - k)
     while ahead < most and moment(k + ahead + 1, t0, t1, step, total) < due:
         ahead += 1
-keep(S)
+hold(S)
 if due < new:
     dense(S, t, h, new)
 else:
     march(S, t0, t1, step, total, h, k, k + ahead)
+""".strip("\n")
+
+# where events are watched every step leaves its stages behind
+ADVANCE_AND_WATCH = """
+t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)
+hold(S)
+dense(S, t, h, new)
+""".strip("\n")
+
+# a lane whose member an event has ended stays as it is, and is not looked at again
+LANDING = """
+if ended > 0:
+    for l in range(count):
+        i = tile + l
+        if S[{code} + l] == 2.0 and status[i] == 0:
+            status[i], t_end[i], steps[i] = 2, S[{until} + l], k
+            if S[{until} + l] >= t1:
+                {end}
+            settle(S, l)
+            {stopped}
+            live -= 1
 """.strip("\n")
 
 FIRST_SAVE = """
@@ -108,8 +134,8 @@ while q < saves and save[q] <= new:
     else:
         copy(S)
     for l in range(count):
-        if S[{code} + l] == 0.0:
-            i = tile + l
+        i = tile + l
+        if {saves_here}:
             {put}
     q += 1
 """.strip("\n")
@@ -117,16 +143,22 @@ while q < saves and save[q] <= new:
 
 def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
     """All after the right side: run(table) integrates members FIRST to END - 1 in tiles of W."""
-    return [*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), run_text(plan, rows)]
+    return [*fixed_loops(plan, rows), run_text(plan, rows)]
+
+
+def fixed_loops(plan: Plan, rows: Rows) -> list[str]:
+    """The functions of a step whose length is given."""
+    events = [happen_text(plan.watch), *event_texts(plan, rows)] if plan.watch is not None else []
+    return [*step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
 
 
 def step_loops(plan: Plan, rows: Rows) -> list[str]:
-    """begin: the first derivative; march: steps first to end - 1; keep, back: the state before them; bad: how many lanes show numbers
+    """begin: the first derivative; march: steps first to end - 1; hold, back: the state before them; bad: how many lanes show numbers
     that are not finite."""
     w, before = plan.width, load_numbers(plan, rows)
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old.values(), *rows.old_f), strict=True)]
-    start = [*before, call_right(plan, "t", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
-    start += [f"{at(row, w)} = 0.0" for row in (rows.code, *rows.extra)]
+    start = [*before, call_right(plan, "t0", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
+    start += [*(f"{at(row, w)} = 0.0" for row in (rows.code, *rows.extra)), *begin_lines(plan, rows)]
     steps = [
         "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)",
         *loop(w, step_lines(plan, rows, plan.method.last)),
@@ -134,21 +166,24 @@ def step_loops(plan: Plan, rows: Rows) -> list[str]:
     wrong = " + ".join(f"({at(row, w)} - {at(row, w)})" for row in (*rows.y, *rows.f, *rows.extra))
     look = [f"wrong = {wrong}", f"{at(rows.wrong, w)} = wrong", f"found += 1 if {at(rows.code, w)} == 0.0 and wrong != 0.0 else 0"]
     return [
-        kernel("begin(S, t)", loop(w, start)),
+        kernel("begin(S, t0)", loop(w, start)),
         kernel("march(S, t0, t1, step, total, h, first, end)", ["for k in range(first, end):", *(f"    {line}" for line in steps)]),
-        kernel("keep(S)", loop(w, [f"{b} = {a}" for a, b in kept])),
+        kernel("hold(S)", loop(w, [f"{b} = {a}" for a, b in kept])),
         kernel("back(S)", loop(w, [f"{a} = {b}" for a, b in kept])),
         kernel("bad(S)", ["found = 0", *loop(w, look), "return found"]),
     ]
 
 
-def save_loops(plan: Plan, rows: Rows) -> list[str]:
+def dense_loops(plan: Plan, rows: Rows) -> list[str]:
     """dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = step_lines(plan, rows, m.stages - 1)
     lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
     extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
     lines += [f"{at(row, w)} = {extra}" for row in rows.extra]
+    lines += [f"{at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)} = t, h, new"] if plan.watch is not None else []
+    if not plan.saves:
+        return [kernel("dense(S, t, h, new)", loop(w, lines))]
     inside = [f"{at(row, w)} = {value}" for row, value in zip(rows.saved, dense_states(plan, rows), strict=True)]
     return [
         kernel("dense(S, t, h, new)", loop(w, lines)),
@@ -179,10 +214,21 @@ def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table)."""
     w, where = plan.width, lane_where(plan.formulas.states)
     words: dict[str, Any] = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
-    words |= {"fill": "\n".join(fill_lines(plan, rows)), "finish": "pass" if plan.saves else put_state(where.first, rows.y, w)}
+    words |= {"fill": "\n".join(fill_lines(plan, rows)), "until": rows.until * w}
+    ending = ending_words(plan, rows, replace(where, member=f"(tile + l if l < count and S[{rows.code * w} + l] == 0.0 else -1)"))
+    words |= {
+        "finish": ending["finish"],
+        "event_arrays": ending["event_arrays"],
+        "watching": "pass" if plan.watch is None else f"ended = 0\n{ending['watching']}",
+    }
     first = put_state(where.first, rows.y, w)
     later = put_state(where.out, rows.saved, w)
+    here = f"S[{rows.code * w} + l] == 0.0"
+    words |= {"landing": "pass", "saves_here": here}
+    if plan.watch is not None and plan.watch.terminal:
+        words["saves_here"] = f"{here} or (status[i] == 0 and save[q] <= S[{rows.until * w} + l])"
+        words["landing"] = fit(LANDING, end="pass" if plan.saves else first, stopped=ending["stopped"], **words)
     words["first_save"] = fit(FIRST_SAVE, put=first, **words) if plan.saves else "pass"
     words["saving"] = fit(SAVING, put=later, **words) if plan.saves else "pass"
-    words["advance"] = fit(ADVANCE_TO_SAVE if plan.saves else ADVANCE, **words)
+    words["advance"] = fit(ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else ADVANCE, **words)
     return fit(RUN, **words)

@@ -92,7 +92,7 @@ class Rows:
         if plan.fixed:
             self.old = self.old or dict(enumerate(self.take(n)))
             self.old_f = self.take(n)
-            self.extra = self.take(int(plan.saves and m.stages > m.last + 1))
+            self.extra = self.take(int(plan.dense and m.stages > m.last + 1))
             (self.wrong,) = self.take(1)
         if plan.loops:
             from odesim.ensembles.lane_rosenbrock_loops import Loops

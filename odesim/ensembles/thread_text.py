@@ -10,7 +10,7 @@ from odesim.codegen.cuda import cuda_source
 from odesim.codegen.cuda_words import INT, REAL
 from odesim.codegen.transpile import Translation, module_scope
 from odesim.ensembles.lane_events import ARRAYS
-from odesim.ensembles.lane_fixed import save_loops, step_loops
+from odesim.ensembles.lane_fixed import ADVANCE_AND_WATCH, fixed_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
 from odesim.ensembles.lane_run import FIRST_SAVE, TOO_SMALL, ending_words, fill_lines
 from odesim.ensembles.lane_save import saving_text
@@ -66,13 +66,14 @@ def member(at, S, T, zeros, i):
     l, q, k, states, count = 0, 0, 0, {states}, at[{END}]
     y0, out, save, saves = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]
     status, t_end, taken, reals = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}]), doubles(at[{REALS}])
+    state, ended = doubles(at[{LAST}]), 0
     t0, t1, step, rest, total = reals[0], reals[1], reals[4], reals[5], int(reals[6])
     todo = min(total, at[{MOST}])
     {fill}
     begin(S, t0)
     wrong = bad(S)
     {first_save}
-    while k < todo and wrong == 0:
+    while k < todo and wrong == 0 and ended == 0:
         if k % {LOOK} == {LOOK} - 1:
             if asked(at[{STOP}]) != 0:
                 return
@@ -81,7 +82,9 @@ def member(at, S, T, zeros, i):
         wrong = bad(S)
         if wrong == 0:
             k += 1
+            {watching}
             {saving}
+    {landing}
     status[i], t_end[i], taken[i] = 5 if wrong != 0 else (1 if todo == total else 3), moment(k, t0, t1, step, total), k
     if wrong == 0:
         {finish}
@@ -91,7 +94,7 @@ ADVANCE_TO_SAVE = """
 t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)
 due = save[q] if q < saves else inf
 if due < new:
-    keep(S)
+    hold(S)
     dense(S, t, h, new)
 else:
     march(S, t0, t1, step, total, h, k, k + 1)
@@ -104,7 +107,7 @@ if saves > 0 and save[0] == t0:
 """.strip("\n")
 
 FIXED_SAVING = """
-while q < saves and save[q] <= new:
+while q < saves and save[q] <= {last}:
     if save[q] < new:
         interpolate(S, (save[q] - t) / h, h)
     else:
@@ -187,16 +190,32 @@ def adaptive_text(plan: Plan, rows: Rows) -> str:
     )
 
 
+LANDING = """
+if ended > 0:
+    status[i], t_end[i], taken[i] = 2, S[{until}], k
+    if S[{until}] >= t1:
+        {finish}
+    settle(S, 0)
+    {stopped}
+    return
+""".strip("\n")
+
+
 def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
     """The functions of a fixed step, and member(at, S, T, zeros, i)."""
     words = {**AT, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     march = "march(S, t0, t1, step, total, h, k, k + 1)"
+    ending = ending_words(plan, rows, WHERE, **SEARCHED)
+    terminal = plan.watch is not None and plan.watch.terminal
+    end, until = "pass" if plan.saves else put_state(WHERE.first, rows.y, 1), f"S[{rows.until}]"
     text = fit(
         FIXED,
         **words,
-        finish="pass" if plan.saves else put_state(WHERE.first, rows.y, 1),
-        advance=ADVANCE_TO_SAVE if plan.saves else march,
+        finish=ending["finish"],
+        watching=ending["watching"],
+        landing=fit(LANDING, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
+        advance=ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else march,
         first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
-        saving=fit(FIXED_SAVING, put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",
+        saving=fit(FIXED_SAVING, last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",
     )
-    return [*step_loops(plan, rows), *(save_loops(plan, rows) if plan.saves else []), text]
+    return [*fixed_loops(plan, rows), text]

@@ -62,7 +62,7 @@ def test_shim_threads_methods_and_dtypes(model: str, method: str, step: float | 
     shim()
     run: dict[str, Any] = {"span": (0.0, 4.0), "method": method, "step": step, "dtype": dtype, "rtol": 1e-5}
     for save in (None, 5):
-        found = odesim.ensemble(model, backend="cuda", save=save, **{**JOMA, **run, "max_events": 0 if step else 8})
+        found = odesim.ensemble(model, backend="cuda", save=save, **{**JOMA, **run})
         same_as_runs(found, model, 4, JOMA["params"], JOMA["initial"], save=save, **run)
 
 
@@ -70,8 +70,8 @@ def test_shim_threads_end_at_events(shim: Shim) -> None:
     """Terminal events and many of them: times, components, counts and the states where members ended."""
     shim()
     given = {"params": {"w": W[:9]}, "strict": True, "save": 5, "max_events": 2}
-    for method in ("tsit5", "rodas5p"):
-        a, b = both(turning(), method=method, **given)
+    for method, step in (("tsit5", None), ("rodas5p", None), ("rk4", 0.05)):
+        a, b = both(turning(), method=method, step=step, **given)
         assert set(a.status.values) == {0, 1}
         same(a, b)
 
@@ -144,7 +144,6 @@ def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
     [
         ({"sizes": {"M": 65}}, "no backend cuda for 65 states: at most 64; the backend numba can do it"),
         ({"clock": "rescaled"}, "no backend cuda for the rescaled clock"),
-        ({"step": 0.1}, "for events with a fixed step"),
         ({"method": "rodas4", "dtype": "float32"}, "for float32"),
     ],
 )

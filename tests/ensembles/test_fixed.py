@@ -13,8 +13,8 @@ MODEL = "joma.nonlinear"
 N = 37  # more than twice the lanes, and no multiple of them
 RNG = np.random.default_rng(3)
 MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
-# Without events, which lanes do not find at fixed steps. 43 steps, the last one shorter; saved at the start, within a step, three
-# times in one, at the end of one and at the end.
+# Without events, whose laws are in test_events.py. 43 steps, the last one shorter; saved at the start, within a step, three times in
+# one, at the end of one and at the end.
 RUN: dict[str, Any] = {"span": (0.0, 2.13), "step": 0.05, "max_events": 0, "save": [0.0, 0.0734, 0.61, 0.62, 0.63, 0.75, 2.11, 2.13]}
 METHODS = ("rk4", *(pytest.param(m, marks=pytest.mark.slow) for m in ("euler", "tsit5", "vern7", "dop853")))
 
