@@ -6,7 +6,7 @@ from typing import Any
 import odesim
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import Chunk
+from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.run import Engine, chunk_size, run_chunks, shard_chunks
 from odesim.facade_ensemble import ask
 from odesim.facade_members import make_engine, together
@@ -16,10 +16,15 @@ RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "
 MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 
 
-def made(model: Any, **options: Any) -> tuple[Members, Engine]:
-    """Members, and the engine that integrates them, compiled, of the arguments of `odesim.ensemble`."""
+def request_of(model: Any, **options: Any) -> tuple[Members, Request]:
+    """Members and request of the arguments of `odesim.ensemble`."""
     given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
-    members, request = ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
+    return ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
+
+
+def made(model: Any, **options: Any) -> tuple[Members, Engine]:
+    """Members, and the engine that integrates them, compiled."""
+    members, request = request_of(model, **options)
     engine = make_engine(request, members)
     engine.prepare()
     return members, engine

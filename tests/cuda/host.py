@@ -62,7 +62,7 @@ class Held(np.ndarray):
 def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> types.ModuleType:
     """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have; devices: GPUs."""
     cupy = types.ModuleType("cupy")
-    cupy.launches = []  # type: ignore[attr-defined]
+    cupy.launches, cupy.__version__ = [], "14.2.0"  # type: ignore[attr-defined]
     lock = threading.Lock()
 
     class OutOfMemoryError(Exception):
@@ -78,7 +78,7 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
 
     class Device:
         compute_capability = "90"
-        attributes: ClassVar = {"MultiProcessorCount": multiprocessors}
+        attributes: ClassVar = {"MultiProcessorCount": multiprocessors, "ClockRate": 1_000_000}
 
         def __init__(self, number: int = 0) -> None:
             self.id = number
