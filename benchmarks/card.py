@@ -34,14 +34,13 @@ def facts() -> dict[str, str]:
 
 
 def clock() -> float:
-    """The highest clock of the multiprocessors, 1/s."""
-    return 1e3 * float(cupy_here().cuda.Device().attributes["ClockRate"])
+    """The highest clock of the multiprocessors, 1/s; 0 where it is not said."""
+    return 1e3 * float(cupy_here().cuda.Device().attributes.get("ClockRate", 0))
 
 
 def peak() -> float | None:
-    """Operations a second in float64 at the highest clock; None for an architecture that is not in the table."""
-    each = DOUBLES.get(architecture())
-    return 2 * each * multiprocessors() * clock() if each else None
+    """Operations a second in float64 at the highest clock; None where that or the architecture is not known."""
+    return 2 * DOUBLES.get(architecture(), 0) * multiprocessors() * clock() or None
 
 
 class Timed:
@@ -105,7 +104,7 @@ def main() -> None:
     for name in ("numba", "cupy", "pytest", "xarray", "zarr", "diffrax", "torchdiffeq"):
         try:
             importlib.import_module(name)
-        except Exception as e:  # noqa: BLE001 - said, whatever it is
+        except Exception as e:
             print(f"{name} cannot be imported: {type(e).__name__}: {str(e)[:200]}")
     for name, found in facts().items():
         print(f"{name}: {found}")

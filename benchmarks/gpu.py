@@ -230,7 +230,7 @@ def peer_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
                 other = solver(peer, case.work)
                 values, failed = other.read(other.run())
                 taken = wall(other.run, min(rounds, 2))
-            except Exception as e:  # noqa: BLE001 - another library's, whatever it is; the others are still measured
+            except Exception as e:  # another library's, whatever it is; the others are still measured
                 print(f"{peer} left out in {name}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr, flush=True)
                 continue
             row = {"work": name, "solver": other.name, "members": other.members, "failed": failed, "ms": 1e3 * taken}
@@ -247,7 +247,8 @@ def wide_rows(largest: int, rounds: int, report: Report) -> list[dict[str, Any]]
             break
         try:
             rows.append(wide_row(system, n, rounds, bandwidth))
-        except Exception as e:  # noqa: BLE001 - no room here or on the device: what was measured stays
+            print(rows[-1], flush=True)
+        except Exception as e:  # no room here or on the device: what was measured stays
             print(f"M = {n:.0e} left out: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr, flush=True)
             break
     report.add(**{f"gpu W3 {row['M']:.0e}": row["copy"] for row in rows}, **{"gpu copy, TB/s": bandwidth / 1e12})
@@ -256,7 +257,10 @@ def wide_rows(largest: int, rounds: int, report: Report) -> list[dict[str, Any]]
 
 def ensemble_rows(part: str, options: Any, report: Report) -> list[dict[str, Any]]:
     """A row for each case of a part."""
-    rows = [measured(case, options.rounds, options.cpu) for case in cases(part, options.members)]
+    rows = list[dict[str, Any]]()
+    for case in cases(part, options.members):
+        rows.append(measured(case, options.rounds, options.cpu))
+        print(rows[-1], flush=True)  # a part that is stopped leaves these in its log
     fine = [r for r in rows if r["dtype"] == "float64" and not r["failed"] and r["error"] <= 10 * make_work(r["work"], 1).tolerance]
     if part == "W2":
         report.add(**{"gpu W2 ms": min((r["kernel"] for r in fine), default=None)})

@@ -109,7 +109,9 @@ def _places() -> Iterator[str]:
 
 def _newest(found: Iterable[Path]) -> list[str]:
     """libnvrtc.so.13 before libnvrtc.so.12, in whichever folders they lie."""
-    numbered = [(tuple(map(int, path.name.split(".")[2:])), str(path)) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)]
+    numbered = [
+        (tuple(map(int, path.name.split(".")[2:])), str(path)) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)
+    ]
     return [path for _, path in sorted(numbered, reverse=True)]
 
 

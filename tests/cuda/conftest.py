@@ -19,6 +19,7 @@ from tests.cuda.host import make_cupy
 @pytest.fixture
 def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
     """shim(strict, room, multiprocessors, devices) puts a cupy in place whose kernels run here, and returns it."""
+
     def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> ModuleType:
         cupy = make_cupy(strict, room, multiprocessors, devices)
         monkeypatch.setitem(sys.modules, "cupy", cupy)

@@ -17,7 +17,10 @@ from odesim.ensembles import device_engine
 from tests.cuda.threads import asked
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-LOG = "ptxas info : 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info : Used 40 registers\nptxas info : Used 90 registers"
+LOG = """ptxas info : 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info : Used 40 registers
+ptxas info : Used 90 registers
+"""
 
 
 @pytest.fixture
@@ -26,7 +29,14 @@ def bench(shim: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> I
     shim()
     for module in (cuda_bound, device_engine):
         monkeypatch.setattr(module, "compile_cubin", lambda text, stem, options: Cubin(text.encode(), LOG))
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_FLAGS", "JAX_PLATFORMS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "XLA_FLAGS",
+        "JAX_PLATFORMS",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    ):
         monkeypatch.setenv(name, "1")  # as they were, when the test is over
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
@@ -47,7 +57,7 @@ def test_gpu_benchmark_runs(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert found["measured"]["gpu strict"] == 0 and all(row["count"] > 60 for row in tables["Strict mode"])
     for row in (*tables["W2"], *tables["W1"]):
         assert (row["members"], row["failed"], row["registers"], row["stack"], row["spills"]) == (64, 0, 90, 8, 4)
-        assert row["kernel"] > 0 and 0 < row["busy"] <= 1 and 0 < row["peak"]
+        assert row["kernel"] > 0 and 0 < row["busy"] <= 1 and row["peak"] > 0
         assert row["error"] < (1e-4 if row["dtype"] == "float32" else 2e-5)
     assert tables["One large system, tsit5, 1e-6"][0]["error"] < 1e-5
     assert "left out" in capsys.readouterr().err or len(tables["Other libraries on the same GPU"]) > 3
@@ -58,7 +68,7 @@ def test_operations_of_a_step(bench: Any) -> None:
     most a tenth more beside; one right side costs as much as is written."""
     flops, ours, works = bench("flops"), bench("ours"), bench("works")
     work = works.make_work("W2f", 3)
-    members, engine = bench("direct").made(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
+    _, engine = bench("direct").made(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
     found = flops.of_a_step(engine.plan)
     least = 6 * 8 + 2 * 3 * 21
     assert least <= found <= 1.25 * least

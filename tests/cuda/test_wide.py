@@ -14,7 +14,7 @@ from odesim.gpu import architecture
 from odesim.registry import list_models
 from tests.systems import SYSTEMS, numbers
 
-Cuda = Shim = Callable[..., ModuleType]
+Shim = Callable[..., ModuleType]
 MODELS = list(list_models())
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
 TWO = ("joma.nonlinear", "joma.nonlinear_softmax")
@@ -33,7 +33,7 @@ def same(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_wide_has_numba_s_bits(model: str, cuda: Cuda) -> None:
+def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64: one arithmetic."""
     cuda()
     options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5}
@@ -44,7 +44,7 @@ def test_wide_has_numba_s_bits(model: str, cuda: Cuda) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", TWO)
-def test_wide_methods_and_dtypes(model: str, method: str, dtype: str, cuda: Cuda) -> None:
+def test_wide_methods_and_dtypes(model: str, method: str, dtype: str, cuda: Shim) -> None:
     """All methods, with a step of their own or a fixed one, in both widths."""
     cuda()
     span = (0.0, 1.0)
@@ -63,7 +63,7 @@ def run(system: str, big: int, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_wide_has_every_loop(system: str, cuda: Cuda) -> None:
+def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
     cuda()
     same(run(system, 13), run(system, 13, backend="cuda"))
@@ -80,21 +80,21 @@ def test_shim_bits_do_not_depend_on_the_launch(system: str, multiprocessors: int
 @pytest.mark.gpu
 @pytest.mark.parametrize("big", [1000, 2500, 10**5, 10**6, 3 * 10**6 + 7])
 @pytest.mark.parametrize("system", ["mean_field", "softmax"])
-def test_device_sums_by_one_tree(system: str, big: int, on_device: Cuda) -> None:
+def test_device_sums_by_one_tree(system: str, big: int, on_device: Shim) -> None:
     """From one block of 1024 to thousands, each added by whichever warp is free."""
     on_device()
     same(run(system, big), run(system, big, backend="cuda"))
 
 
 @pytest.mark.gpu
-def test_device_runs_what_is_compiled_for_it(on_device: Cuda) -> None:
+def test_device_runs_what_is_compiled_for_it(on_device: Shim) -> None:
     """Its own architecture, not one whose text the driver would translate."""
     about = on_device().cuda.runtime.getDeviceProperties(0)
     assert architecture() == f"sm_{about['major']}{about['minor']}"
     assert odesim.integrate("joma.nonlinear", backend="cuda").status == "ok"
 
 
-def test_wide_contracts_outside_strict_mode(cuda: Cuda) -> None:
+def test_wide_contracts_outside_strict_mode(cuda: Shim) -> None:
     """The text is the same, the compiler may fuse: equal to a few roundings."""
     cuda(strict=False)
     x = odesim.integrate("joma.nonlinear", backend="cuda", rtol=1e-8)
