@@ -66,6 +66,11 @@ GOALS = (
     Goal("train 1", "train", "(Y, Z) training, 1 query, steps a second", LEAST, 2500),
     Goal("train 3", "train", "(Y, Z) training, 3 queries, steps a second", LEAST, 1500),
     Goal("train 10", "train", "(Y, Z) training, 10 queries, steps a second", LEAST, 500),
+    Goal("gpu strict", "gpu", "GPU: entries of a strict run that are not the processor's", MOST, 0),
+    Goal("gpu W2 ms", "gpu", "GPU: W2, 1e5 members, kernel, ms", MOST, 1),
+    Goal("gpu W2 x diffrax", "gpu", "GPU: W2, diffrax on the same card / odesim's kernel", LEAST, 20),
+    Goal("gpu W1 1e+07 s", "gpu", "GPU: W1, 1e7 members, whole call, s", MOST, 1),
+    Goal("gpu W3 1e+08", "gpu", "GPU: W3, M = 1e8, share of the bandwidth of a copy", LEAST, 0.6),
     Goal("transformer", "train_transformer", "transformer, odesim / torch, worst of 4", MOST, 1.5),
 )
 

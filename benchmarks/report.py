@@ -3,7 +3,7 @@
 python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
 
 RESULTS.md has parts between the lines <!-- begin NAME --> and <!-- end NAME -->: `goals`, and one for each benchmark. A benchmark with
-a file NAME.json in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
+files in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
 as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file
 has the number keeps its line.
 """
@@ -12,7 +12,7 @@ import argparse
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,20 @@ def updated(text: str, benchmarks: Mapping[str, Mapping[str, Any]]) -> str:
     return replaced(text, "goals", goal_table(benchmarks, part(text, "goals")[1]))
 
 
+def merged(files: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """{name of a benchmark: what its files hold together}: one that was run part by part has several."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        if file["benchmark"] not in found:
+            found[file["benchmark"]] = dict(file)
+            continue
+        held = found[file["benchmark"]]
+        held["command"] += f"`, `{file['command']}"
+        held |= {"tables": held["tables"] + file["tables"], "measured": held["measured"] | file["measured"]}
+        held["versions"] = held["versions"] | file["versions"]
+    return found
+
+
 def main() -> None:
     """Rewrites the results in place."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -90,12 +104,12 @@ def main() -> None:
     files = sorted(options.folder.glob("*.json"))
     if not files:
         raise SystemExit(f"no JSON file in {options.folder}")
-    parts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-    text = updated(options.results.read_text(encoding="utf-8"), {found["benchmark"]: found for found in parts})
+    parts = merged(json.loads(path.read_text(encoding="utf-8")) for path in files)
+    text = updated(options.results.read_text(encoding="utf-8"), parts)
     options.results.write_text(text, encoding="utf-8")
     for picture in options.folder.glob("*.png"):
         shutil.copy(picture, options.results.parent)
-    print(f"{options.results}: {', '.join(found['benchmark'] for found in parts)}")
+    print(f"{options.results}: {', '.join(parts)}")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,15 @@ def test_updated(bench):
     assert report.updated(new, {"ensemble": found}) == new
 
 
+def test_parts_of_a_benchmark(bench):
+    """What was run part by part is one: all tables, all numbers, each command."""
+    first = {**RUN, "benchmark": "gpu", "measured": {"a": 1}, "tables": [TABLE]}
+    second = {**first, "command": "python y.py", "measured": {"b": 2}, "versions": {"jax": "2"}}
+    found = bench("report").merged([first, second, {**first, "benchmark": "wide"}])
+    assert list(found) == ["gpu", "wide"] and found["gpu"]["measured"] == {"a": 1, "b": 2} and len(found["gpu"]["tables"]) == 2
+    assert "`python x.py`, `python y.py`, 2026" in bench("report").section(found["gpu"]) and first["measured"] == {"a": 1}
+
+
 def test_report_of_the_results(tmp_path):
     """The committed results have a part for every benchmark of a goal; a folder without files changes nothing and says so."""
     text = (FOLDER / "RESULTS.md").read_text(encoding="utf-8")
@@ -83,13 +92,14 @@ def test_report_of_the_results(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and "no JSON file" in done.stderr and results.read_text(encoding="utf-8") == text
     names = [line.split()[1] for line in (FOLDER / "session.sh").read_text().splitlines() if line.startswith("    measure ")]
-    for name in [*names, "train_transformer"]:
+    names += ["train_transformer", "gpu", "registers"]
+    for name in names:
         found = {**RUN, "benchmark": name, "measured": {}, "tables": [TABLE]}
         (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
     (folder / "work_precision_W1.png").write_bytes(b"picture")
     subprocess.run(command, check=True, capture_output=True)
     assert (tmp_path / "work_precision_W1.png").read_bytes() == b"picture"
-    assert results.read_text(encoding="utf-8").count("| a | 1.23 |") == len({*names, "train_transformer"})
+    assert results.read_text(encoding="utf-8").count("| a | 1.23 |") == len(set(names))
 
 
 def test_separated(bench):

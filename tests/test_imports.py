@@ -1,11 +1,14 @@
 """What a command imports: a light verb stays light, and an integration loads nothing that it does not use."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 # runs odesim with the arguments given, then prints the names of all modules that were imported
 PROBE = """
@@ -56,3 +59,33 @@ def test_solve_runs_without_sympy(tmp_path):
         "sys.exit('sympy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, stdin=subprocess.DEVNULL)
+
+
+# runs an ensemble and one large system where the packages named are not installed; where the cache lies is asked too
+WITHOUT = """
+import os, sys
+from pathlib import Path
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import odesim
+from odesim.codegen.cache import cache_dir
+from direct import integrated, made
+
+members = made("joma.nonlinear", method="tsit5", params={"mu": [[0.5], [1.0]]}, max_events=0)
+print(integrated(*members).status.tolist(), odesim.integrate("joma.nonlinear", method="tsit5").status)
+os.environ.pop("ODESIM_CACHE_DIR", None)
+assert cache_dir() == Path.home() / ".cache" / "odesim"
+"""
+
+
+def test_numbers_need_no_store_and_no_command_line(tmp_path):
+    """What computes runs where only numpy, scipy, sympy and numba are: on a bare machine with a GPU, say."""
+    absent = ["zarr", "xarray", "pydantic", "platformdirs", "click", "rich", "matplotlib", "pandas"]
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])}
+    done = subprocess.run([sys.executable, "-c", WITHOUT, *absent], cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[0, 0] ok\n"), done.stderr

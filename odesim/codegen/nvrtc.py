@@ -3,8 +3,9 @@
 import ctypes
 import hashlib
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -99,13 +100,19 @@ def _library() -> Any:
 
 
 def _places() -> Iterator[str]:
-    """Where the library may lie: the wheels' folders, newest first, CUDA's own, the loader's."""
-    for folder in dict.fromkeys(sys.path):
-        found = Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*") if folder and Path(folder, "nvidia").is_dir() else ()
-        yield from sorted((str(p) for p in found if "alt" not in p.name), reverse=True)
-    for root in filter(None, (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")):
-        yield from sorted(map(str, Path(root, "lib64").glob("libnvrtc.so.*")), reverse=True)
+    """Where the library may lie: the wheels' folders, CUDA's own, the environment's, the loader's; of each the newest first."""
+    yield from _newest(path for folder in dict.fromkeys(sys.path) if folder for path in Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))
+    for root in filter(None, (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda", sys.prefix)):
+        yield from _newest(path for lib in ("lib64", "lib") for path in Path(root, lib).glob("libnvrtc.so.*"))
     yield from ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+
+
+def _newest(found: Iterable[Path]) -> list[str]:
+    """libnvrtc.so.13 before libnvrtc.so.12, in whichever folders they lie."""
+    numbered = [
+        (tuple(map(int, path.name.split(".")[2:])), str(path)) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)
+    ]
+    return [path for _, path in sorted(numbered, reverse=True)]
 
 
 __all__ = ["Cubin", "compile_cubin", "options_for", "version"]

@@ -25,6 +25,7 @@ from odesim.gpu import architecture, compute_module, cupy_here, device_count
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
 PAUSE = 2e-4  # s between two looks at a launch that is under way
+NOT_READY = 600  # cudaErrorNotReady
 
 
 def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
@@ -154,7 +155,7 @@ class Launch:
         kernel((-(-self.count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
         done = cp.cuda.Event(disable_timing=True)
         done.record()
-        while not done.done:
+        while cp.cuda.runtime.eventQuery(done.ptr) == NOT_READY:  # after a fault `done.done` stays false for ever
             self.stop[0] = stop[0]
             time.sleep(PAUSE)
         done.synchronize()  # raises what went wrong there

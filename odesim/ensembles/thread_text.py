@@ -8,7 +8,7 @@ import re
 
 from odesim.codegen.cuda import cuda_source
 from odesim.codegen.cuda_words import INT, REAL
-from odesim.codegen.transpile import Translation, module_scope
+from odesim.codegen.transpile import Scope, Translation, module_scope
 from odesim.ensembles.lane_events import ARRAYS
 from odesim.ensembles.lane_fixed import ADVANCE_AND_WATCH, fixed_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
@@ -139,10 +139,7 @@ extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long ta
 def thread_source(plan: Plan) -> str:
     """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
     rows = Rows(plan)
-    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
-    far = distant_rows(plan, rows)
-    body = "\n\n\n".join([right_text(plan), *(in_thread(text, far) for text in texts)])
-    scope = module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
+    far, scope = distant_rows(plan, rows), thread_scope(plan)
     translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
     made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
     watch = plan.watch
@@ -154,6 +151,15 @@ def thread_source(plan: Plan) -> str:
         f"{plan.name}, {plan.method.name}, {plan.formulas.dtype}{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
     )
     return cuda_source(f"{about}: one member a thread, generated", KERNEL.format(functions=translation.text(), **words))
+
+
+def thread_scope(plan: Plan) -> Scope:
+    """The functions of one member in Python, before they are translated."""
+    rows = Rows(plan)
+    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
+    far = distant_rows(plan, rows)
+    body = "\n\n\n".join([right_text(plan), *(in_thread(text, far) for text in texts)])
+    return module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
 
 
 def distant_rows(plan: Plan, rows: Rows) -> set[int]:

@@ -1,4 +1,4 @@
-"""A device that is none: CUDA text built for this CPU, cupy's calls on numpy's memory."""
+"""A device that is none: CUDA text built for this CPU, cupy's calls on numpy's memory. And the one that is here, where there is one."""
 
 import sys
 from collections.abc import Callable
@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from odesim import facade, gpu
+from odesim.codegen import cuda_bound
 from odesim.codegen.nvrtc import Cubin
+from odesim.ensembles import device_engine
+from odesim.gpu import cupy_here
+from odesim.solve.explicit import device
 from tests.cuda.host import make_cupy
 
 
 @pytest.fixture
 def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
     """shim(strict, room, multiprocessors, devices) puts a cupy in place whose kernels run here, and returns it."""
-    from odesim import facade, gpu
-    from odesim.codegen import cuda_bound
-    from odesim.ensembles import device_engine
-    from odesim.solve.explicit import device
 
     def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> ModuleType:
         cupy = make_cupy(strict, room, multiprocessors, devices)
@@ -30,9 +31,32 @@ def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
         for module in (cuda_bound, device_engine):
             monkeypatch.setattr(module, "compile_cubin", text_itself)
         monkeypatch.setattr(device, "THREADS", 64)
-        monkeypatch.setattr(facade, "_MEMO", {})  # what was compiled for another device
-        gpu.architecture.cache_clear()
-        device_engine.kernel_of.cache_clear()
+        forget(monkeypatch)
         return cupy
 
     return install
+
+
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
+    """on_device(strict): the cupy that is installed, with its GPU. For tests with the marker gpu."""
+
+    def found(strict: bool = True) -> ModuleType:
+        forget(monkeypatch)
+        return cupy_here()  # type: ignore[no-any-return]
+
+    return found
+
+
+@pytest.fixture(params=["shim", pytest.param("device", marks=pytest.mark.gpu)])
+def cuda(request: pytest.FixtureRequest) -> Callable[..., ModuleType]:
+    """cuda(strict) readies the backend cuda: by the shim, and for a test of the same law marked gpu on a device."""
+    name = "shim" if request.param == "shim" else "on_device"
+    return request.getfixturevalue(name)  # type: ignore[no-any-return]
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was compiled for another device."""
+    monkeypatch.setattr(facade, "_MEMO", {})
+    gpu.architecture.cache_clear()
+    device_engine.kernel_of.cache_clear()

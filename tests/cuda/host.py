@@ -5,6 +5,7 @@ import hashlib
 import re
 import subprocess
 import threading
+import time
 import types
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,7 +62,7 @@ class Held(np.ndarray):
 def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> types.ModuleType:
     """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have; devices: GPUs."""
     cupy = types.ModuleType("cupy")
-    cupy.launches = []  # type: ignore[attr-defined]
+    cupy.launches, cupy.__version__ = [], "14.2.0"  # type: ignore[attr-defined]
     lock = threading.Lock()
 
     class OutOfMemoryError(Exception):
@@ -77,7 +78,7 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
 
     class Device:
         compute_capability = "90"
-        attributes: ClassVar = {"MultiProcessorCount": multiprocessors}
+        attributes: ClassVar = {"MultiProcessorCount": multiprocessors, "ClockRate": 1_000_000}
 
         def __init__(self, number: int = 0) -> None:
             self.id = number
@@ -92,11 +93,11 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
             pass
 
     class Event:
-        def __init__(self, disable_timing: bool = False) -> None:
-            self.done = False
+        def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+            self.ptr, self.at = id(self), 0.0
 
         def record(self) -> None:
-            self.done = True
+            self.at = time.perf_counter()
 
         def synchronize(self) -> None:
             pass
@@ -128,11 +129,20 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
     cupy.asarray = lambda a, dtype=None: held(np.array(a, dtype))  # type: ignore[attr-defined]
     cupy.ndarray, cupy.float64 = Held, np.float64  # type: ignore[attr-defined]
     cupy.get_default_memory_pool = lambda: types.SimpleNamespace(free_all_blocks=lambda: None)  # type: ignore[attr-defined]
-    runtime = types.SimpleNamespace(getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError)
+    runtime = types.SimpleNamespace(
+        getDeviceCount=lambda: devices,
+        getDevice=lambda: 0,
+        getDeviceProperties=lambda k: {"name": b"Pretended", "totalGlobalMem": 1 << 30},
+        eventQuery=lambda event: 0,
+        driverGetVersion=lambda: 13000,
+        memGetInfo=lambda: (1 << 30, 1 << 30),
+        CUDARuntimeError=CUDARuntimeError,
+    )
     memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     cupy.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
         Device=Device,
         Event=Event,
+        get_elapsed_time=lambda start, end: 1e3 * (end.at - start.at),
         alloc_pinned_memory=bytearray,
         runtime=runtime,
         memory=memory,

@@ -1,11 +1,14 @@
 """NVIDIA's compiler takes every text, for three architectures, without a device."""
 
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odesim.codegen import nvrtc
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda_wide import wide_text
 from odesim.codegen.nvrtc import compile_cubin, options_for
@@ -68,3 +71,22 @@ def test_nvrtc_says_what_is_wrong() -> None:
     """The first error, in one sentence."""
     with pytest.raises(CodegenError, match=r'NVRTC \d+\.\d+ does not compile .*identifier "y" is undefined'):
         compile_cubin('extern "C" __global__ void f(double* x) { *x = y; }', "wrong", options_for("sm_90", strict=True))
+
+
+def test_nvrtc_is_looked_for_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest of all wheels, whatever their folders are called, then CUDA's own; no library of another kind."""
+    lie = {"a/nvidia/cuda_nvrtc/lib": "12", "b/nvidia/cu13/lib": "13", "cuda/lib64": "13.1"}
+    for folder, number in lie.items():
+        (tmp_path / folder).mkdir(parents=True)
+        for name in (f"libnvrtc.so.{number}", f"libnvrtc.alt.so.{number}", f"libnvrtc-builtins.so.{number}", "libnvrtc.so.old"):
+            (tmp_path / folder / name).touch()
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path / "a"), str(tmp_path / "b")])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "none"))
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    found = [path for path in nvrtc._places() if path.startswith(str(tmp_path))]
+    assert [str(Path(path).relative_to(tmp_path)) for path in found] == [
+        "b/nvidia/cu13/lib/libnvrtc.so.13",
+        "a/nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+        "cuda/lib64/libnvrtc.so.13.1",
+    ]

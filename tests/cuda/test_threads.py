@@ -1,4 +1,4 @@
-"""An ensemble by the CUDA text, one member a thread, run here: the bits, steps and events of numba's lanes."""
+"""An ensemble by the CUDA text, one member a thread: the bits, steps and events of numba's lanes, by the shim and on a device."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +44,9 @@ def both(model: Any, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
+def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
-    shim()
+    cuda()
     (name,) = MODELS[model]["grid"]
     run: dict[str, Any] = {"method": "tsit5", "save": 4, "sizes": MODELS[model].get("sizes")}
     found = odesim.ensemble(model, backend="cuda", grid=MODELS[model]["grid"], strict=True, **run)
@@ -57,18 +57,18 @@ def test_shim_threads_have_numba_s_bits(model: str, shim: Shim) -> None:
     ("model", "method", "step", "dtype"),
     [row if row[0] == "joma.nonlinear" and row[1:] in QUICK else pytest.param(*row, marks=pytest.mark.slow) for row in TABLE],
 )
-def test_shim_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, shim: Shim) -> None:
+def test_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, cuda: Shim) -> None:
     """Every method in both widths: the end alone, and a grid."""
-    shim()
+    cuda()
     run: dict[str, Any] = {"span": (0.0, 4.0), "method": method, "step": step, "dtype": dtype, "rtol": 1e-5}
     for save in (None, 5):
         found = odesim.ensemble(model, backend="cuda", save=save, **{**JOMA, **run})
         same_as_runs(found, model, 4, JOMA["params"], JOMA["initial"], save=save, **run)
 
 
-def test_shim_threads_end_at_events(shim: Shim) -> None:
+def test_threads_end_at_events(cuda: Shim) -> None:
     """Terminal events and many of them: times, components, counts and the states where members ended."""
-    shim()
+    cuda()
     given = {"params": {"w": W[:9]}, "strict": True, "save": 5, "max_events": 2}
     for method, step in (("tsit5", None), ("rodas5p", None), ("rk4", 0.05)):
         a, b = both(turning(), method=method, step=step, **given)
@@ -76,9 +76,9 @@ def test_shim_threads_end_at_events(shim: Shim) -> None:
         same(a, b)
 
 
-def test_shim_threads_fail_one_by_one(shim: Shim) -> None:
+def test_threads_fail_one_by_one(cuda: Shim) -> None:
     """A member with NaN, infinity, overflow or a blow-up has its own status, as in lanes, and max_steps is a member's own."""
-    shim()
+    cuda()
     mu, v = MU.copy(), V0.copy()
     mu[3, 1], mu[5, 0], mu[64, 2], v[0, 0], v[66, 1] = np.nan, 37.0, 1e308, np.inf, 60.0
     run = {**JOMA, "params": {"mu": mu}, "initial": {"v": v}, "method": "tsit5", "save": 3}
@@ -106,9 +106,9 @@ def test_shim_without_memory_for_one_member(shim: Shim) -> None:
         odesim.ensemble("joma.nonlinear", backend="cuda", method="tsit5", max_events=0, **JOMA)
 
 
-def test_shim_contracts_outside_strict_mode(shim: Shim) -> None:
+def test_threads_contracts_outside_strict_mode(cuda: Shim) -> None:
     """The compiler may fuse: the same members within the tolerance, most of them to a few roundings."""
-    shim(strict=False)
+    cuda(strict=False)
     for method, save in (("tsit5", None), ("tsit5", 6), ("rodas5p", 6)):
         a, b = both("joma.nonlinear", **{**JOMA, "strict": False}, method=method, save=save, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(a.v, b.v, rtol=1e-7, atol=1e-7)
@@ -130,13 +130,27 @@ def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:
     assert rerun_ensemble(tmp_path / "run.zarr").same
 
 
-def test_shim_stop_leaves_members_undone(shim: Shim) -> None:
+def test_threads_stop_leaves_members_undone(cuda: Shim) -> None:
     """A launch that is asked to stop ends: what it was doing is not done."""
-    shim()
+    cuda()
     options: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 1.0), "max_events": 0}
     _, engine = asked("joma.nonlinear", method="rk4", step=1e-5, strict=True, **options)
     chunk = engine.integrate({"mu": MU}, {"v": V0}, N, np.ones(1, np.int64), None)
     assert (chunk.status == UNDONE).all()
+
+
+def test_shim_launch_that_faults_ends(shim: Shim) -> None:
+    """What cupy raises is raised: nobody waits for an event that never comes."""
+    cupy, fault = shim(), RuntimeError("cudaErrorIllegalAddress")
+
+    def raise_it(event: Any) -> None:
+        raise fault
+
+    answers = iter([600, 600, 700])  # not ready, and then an error for ever, which nobody asks for again
+    cupy.cuda.runtime.eventQuery = lambda event: next(answers)
+    cupy.cuda.Event.synchronize = raise_it
+    with pytest.raises(RuntimeError, match="cudaErrorIllegalAddress"):
+        odesim.ensemble("joma.nonlinear", backend="cuda", method="tsit5", max_events=0, **JOMA)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +169,9 @@ def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, 
         odesim.ensemble("joma.nonlinear", backend="cuda", **run)
 
 
-def test_cuda_ensemble_by_auto(shim: Shim) -> None:
+def test_threads_by_auto(cuda: Shim) -> None:
     """The pilot runs where the ensemble will, counts the same steps, and chooses the same method."""
-    shim()
+    cuda()
     a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 3}, strict=True)
     assert a.attrs["method"] == b.attrs["method"]
     same(a, b)

@@ -2,17 +2,21 @@
 
 import ctypes
 import re
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import njit
 
-from odesim.codegen import runtime, vmath
+from odesim.codegen import cuda_bound, runtime, vmath
 from odesim.codegen.cuda import cuda_source
 from odesim.codegen.cuda_words import INT, REAL
+from odesim.codegen.nvrtc import options_for
 from odesim.codegen.transpile import Translation, module_scope
 from odesim.errors import CodegenError
+from odesim.gpu import architecture, compute_module
 from odesim.solve.explicit import control
 from tests.cuda.host import build
 
@@ -47,28 +51,28 @@ def over(python: Any, arguments: int) -> Any:
     return loop
 
 
-def kernel(python: object, arguments: int) -> ctypes.CDLL:
-    """A library whose kernel fills z with a function of x and y."""
+def text_of(python: object, arguments: int) -> str:
+    """A text whose kernel fills z with a function of x and y."""
     translation = Translation()
     made = translation.imported(python, (REAL,) * arguments)
     given = ", ".join(("x[i]", "y[i]")[:arguments])
     body = f"for (long long i = 0; i < n; ++i) z[i] = {made.name}({given});"
     head = 'extern "C" __global__ void fill(double* x, double* y, double* z, long long n)'
-    return build(cuda_source("a function", translation.text(), f"{head} {{ {body} }}"), strict=True)
+    return cuda_source("a function", translation.text(), f"{head} {{ {body} }}")
 
 
 @pytest.mark.parametrize("name", [*ONE, *TWO])
-def test_shim_functions_have_numba_s_bits(name: str) -> None:
+def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType]) -> None:
     """One text, two compilers, the same operations: the same bits, for NaN too that it is one."""
-    python = {**ONE, **TWO}[name]
+    cp, python = cuda(), {**ONE, **TWO}[name]
     x = numbers()
     if name == "log2":  # of normal numbers
         x = abs(x[np.isfinite(x) & (abs(x) > 1e-300)])
     y = np.random.default_rng(1).permutation(x)
-    z = np.empty_like(x)
-    library = kernel(python, 1 if name in ONE else 2)
-    addresses = [ctypes.c_void_p(a.ctypes.data) for a in (x, y, z)]
-    library.launch_fill(1, 1, 1, *addresses, ctypes.c_longlong(len(x)))
+    there = [cp.asarray(a) for a in (x, y, np.empty_like(x))]
+    code = cuda_bound.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
+    compute_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))
+    z = there[-1].get()
     expected = np.empty_like(x)
     over(python, 1 if name in ONE else 2)(x, y, expected)
     np.testing.assert_array_equal(np.isnan(z), np.isnan(expected))

@@ -1,4 +1,4 @@
-"""One large system by the CUDA text, run here: the bits, steps and events of numba."""
+"""One large system by the CUDA text: the bits, steps and events of numba, by the shim and on a device."""
 
 import sys
 from collections.abc import Callable
@@ -10,6 +10,7 @@ import pytest
 
 import odesim
 from odesim.errors import OdesimError
+from odesim.gpu import architecture
 from odesim.registry import list_models
 from tests.systems import SYSTEMS, numbers
 
@@ -32,9 +33,9 @@ def same(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_shim_has_numba_s_bits(model: str, shim: Shim) -> None:
+def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64: one arithmetic."""
-    shim()
+    cuda()
     options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5}
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
 
@@ -43,9 +44,9 @@ def test_shim_has_numba_s_bits(model: str, shim: Shim) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", TWO)
-def test_shim_methods_and_dtypes(model: str, method: str, dtype: str, shim: Shim) -> None:
+def test_wide_methods_and_dtypes(model: str, method: str, dtype: str, cuda: Shim) -> None:
     """All methods, with a step of their own or a fixed one, in both widths."""
-    shim()
+    cuda()
     span = (0.0, 1.0)
     for step in (0.05, None) if method not in ("euler", "rk4") else (0.05,):
         options: dict[str, Any] = {"method": method, "strict": True, "save": 4, "dtype": dtype, "step": step, "span": span, "rtol": 1e-5}
@@ -62,9 +63,9 @@ def run(system: str, big: int, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_shim_has_every_loop(system: str, shim: Shim) -> None:
+def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
-    shim()
+    cuda()
     same(run(system, 13), run(system, 13, backend="cuda"))
 
 
@@ -76,9 +77,26 @@ def test_shim_bits_do_not_depend_on_the_launch(system: str, multiprocessors: int
     same(run(system, 2500), run(system, 2500, backend="cuda"))
 
 
-def test_shim_contracts_outside_strict_mode(shim: Shim) -> None:
+@pytest.mark.gpu
+@pytest.mark.parametrize("big", [1000, 2500, 10**5, 10**6, 3 * 10**6 + 7])
+@pytest.mark.parametrize("system", ["mean_field", "softmax"])
+def test_device_sums_by_one_tree(system: str, big: int, on_device: Shim) -> None:
+    """From one block of 1024 to thousands, each added by whichever warp is free."""
+    on_device()
+    same(run(system, big), run(system, big, backend="cuda"))
+
+
+@pytest.mark.gpu
+def test_device_runs_what_is_compiled_for_it(on_device: Shim) -> None:
+    """Its own architecture, not one whose text the driver would translate."""
+    about = on_device().cuda.runtime.getDeviceProperties(0)
+    assert architecture() == f"sm_{about['major']}{about['minor']}"
+    assert odesim.integrate("joma.nonlinear", backend="cuda").status == "ok"
+
+
+def test_wide_contracts_outside_strict_mode(cuda: Shim) -> None:
     """The text is the same, the compiler may fuse: equal to a few roundings."""
-    shim(strict=False)
+    cuda(strict=False)
     x = odesim.integrate("joma.nonlinear", backend="cuda", rtol=1e-8)
     np.testing.assert_allclose(x.y_end["v"], odesim.integrate("joma.nonlinear", rtol=1e-8).y_end["v"], rtol=1e-6)
 

@@ -1,0 +1,114 @@
+"""The GPU that a benchmark runs on: what it is, what it could do at most, and how long a kernel takes there.
+
+python benchmarks/card.py prints what is here, as `odesim doctor` does where its packages are.
+"""
+
+import importlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from measuring import versions
+
+from odesim import __version__
+from odesim.codegen.nvrtc import version
+from odesim.gpu import architecture, cupy_here, device_name, multiprocessors
+
+# fused multiply-adds of float64 that a multiprocessor starts in a cycle, by architecture (CUDA programming guide, throughput table)
+DOUBLES = {"sm_60": 32, "sm_70": 32, "sm_75": 2, "sm_80": 32, "sm_86": 2, "sm_89": 2, "sm_90": 64, "sm_100": 64, "sm_120": 2}
+
+
+def facts() -> dict[str, str]:
+    """Device, architecture, driver, multiprocessors, memory, versions of what compiles."""
+    cp = cupy_here()
+    about, driver = cp.cuda.runtime.getDeviceProperties(0), cp.cuda.runtime.driverGetVersion()
+    return {
+        "odesim": __version__,
+        "device": f"{device_name()}, {architecture()}, {multiprocessors()} multiprocessors at up to {clock() / 1e9:.2f} GHz",
+        "memory": f"{about['totalGlobalMem'] / 1e9:.1f} GB",
+        "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
+        "cupy": str(cp.__version__),
+        "NVRTC": ".".join(map(str, version())),
+    }
+
+
+def clock() -> float:
+    """The highest clock of the multiprocessors, 1/s; 0 where it is not said."""
+    return 1e3 * float(cupy_here().cuda.Device().attributes.get("ClockRate", 0))
+
+
+def peak() -> float | None:
+    """Operations a second in float64 at the highest clock; None where that or the architecture is not known."""
+    return 2 * DOUBLES.get(architecture(), 0) * multiprocessors() * clock() or None
+
+
+class Timed:
+    """A kernel whose launches are timed on the device."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.events = kernel, list[tuple[Any, Any]]()
+
+    def __call__(self, *given: Any, **options: Any) -> None:
+        event = cupy_here().cuda.Event
+        begun, ended = event(), event()
+        begun.record()
+        self.kernel(*given, **options)
+        ended.record()
+        self.events.append((begun, ended))
+
+    def taken(self) -> float:
+        """Seconds of all launches since it was asked last."""
+        events, self.events = self.events, []
+        for _, ended in events:
+            ended.synchronize()
+        return 1e-3 * sum(cupy_here().cuda.get_elapsed_time(*pair) for pair in events)
+
+
+def copy_bandwidth(most: int = 1 << 32, rounds: int = 10) -> float:
+    """Bytes a second, read and written, of a copy from one array to another."""
+    cp = cupy_here()
+    size = min(most, cp.cuda.runtime.memGetInfo()[0] // 4) // 8
+    source, target = cp.zeros(size), cp.zeros(size)
+
+    def copy() -> None:
+        target[...] = source
+
+    copy()
+    timed, found = Timed(copy), []
+    for _ in range(rounds):
+        timed()
+        found.append(timed.taken())
+    return 16 * size / float(np.median(found))
+
+
+def wall(run: Callable[[], Any], rounds: int) -> float:
+    """Seconds of a call, the median of some."""
+    found = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - begun)
+    return float(np.median(found))
+
+
+def free_all() -> None:
+    """Gives back what cupy keeps of the device's memory."""
+    cupy_here().get_default_memory_pool().free_all_blocks()
+
+
+def main() -> None:
+    """Prints versions, what cannot be imported, and the device."""
+    for name, found in versions(("numpy", "scipy", "sympy", "numba", "llvmlite", "cupy-cuda13x", "cupy-cuda12x", "jax", "torch")).items():
+        print(f"{name}: {found}")
+    for name in ("numba", "cupy", "pytest", "xarray", "zarr", "diffrax", "torchdiffeq"):
+        try:
+            importlib.import_module(name)
+        except Exception as e:
+            print(f"{name} cannot be imported: {type(e).__name__}: {str(e)[:200]}")
+    for name, found in facts().items():
+        print(f"{name}: {found}")
+
+
+if __name__ == "__main__":
+    main()

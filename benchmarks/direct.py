@@ -1,0 +1,38 @@
+"""An ensemble by its engine alone: no Dataset, and so none of the packages that keep or print one."""
+
+from inspect import signature
+from typing import Any
+
+import odesim
+from odesim.ensembles.ledger import Held
+from odesim.ensembles.members import Members
+from odesim.ensembles.result import Chunk, Request
+from odesim.ensembles.run import Engine, chunk_size, run_chunks, shard_chunks
+from odesim.facade_ensemble import ask
+from odesim.facade_members import make_engine, together
+from odesim.registry import load_model
+
+RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast")  # what is not of the members
+MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
+
+
+def request_of(model: Any, **options: Any) -> tuple[Members, Request]:
+    """Members and request of the arguments of `odesim.ensemble`."""
+    given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
+    return ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
+
+
+def made(model: Any, **options: Any) -> tuple[Members, Engine]:
+    """Members, and the engine that integrates them, compiled."""
+    members, request = request_of(model, **options)
+    engine = make_engine(request, members)
+    engine.prepare()
+    return members, engine
+
+
+def integrated(members: Members, engine: Engine) -> Chunk:
+    """All members, in memory, on one thread of the processor or on the GPU."""
+    count = members.source.count
+    held = Held(engine.request.room(count), chunk_size(count, engine.request.row))
+    run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), together=together(engine))
+    return held.ended()

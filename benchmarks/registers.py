@@ -1,0 +1,73 @@
+"""What a thread of each GPU kernel takes: registers, bytes on its stack, bytes spilled. NVRTC says it; no GPU is needed.
+
+python benchmarks/registers.py [--methods tsit5,vern7,dop853,rodas4,rodas5p] [--archs sm_80,sm_90,sm_100] [--json FILE]
+
+The ensembles are those of works.py and the one large system that of wide.py, outside strict mode, the end alone kept; a multiprocessor
+has 65536 registers for its threads, and a thread at most 255. A number of the stack that is not spilled is an array with a computed
+place.
+"""
+
+import re
+from typing import Any
+from unittest.mock import patch
+
+from measuring import Report, arguments  # first: one thread
+
+# isort: split
+from direct import request_of
+from ours import arguments as asked
+from wide import wide_system
+from works import make_work
+
+from odesim.codegen.compiled import CompiledRHS
+from odesim.codegen.cuda_wide import wide_text
+from odesim.codegen.nvrtc import compile_cubin, options_for, version
+from odesim.ensembles.device_engine import device_engine, source_of
+from odesim.solve.explicit.device import driver_text
+
+MODELS = {"joma.nonlinear, 4 states": "W1", "Lorenz, 3 states": "W2"}
+NUMBERS = {"registers": r"Used (\d+) registers", "stack": r"(\d+) bytes stack frame", "spills": r"(\d+) bytes spill stores"}
+
+
+def numbers_of(log: str) -> dict[str, int]:
+    """The largest of each that the compiler's report names; nothing where it says nothing."""
+    found = {name: [int(n) for n in re.findall(pattern, log)] for name, pattern in NUMBERS.items()}
+    return {name: max(values) for name, values in found.items() if values}
+
+
+def thread_text(work: str, method: str) -> str:
+    """The text of a work's ensemble."""
+    given = asked(make_work(work, 4))
+    with patch("odesim.facade_members.cupy_here"):  # of a request that is only compiled
+        members, request = request_of(given.pop("model"), **given, method=method, backend="cuda")
+    return source_of(device_engine(request, members.shared, members.source.names).plan)
+
+
+def wide_source() -> str:
+    """The text of the one large system."""
+    made = CompiledRHS(wide_system(), "cuda", "float64", False)
+    return wide_text(made.system, made.program, made.events_program, driver_text(), dtype="float64", strict=False).source
+
+
+def main() -> None:
+    """Compiles, prints, and writes JSON where asked."""
+    options = arguments(__doc__, methods="tsit5,vern7,dop853,rodas4,rodas5p", archs="sm_80,sm_90,sm_100").parse_args()
+    archs = options.archs.split(",")
+    texts = {(model, m): thread_text(work, m) for model, work in MODELS.items() for m in options.methods.split(",")}
+    texts["one large system (W3)", "explicit"] = wide_source()
+    rows: list[dict[str, Any]] = []
+    for (model, method), text in texts.items():
+        row: dict[str, Any] = {"model": model, "method": method}
+        for arch in archs:
+            found = numbers_of(compile_cubin(text, "registers", options_for(arch, strict=False)).log)
+            row[arch] = ", ".join(str(found.get(name, "?")) for name in NUMBERS)
+        rows.append(row)
+    report = Report("registers")
+    columns = [("kernel", "model", ""), ("method", "method", ""), *((arch, arch, "") for arch in archs)]
+    title = f"Registers, bytes on the stack, bytes spilled, of a thread; NVRTC {'.'.join(map(str, version()))}"
+    report.add({"title": title, "columns": columns, "rows": rows})
+    report.write(options.json, ("odesim",))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The benchmark of a GPU, all of it, by the shim at tiny sizes: that it runs, and what it computes beside times."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.codegen import cuda_bound
+from odesim.codegen.nvrtc import Cubin
+from odesim.ensembles import device_engine
+from tests.cuda.threads import asked
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+LOG = """ptxas info : 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info : Used 40 registers
+ptxas info : Used 90 registers
+"""
+
+
+@pytest.fixture
+def bench(shim: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+    """Imports a module of benchmarks/, whose kernels run here, and forgets all of them afterwards."""
+    shim()
+    for module in (cuda_bound, device_engine):
+        monkeypatch.setattr(module, "compile_cubin", lambda text, stem, options: Cubin(text.encode(), LOG))
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "XLA_FLAGS",
+        "JAX_PLATFORMS",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    ):
+        monkeypatch.setenv(name, "1")  # as they were, when the test is over
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for path in FOLDER.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.mark.slow
+def test_gpu_benchmark_runs(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every part leaves rows; strict bits are the processor's; errors are those of the tolerance."""
+    path = tmp_path / "gpu.json"
+    options = ["--members", "64", "--cpu", "32", "--rounds", "1", "--largest", "1e4", "--json", str(path)]
+    monkeypatch.setattr(sys, "argv", ["gpu.py", *options])
+    bench("gpu").main()
+    found = json.loads(path.read_text(encoding="utf-8"))
+    tables = {t["title"].partition(".")[0].partition(":")[0]: t["rows"] for t in found["tables"]}
+    assert list(tables) == ["Strict mode", "W2", "W1", "One large system, tsit5, 1e-6", "W4j", "Other libraries on the same GPU"]
+    assert found["measured"]["gpu strict"] == 0 and all(row["count"] > 60 for row in tables["Strict mode"])
+    for row in (*tables["W2"], *tables["W1"]):
+        assert (row["members"], row["failed"], row["registers"], row["stack"], row["spills"]) == (64, 0, 90, 8, 4)
+        assert row["kernel"] > 0 and 0 < row["busy"] <= 1 and row["peak"] > 0
+        assert row["error"] < (1e-4 if row["dtype"] == "float32" else 2e-5)
+    assert tables["One large system, tsit5, 1e-6"][0]["error"] < 1e-5
+    assert "left out" in capsys.readouterr().err or len(tables["Other libraries on the same GPU"]) > 3
+
+
+def test_operations_of_a_step(bench: Any) -> None:
+    """Lorenz by tsit5 in fixed steps: 6 right sides of 8, a product of h and a multiply-add of 2 for each of 3 states and 21 + 6 slopes, at
+    most a tenth more beside; one right side costs as much as is written."""
+    flops, ours, works = bench("flops"), bench("ours"), bench("works")
+    work = works.make_work("W2f", 3)
+    _, engine = bench("direct").made(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
+    found = flops.of_a_step(engine.plan)
+    least = 6 * 8 + 2 * 3 * 21
+    assert least <= found <= 1.25 * least
+    scope = flops.thread_scope(asked("joma.nonlinear", method="tsit5", grid={"mu": "linspace(0.9,1.0,3)"}, sizes={"M": 1})[1].plan)
+    assert flops.of(scope, "right") - flops._called(scope, "exp") == 4  # (mu - v) * exp(0.5 v v)
+
+
+def test_busy_and_passes(bench: Any) -> None:
+    """A warp takes as many turns as its slowest member; the passes of tsit5: 21 slopes, 6 times 8, and 9 of the error norm."""
+    gpu = bench("gpu")
+    assert gpu.busy(np.array([4] * 32 + [2] * 16)) == pytest.approx((128 + 32) / (128 + 64))
+    assert gpu.passes(1) == 21 + 6 * 8 + 9
+
+
+def test_numbers_of_a_log(bench: Any) -> None:
+    """The largest of each; what is not said has no number."""
+    registers = bench("registers")
+    assert registers.numbers_of(LOG) == {"registers": 90, "stack": 8, "spills": 4} and registers.numbers_of("") == {}
