@@ -27,6 +27,13 @@ class SolveError(OdesimError):
     """An unknown method, or options that a method does not have."""
 
 
+class DeviceError(OdesimError):
+    """A GPU has too little memory, or failed."""
+
+    kept = False
+    """Whether what was computed before it is kept on disk."""
+
+
 class StoreError(OdesimError):
     """A file cannot be read or written."""
 
