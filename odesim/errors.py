@@ -30,8 +30,10 @@ class SolveError(OdesimError):
 class DeviceError(OdesimError):
     """A GPU has too little memory, or failed."""
 
-    kept = False
-    """Whether what was computed before it is kept on disk."""
+    def __init__(self, sentence: str, *, kept: bool = False) -> None:
+        """kept: whether what was computed before is on disk."""
+        super().__init__(sentence)
+        self.kept = kept
 
 
 class StoreError(OdesimError):
