@@ -37,13 +37,15 @@ class EnsembleRun:
     retried: int = 0
     auto: str = ""
     lost: int = 0
+    backend: str = "numba"
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""), lost)
+        more = {"auto": said.get("auto", ""), "lost": lost, "backend": said.get("backend", "numba")}
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, **more)
 
     @property
     def status(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import judge, lane_plan, reals
+from odesim.ensembles.lane_engine import FIXED_EVENTS, judge, lane_plan, reals
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
@@ -31,7 +31,9 @@ def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "D
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
     if isinstance(plan, str):
-        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {plan}; the backend numba can do it")
+        none = plan == FIXED_EVENTS and not any(e.terminal for e in request.system.events)
+        hint = ", and with max_events = 0, which looks for none, cuda too" if none else ""
+        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {plan}; the backend numba can do it{hint}")
     return DeviceEngine(request, numbers, plan)
 
 

@@ -35,6 +35,7 @@ BLOCK = 512  # members that a thread takes at a time
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
+FIXED_EVENTS = "events with a fixed step"
 MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
@@ -229,7 +230,7 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         if lines > MOST_LINES:
             return f"{what} of {lines} operations: at most {MOST_LINES}"
     if watch and fixed:
-        return "events with a fixed step"
+        return FIXED_EVENTS
     width = 1 if request.backend == "cuda" else FIXED_WIDTH if fixed else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
