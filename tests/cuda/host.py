@@ -56,10 +56,11 @@ def make_cupy(
 
     room: bytes that one array may have; devices: GPUs; free: bytes that the first one says it has; fails: what waiting for a launch
     says; later: a launch runs beside the thread that asks for it. Its lists: launches (kernel, blocks, threads), fetched (shapes that
-    were copied out).
+    were copied out), used (numbers of devices that a kernel was launched on).
     """
     cupy = types.ModuleType("cupy")
-    cupy.launches, cupy.fetched = [], []  # type: ignore[attr-defined]
+    cupy.launches, cupy.fetched, cupy.used = [], [], set()  # type: ignore[attr-defined]
+    current = threading.local()
     lock = threading.Lock()
 
     CUDARuntimeError, OutOfMemoryError = failure("CUDARuntimeError"), failure("OutOfMemoryError", MemoryError)
@@ -94,6 +95,7 @@ def make_cupy(
             self.id = number
 
         def __enter__(self) -> "Device":
+            current.id = self.id
             return self
 
         def __exit__(self, *about: object) -> None:
@@ -126,6 +128,7 @@ def make_cupy(
             def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], **options: Any) -> None:
                 x, y, *_ = (*grid, 1, 1)
                 cupy.launches.append((name, x * y, block[0]))  # type: ignore[attr-defined]
+                cupy.used.add(getattr(current, "id", 0))  # type: ignore[attr-defined]
 
                 def run() -> None:
                     with lock:  # a text has one threadIdx

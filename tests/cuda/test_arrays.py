@@ -151,6 +151,7 @@ def test_shim_members_stay_on_the_device(kind: str, shim: Shim) -> None:
         found = odesim.ensemble(model, backend="cuda", arrays="cupy", **given)
         n = sum(here[name][0, 0].size for name in found.data_vars if isinstance(found[name].variable.data, OnDevice))
         assert ((here.sizes["member"], here.sizes["time"], n) in cupy.fetched) == (kind == "observed")
+        assert cupy.used == {0}
         states = [name for name in here.data_vars if isinstance(found[name].variable.data, OnDevice)]
         assert states and {"status", "t_end", "steps"}.isdisjoint(map(str, states))
         copied = xr.Dataset({name: (v.dims, on_host(v.data)) for name, v in found.variables.items()}, attrs=found.attrs)
