@@ -91,7 +91,7 @@ def ensemble(
     rodas5p or any explicit method with a fixed step; in strict mode with the bits of numba. Many chunks go there at once; what there is
     no memory for is done in halves; several GPUs share the members. What a thread cannot do, and a machine without a GPU, is one sentence.
     arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
-    are never copied, but for observables. All else is numpy's: status, t_end, events, STATE_end.
+    are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
 
     clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
 

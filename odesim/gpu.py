@@ -79,7 +79,7 @@ def device_errors(what: str, smaller: str) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
             raise
         said = " ".join(str(error).split()).rstrip(".")
-        if isinstance(error, MemoryError):
+        if isinstance(error, MemoryError) or "out of memory" in said.lower():  # a kernel takes some too
             raise DeviceError(f"the GPU has no memory left for {what}: {said}{_memory()}; take {smaller}") from error
         advice = DISPLAY if "launchtimeout" in said.replace("_", "").lower() else LOST
         raise DeviceError(f"{what} failed on the GPU: {said}; {advice}") from error

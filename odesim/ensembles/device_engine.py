@@ -176,7 +176,7 @@ class Launch:
             raise
         done.synchronize()  # raises what went wrong there
         arrays, request = self.arrays, self.engine.request
-        put(cp.ascontiguousarray(arrays["OUT"].transpose(2, 0, 1)), chunk.y)
+        put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
         for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
             put(arrays[name], kept)
         if self.engine.plan.watch is not None and request.kept.events:
@@ -195,7 +195,7 @@ def put(source: Any, target: Array) -> None:
     if array_namespace(target) is not np:
         target[...] = source
     elif target.flags.c_contiguous:
-        source.get(out=target)
+        cupy_here().ascontiguousarray(source).get(out=target)
     else:
         target[...] = source.get()
 

@@ -137,6 +137,10 @@ def test_what_is_not_cupy_s_stays_what_it_is(shim: Shim) -> None:
 FULL = failure("OutOfMemoryError", MemoryError)("Out of memory allocating 1,024 bytes (allocated so far: 512 bytes).")
 TRAINING: dict[str, tuple[Exception, str]] = {
     "full": (FULL, "the GPU has no memory left for this training: Out of memory allocating 1,024 bytes"),
+    "no room to run": (
+        failure("CUDADriverError")("CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
+        "the GPU has no memory left for this training: CUDA_ERROR_OUT_OF_MEMORY",
+    ),
     "failed": (failure("CUBLASError")("CUBLAS_STATUS_EXECUTION_FAILED"), "this training failed on the GPU: CUBLAS_STATUS_EXECUTION_FAILED"),
 }
 
