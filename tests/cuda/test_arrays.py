@@ -194,3 +194,27 @@ def test_arrays_that_cannot_be(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OdesimError, match=sentence):
         call("joma.nonlinear", **more, **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.gpu
+def test_device_arrays_in_and_out() -> None:
+    """On a device: strict runs and members with the bits of numpy's arrays, given and left there."""
+    import cupy
+
+    options: dict[str, Any] = {"method": "tsit5", "span": (0.0, 4.0), "strict": True, "save": 5}
+    here = odesim.integrate("joma.nonlinear", params={"mu": MU}, **options)
+    found = odesim.integrate("joma.nonlinear", params={"mu": cupy.asarray(MU)}, backend="cuda", arrays="cupy", **options)
+    assert isinstance(found.y["v"], cupy.ndarray) and isinstance(found.y_end["v"], cupy.ndarray)
+    same(here, found.to_numpy())
+    options |= {"max_events": 0}
+    members = odesim.ensemble("joma.nonlinear", params={"mu": ROWS}, **options)
+    there_ = odesim.ensemble("joma.nonlinear", params={"mu": cupy.asarray(ROWS)}, backend="cuda", arrays="cupy", **options)
+    assert isinstance(there_.v.data, cupy.ndarray)
+    same_members(members, there_.as_numpy())
+
+
+@pytest.mark.gpu
+def test_device_that_is_full_says_so() -> None:
+    """More than any has."""
+    with pytest.raises(OdesimError, match=r"GB are free there|the GPU has no memory left for joma\.nonlinear"):
+        odesim.integrate("joma.nonlinear", sizes={"M": 10**6}, save=10**6, backend="cuda", arrays="cupy")

@@ -71,6 +71,15 @@ def test_shim_one_large_run_that_cannot_fit(shim: Shim, folder: Path) -> None:
     assert run(f"{ONE} --quiet").exit_code == 0
 
 
+def test_shim_what_stays_on_the_device_needs_no_memory_here(shim: Shim) -> None:
+    """16 TB of saved times: too much for the device, and nobody asks whether this computer has them."""
+    shim()
+    with pytest.raises(
+        DeviceError, match=r"2000000 saved times of 1000000 numbers, and 10 more .* take 1\.6e\+04 GB on the GPU, and 1e\+03 GB"
+    ):
+        odesim.integrate("joma.nonlinear", sizes={"M": 10**6}, save=2 * 10**6, method="tsit5", backend="cuda", strict=True, arrays="cupy")
+
+
 def test_shim_members_without_memory_keep_what_is_done(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one member fits: exit code 3, and the same command with more memory goes on."""
     from odesim.ensembles import device_engine
