@@ -88,8 +88,12 @@ class DeviceEngine:
                 share(0)
             else:
                 with ThreadPoolExecutor(devices) as each:
-                    for _ in each.map(share, range(devices)):
-                        pass
+                    try:
+                        for _ in each.map(share, range(devices)):
+                            pass
+                    except BaseException:
+                        stop[0] = 1  # the other devices need not go on
+                        raise
         chunk.blank(self.request.times)
         return chunk
 

@@ -292,9 +292,10 @@ def test_shim_members_are_interrupted(times: int, arrays: str, shim: Shim, inter
     cupy.cuda.Device().synchronize()
 
 
-def test_shim_the_pilot_is_interrupted(shim: Shim, interrupts: None) -> None:
+@pytest.mark.parametrize("devices", [1, 2])
+def test_shim_the_pilot_is_interrupted(devices: int, shim: Shim, interrupts: None) -> None:
     """Nothing is kept of a pilot, but the device has ended what it did before its memory is used again."""
-    cupy = shim(later=True)
+    cupy, count = shim(later=True, devices=devices), 70
 
     def press() -> None:
         while not cupy.launches:
@@ -303,7 +304,7 @@ def test_shim_the_pilot_is_interrupted(shim: Shim, interrupts: None) -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     given: dict[str, Any] = {
-        "params": {"mu": np.ones((2, 3))},
+        "params": {"mu": np.ones((count, 3))},
         "method": "rk4",
         "step": 1e-7,
         "strict": True,
@@ -316,7 +317,9 @@ def test_shim_the_pilot_is_interrupted(shim: Shim, interrupts: None) -> None:
     engine.prepare()
     thread = threading.Thread(target=press)
     thread.start()
+    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        engine.integrate({"mu": np.ones((2, 3))}, {}, 2, np.zeros(1, np.int64), None)
+        engine.integrate({"mu": np.ones((count, 3))}, {}, count, np.zeros(1, np.int64), None)
     thread.join()
+    assert time.monotonic() - began < 30  # whole it takes minutes
     assert not any(t.is_alive() for t in threading.enumerate() if "run" in t.name)
