@@ -292,6 +292,31 @@ def test_shim_members_are_interrupted(times: int, arrays: str, shim: Shim, inter
     cupy.cuda.Device().synchronize()
 
 
+def test_shim_a_stored_run_is_interrupted(shim: Shim, folder: Path, interrupts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches that are done are kept, exit code 3; resume ends with the bits of a run that nobody stopped."""
+    from odesim.ensembles import device_engine
+
+    shim()
+    monkeypatch.setattr(device_engine, "TOGETHER", 4096)
+    command = MANY.replace("--members 5000", "--members 20000")
+    assert run(f"{command.replace('many', 'whole')} --quiet").exit_code == 0
+    whole, launches = device_engine.Launch.run, iter(range(100))
+
+    def second_is_interrupted(self: Any, *given: Any) -> None:
+        whole(self, *given)
+        if next(launches) == 1:
+            interrupt()
+            time.sleep(0.3)  # the main thread hears of it
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device_engine.Launch, "run", second_is_interrupted)
+        said = sentence(run(f"{command} --quiet"), 3)
+    assert "stopped after 8192 of 20000 members; what is done is kept in many.zarr" in said
+    assert run("resume many.zarr --quiet").exit_code == 0
+    stores = [EnsembleStore(folder / name).read(0, 20000) for name in ("many.zarr", "whole.zarr")]
+    np.testing.assert_array_equal(stores[0].y, stores[1].y)
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_shim_the_pilot_is_interrupted(devices: int, shim: Shim, interrupts: None) -> None:
     """Nothing is kept of a pilot, but the device has ended what it did before its memory is used again."""
