@@ -26,6 +26,17 @@ def array_namespace(*arrays: Any) -> ModuleType:
     return np
 
 
+def on_host(value: Any) -> Any:
+    """value in this computer's own memory: an array on a GPU is copied, also inside a list or a mapping; all else stays as it is."""
+    if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
+        return value.get()
+    if isinstance(value, Mapping):
+        return {name: on_host(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple) and any(type(inner) not in (float, int) for inner in value):
+        return [on_host(inner) for inner in value]
+    return value
+
+
 def beside(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
     """The named arrays where like lies: on a GPU, copied there unless they are, or as they are."""
     xp = array_namespace(like)

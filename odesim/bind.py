@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, on_host
 from odesim.errors import ModelError, ParamError, no_such
 from odesim.grammar import EXACT
 from odesim.memory import SMALL, free_bytes
@@ -45,7 +45,7 @@ def bind(
 ) -> Numbers:
     """Numbers for a System: what is given, and defaults for the rest.
 
-    params and initial hold numbers (which fill the shape), nested lists, arrays, VALUE texts or Values.
+    params and initial hold numbers (which fill the shape), nested lists, arrays of numpy or cupy, VALUE texts or Values.
     A size comes from `sizes`, then from the shapes of arrays given, then from index parameters (largest value + 1),
     then from the System's defaults. uniform and normal draw from seed and the name, so that no other option changes them.
     Raises ParamError.
@@ -53,7 +53,7 @@ def bind(
     plan = make_plan(system)
     t0, t1 = plan.span if span is None else check_span(span)
     try:
-        return _bind(plan, params or {}, initial or {}, sizes or {}, (t0, t1), _check_seed(seed))
+        return _bind(plan, on_host(params or {}), on_host(initial or {}), sizes or {}, (t0, t1), _check_seed(seed))
     except MemoryError:
         asked = ", ".join(f"{name} = {n}" for name, n in {**plan.size_defaults, **(sizes or {})}.items())
         raise ParamError(f"{plan.name}: the arrays do not fit in memory{f' ({asked})' if asked else ''}") from None

@@ -27,6 +27,15 @@ class SolveError(OdesimError):
     """An unknown method, or options that a method does not have."""
 
 
+class DeviceError(OdesimError):
+    """A GPU has too little memory, or failed."""
+
+    def __init__(self, sentence: str, *, kept: bool = False) -> None:
+        """kept: whether what was computed before is on disk."""
+        super().__init__(sentence)
+        self.kept = kept
+
+
 class StoreError(OdesimError):
     """A file cannot be read or written."""
 

@@ -1,7 +1,7 @@
 """The calls that people make: a model by name, numbers in, a Solution out."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from odesim import __version__
-from odesim.arrays import Array, check_dtype
+from odesim.arrays import Array, beside, check_dtype
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
+from odesim.gpu import device_errors
 from odesim.memory import check_room
 from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
@@ -31,6 +32,7 @@ _CLOCKS: dict[int, tuple[System, System]] = {}
 _MEMO_SIZE = 64
 RESCALED = "rescaled"
 CLOCKS = ("ordinary", RESCALED)
+ARRAYS = ("numpy", "cupy")
 
 
 def integrate(
@@ -52,11 +54,13 @@ def integrate(
     max_steps: int = 1_000_000,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
+    arrays: str = "numpy",
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
     """One run of a model: a name, a System, or a path such as my.py or my.py:OTHER.
 
-    params, initial: {name: number, nested list or array}; a number fills the shape. sizes: {name: int}, where arrays do not say.
+    params, initial: {name: number, nested list, array of numpy or cupy}; a number fills the shape. sizes: {name: int}, where arrays do
+    not say.
     save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
     method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
     name in method, and the reason in attrs["auto"].
@@ -66,6 +70,9 @@ def integrate(
     events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
     sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
     are integrated along, in the error control as every state is, and stand in `sensitivities` of the Solution.
+    backend: "numba"; "numpy"; or "cuda", an NVIDIA GPU, with explicit methods and, in strict mode, the bits of numba.
+    arrays: "cupy", with the backend cuda, leaves y and y_end on the GPU, as cupy's arrays: nothing of (T, n) is copied. All else is
+    numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
@@ -74,28 +81,33 @@ def integrate(
             raise SolveError(f"{name} must be a number, not {value!r}")
     check_strict(method, strict, backend)
     check_clock(clock)
+    check_arrays(arrays, backend, clock)
     system, still = with_sensitivities(load_model(model), sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
     check_sensitivities(system, numbers)
     grid = as_save(save)
-    check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
+    if arrays == "numpy":
+        check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
     compiled, observer, dims = compiled_parts(system, backend, dtype, strict)
     options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
-    problem, layout = make_problem(compiled, numbers), compiled.layout(numbers.sizes)
+    problem, layout = make_problem(compiled, numbers, stays=arrays == "cupy"), compiled.layout(numbers.sizes)
     kernel, about = compiled, dict[str, Any]()
+    on_device = partial(device_errors, f"{system.name}{said_sizes(numbers)}", "smaller sizes, fewer saved times or float32")
     if clock == RESCALED:
         kernel, clocked = make_clock(system, numbers, backend, dtype, strict)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
-        told = clocked.integrate(even, {**options, "progress": progress}, method)
+        with on_device():
+            told = clocked.integrate(even, {**options, "progress": progress}, method)
         raw, about, dims = told.raw, {"clock": clock, **({"even": even} if isinstance(even, int) else {})}, {**dims, BLOW_UP: ()}
         if told.blow_up:
             about["blow_up_error"] = told.blow_up[1]
     else:
         before = kernel.seconds
-        raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
+        with on_device():
+            raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
     y = layout.split(raw.y)
 
@@ -105,17 +117,18 @@ def integrate(
         return layout.split(out.astype(np.float64))
 
     def again(asked: Array) -> dict[str, Array]:
-        if clock == RESCALED:
-            run = clocked.integrate(asked, options, raw.method).raw
-        else:
-            run = integrate_problem(problem, method=raw.method, save=asked, **options)
+        with on_device():
+            if clock == RESCALED:
+                run = clocked.integrate(asked, options, raw.method).raw
+            else:
+                run = integrate_problem(problem, method=raw.method, save=asked, **options)
         return layout.split(run.y[: len(asked)])
 
     return Solution(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
-        y_end=layout.split(raw.y_last),
+        y_end=layout.split(beside(raw.y, {"y": raw.y_last})["y"]),
         events=raw.events,
         status=str(raw.status),
         message=raw.message,
@@ -166,6 +179,21 @@ def check_clock(clock: Any) -> None:
         raise SolveError(no_such("clock", str(clock), CLOCKS))
 
 
+def check_arrays(arrays: Any, backend: str, clock: str = "ordinary") -> None:
+    """Raises ParamError for arrays that results cannot be in."""
+    if arrays not in ARRAYS:
+        raise ParamError(no_such("kind of arrays", str(arrays), ARRAYS))
+    if arrays == "cupy" and backend != "cuda":
+        raise ParamError(f"arrays='cupy' leaves results on the GPU of the backend cuda; those of the backend {backend} are numpy's")
+    if arrays == "cupy" and clock == RESCALED:
+        raise ParamError("arrays='cupy' is for the ordinary clock: the processor tells a run in the rescaled one in the time t")
+
+
+def said_sizes(numbers: Numbers) -> str:
+    """` (M = 1000, K = 3)`; nothing without sizes."""
+    return f" ({', '.join(f'{name} = {n}' for name, n in numbers.sizes.items())})" if numbers.sizes else ""
+
+
 def check_range(numbers: Numbers, dtype: str) -> None:
     """Raises ParamError where a number overflows this dtype."""
     if dtype == "float64":
@@ -176,13 +204,13 @@ def check_range(numbers: Numbers, dtype: str) -> None:
             raise ParamError(f"{name} = {float(np.max(np.abs(value))):g} overflows {dtype}: numbers go up to {most:.2g}")
 
 
-def make_problem(compiled: CompiledRHS, numbers: Numbers) -> Problem:
-    """The numbers that an integrator needs."""
+def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Problem:
+    """The numbers that an integrator needs. stays: what is saved is to stay on the GPU that computes it."""
     system = compiled.system
     compiled.check_sizes(numbers.sizes)
     shapes = compiled.event_shapes(numbers.sizes)
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
-    rhs = right_side(compiled, numbers)
+    rhs = right_side(compiled, numbers, stays=stays)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
     def linear() -> Linear:
@@ -241,14 +269,14 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
     return Costs(right, derive, stiff)
 
 
-def right_side(compiled: CompiledRHS, numbers: Numbers) -> Any:
+def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
     """The right side with numbers, where its backend computes it."""
     if compiled.backend == "numpy":
         return _numpy_system(compiled, numbers)
     if compiled.backend == "cuda":
         from odesim.solve.explicit.device import driver_text
 
-        return compiled.cuda(driver_text()).bind(numbers.sizes, numbers.params)
+        return compiled.cuda(driver_text()).bind(numbers.sizes, numbers.params, stays=stays)
     return compiled.bind(numbers.sizes, numbers.params)
 
 

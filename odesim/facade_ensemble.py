@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.arrays import on_host
 from odesim.ensembles.design import Design
+from odesim.ensembles.device_engine import empty_there
 from odesim.ensembles.kept import MOST_EVENTS
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
 from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
-from odesim.facade import RESCALED, dimensions, versions
+from odesim.facade import RESCALED, check_arrays, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.memory import check_fits, check_room
@@ -49,6 +51,7 @@ def ensemble(
     max_events: int = MOST_EVENTS,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
+    arrays: str = "numpy",
     threads: int = 1,
     vary: Mapping[str, Any] | None = None,
     grid: Mapping[str, Any] | None = None,
@@ -63,7 +66,8 @@ def ensemble(
 ) -> "xarray.Dataset":
     """Many members of a model, each as `integrate` would do it: {state: (member, time, *index names)}, status (member,).
 
-    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member.
+    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. Arrays are numpy's
+    or cupy's.
     vary: {parameter or state: "uniform(a,b)" or "normal(m,s)"}, drawn from seed and the number of the member for each of `members`, or
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
@@ -83,6 +87,12 @@ def ensemble(
     any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
     letter, digit or _ in an event's name becomes _.
 
+    backend: "numba", or "cuda": one thread of an NVIDIA GPU integrates one member, of up to 64 states, by tsit5, vern7, dop853, rodas4,
+    rodas5p or any explicit method with a fixed step; in strict mode with the bits of numba. Many chunks go there at once; what there is
+    no memory for is done in halves; several GPUs share the members. What a thread cannot do, and a machine without a GPU, is one sentence.
+    arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
+    are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
+
     clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
 
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
@@ -95,7 +105,10 @@ def ensemble(
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
     options |= {"observe": observe, "max_events": max_events, "clock": clock, "sensitivities": sensitivities}
     check_threads(threads)
+    check_arrays(arrays, backend)
     if out is not None:
+        if arrays == "cupy":
+            raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
 
         folder: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
@@ -105,13 +118,15 @@ def ensemble(
         if given:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
-    check_room(chosen.source.count * len(request.times), request.layout.size, 8)
+    if arrays == "numpy":
+        check_room(chosen.source.count * len(request.times), request.layout.size, 8)
     check_fits(
         "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
     )
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    held = Held(request.room(count), chunk_size(count, request.row) * threads)
+    room = request.room(count, empty_there) if arrays == "cupy" else request.room(count)
+    held = Held(room, chunk_size(count, request.row) * threads)
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
@@ -134,6 +149,7 @@ def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), *
     how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "observe", "max_events", "clock")
     request = {name: options.pop(name) for name in how}
     given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
+    options |= {what: on_host(options[what]) for what in ("params", "initial", "vary", "grid", "zipped")}
     system, still = with_sensitivities(system, sensitivities, given)
     options["initial"] = {**still, **options["initial"]}
     chosen = choose_members(system, **options)

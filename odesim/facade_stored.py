@@ -10,7 +10,7 @@ from typing import Any
 from odesim.ensembles.members import Members
 from odesim.ensembles.result import UNDONE, Request
 from odesim.ensembles.run import GOOD, Engine, Progress, Tally, open_chunks, run_chunks, shard_chunks, tally
-from odesim.errors import ParamError, StoreError
+from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
 from odesim.facade_members import check_threads, make_engine, make_request, together
 from odesim.stopping import stopping
@@ -37,13 +37,15 @@ class EnsembleRun:
     retried: int = 0
     auto: str = ""
     lost: int = 0
+    backend: str = "numba"
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
         said = store.said
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, said.get("auto", ""), lost)
+        more = {"auto": said.get("auto", ""), "lost": lost, "backend": said.get("backend", "numba")}
+        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, **more)
 
     @property
     def status(self) -> str:
@@ -95,16 +97,28 @@ def begin(
         else:
             check_run(out, overwrite=overwrite)
             check_members(members, manifest.chunk)
+            engine.prepare()  # what cannot be compiled leaves no empty run
             if out.exists():
                 lock.take(out, what="ensemble")
             create_ensemble(out, manifest, overwrite=overwrite)
             check_same(out, manifest.identity())  # of another process, which was first
         lock.take(out, what="ensemble", shared=shard is not None)
         return integrate(EnsembleStore(out, request.layout), members, engine, shard or (1, 1), threads, progress, fail_fast)
+    except DeviceError as error:
+        raise kept(error, out) from error
     except OSError as error:
         raise StoreError(f"cannot write {out}: {error.strerror or error}; {AGAIN}") from error
     finally:
         lock.release()
+
+
+def kept(error: DeviceError, path: Path) -> DeviceError:
+    """The error of a GPU, and what of the run at path there is."""
+    try:
+        done = tally(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
+    except StoreError:  # the run was not begun
+        return error
+    return DeviceError(f"{error}; {done} members are kept in {path}, {AGAIN}", kept=True)
 
 
 def integrate(
@@ -188,6 +202,8 @@ def resume(
                 changed = {"method": asked.method}
             retried = store.retry(changed, GOOD)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
+    except DeviceError as error:
+        raise kept(error, path) from error
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; {AGAIN}") from error
     finally:

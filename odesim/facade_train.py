@@ -12,7 +12,7 @@ import numpy as np
 
 from odesim import __version__
 from odesim.arrays import Array, check_dtype
-from odesim.errors import ParamError, StoreError, no_such
+from odesim.errors import DeviceError, ParamError, StoreError, no_such
 from odesim.gpu import array_module, device_name
 from odesim.memory import check_fits, check_room
 from odesim.reference.checkpoint import read_checkpoint
@@ -131,6 +131,10 @@ def train_into(
                 fits=check_room,
             )
             sink.finish(trajectory)
+    except DeviceError as error:
+        if not checkpoint_file(path).exists():
+            raise
+        raise DeviceError(f"{error}; --resume goes on from the last checkpoint", kept=True) from error
     except OSError as error:
         more = "; --resume goes on from the last checkpoint" if path.exists() else ""
         raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error

@@ -1,14 +1,18 @@
 """cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from odesim.errors import CodegenError, ParamError, no_such
+from odesim.errors import CodegenError, DeviceError, ParamError, no_such
 
 CUDA12, CUDA13 = "pip install 'odesim[cuda12]'", "pip install 'odesim[cuda13]'"
+DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
+LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"
 ARRAYS = ("numpy", "cuda")  # backends of what computes with whole arrays
 
 
@@ -58,6 +62,36 @@ def compute_module(code: bytes) -> Any:
     module = cupy_here().cuda.function.Module()
     module.load(code)
     return module
+
+
+def free_bytes() -> int:
+    """Bytes that arrays could still take of the current device."""
+    cp = cupy_here()
+    return int(cp.cuda.Device().mem_info[0]) + int(cp.get_default_memory_pool().free_bytes())
+
+
+@contextmanager
+def device_errors(what: str, smaller: str) -> Iterator[None]:
+    """Whatever cupy raises within it becomes a DeviceError of one sentence. what: that runs there; smaller: what would need less memory."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
+            raise
+        said = " ".join(str(error).split()).rstrip(".")
+        if isinstance(error, MemoryError) or "out of memory" in said.lower():  # a kernel takes some too
+            raise DeviceError(f"the GPU has no memory left for {what}: {said}{_memory()}; take {smaller}") from error
+        advice = DISPLAY if "launchtimeout" in said.replace("_", "").lower() else LOST
+        raise DeviceError(f"{what} failed on the GPU: {said}; {advice}") from error
+
+
+def _memory() -> str:
+    """What the current device has, as words of a sentence; none where it does not answer."""
+    try:
+        free, total = cupy_here().cuda.Device().mem_info
+    except Exception:  # the device may be lost
+        return ""
+    return f"; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free"
 
 
 def multiprocessors() -> int:

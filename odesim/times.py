@@ -98,6 +98,9 @@ def as_save(save: Any) -> "Save | Array":
     """The grid that save asks for, or its times (T,); its len() is their number. Raises ParamError."""
     import numpy as np
 
+    from odesim.arrays import on_host
+
+    save = on_host(save)
     if save is None:
         return Save(2)
     if isinstance(save, Save):

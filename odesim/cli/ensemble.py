@@ -46,7 +46,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
 @click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
-@click.option("--backend", metavar="NAME", help="numba, the only one so far.")
+@click.option("--backend", metavar="NAME", help="numba (default), or cuda: a GPU, one thread a member, up to 64 states.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
 @click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
 @click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
@@ -93,6 +93,9 @@ def ensemble_verb(
 
     Ctrl-C keeps the chunks that are done (exit code 3); `odesim resume RUN` goes
     on, and the run ends with the same bits.
+
+    With --backend cuda all GPUs that CUDA_VISIBLE_DEVICES leaves share the
+    members; with --strict their bits are those of the processor.
     """
     from odesim.cli.ensemble_result import EnsembleProgress, show_run
     from odesim.cli.request import make_request

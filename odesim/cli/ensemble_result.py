@@ -41,6 +41,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "members_per_second": rate,
         "method": run.method,
         "auto": run.auto or None,
+        "backend": run.backend,
         "out": str(run.path),
     }
 
@@ -70,7 +71,8 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
-    rest = [("now", now), ("method", f"{run.method}, {'in lanes' if run.lanes else 'one by one'}")]
+    way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
+    rest = [("now", now), ("method", f"{run.method}, {way}")]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

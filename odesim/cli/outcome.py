@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import OdesimError
+from odesim.errors import DeviceError, OdesimError
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,7 +37,8 @@ def exit_code(run: Callable[[], int]) -> int:
         return WRONG
     except OdesimError as error:
         say(str(error))
-        return STOPPED if disk_full(error.__cause__) else WRONG
+        kept = isinstance(error, DeviceError) and error.kept
+        return STOPPED if kept or disk_full(error.__cause__) else WRONG
     except MemoryError as error:
         say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")
         return WRONG

@@ -37,9 +37,9 @@ class CudaRHS:
         stem = f"{c.system.name.replace('.', '_')}_wide"
         return compute_module(compile_cubin(self.text.source, stem, options_for(architecture(), c.strict)).code).get_function("integrate")
 
-    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> "BoundCuda":
-        """The right side with numbers."""
-        return BoundCuda(self, dict(sizes), dict(params))
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], *, stays: bool = False) -> "BoundCuda":
+        """The right side with numbers. stays: what a run saves is to stay on the device."""
+        return BoundCuda(self, dict(sizes), dict(params), stays)
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class BoundCuda:
     right: CudaRHS
     sizes: dict[str, int]
     params: dict[str, Any]
+    stays: bool = False
 
     @property
     def dtype(self) -> str:

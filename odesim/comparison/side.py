@@ -39,6 +39,7 @@ class Side:
 
 def side_of_solution(solution: Solution) -> Side:
     """States and observables of an integration, R = 1."""
+    solution = solution.to_numpy()
     names = [*solution.y, *(name for name in solution.dims if name not in solution.y)]
 
     def maker(name: str) -> Maker:

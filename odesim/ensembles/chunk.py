@@ -1,6 +1,6 @@
 """A chunk of an ensemble: what became of some members."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,8 +14,8 @@ UNDONE = -1
 
 @dataclass(frozen=True)
 class Chunk:
-    """Members: y (N, T, n), NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end (N,): the last time
-    reached; steps, rejected (N,).
+    """Members: y (N, T, n), which may lie on a GPU, NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end
+    (N,): the last time reached; steps, rejected (N,).
 
     event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
     beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
@@ -45,15 +45,25 @@ class Chunk:
 
     @classmethod
     def room(
-        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
+        cls,
+        count: int,
+        times: int,
+        n: int,
+        events: int = 0,
+        most: int = 0,
+        ends: int = 0,
+        observed: int = 0,
+        blow_up: int = 0,
+        *,
+        empty: Callable[[tuple[int, ...]], Array] = np.empty,
     ) -> "Chunk":
-        """Nothing done yet, and nothing written to y: what fills it is the first to touch its pages."""
+        """Nothing done yet, and nothing written to y, which empty makes: what fills it is the first to touch its pages."""
 
         def nothing(*shape: int) -> Array:
             return np.full((count, *shape), np.nan)
 
         return cls(
-            y=np.empty((count, times, n)),
+            y=empty((count, times, n)),
             status=np.full(count, UNDONE, np.int8),
             t_end=nothing(),
             steps=np.zeros(count, np.int64),

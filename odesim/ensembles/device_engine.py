@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
-from odesim.errors import SolveError
-from odesim.gpu import architecture, compute_module, cupy_here, device_count
+from odesim.errors import DeviceError, SolveError
+from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors
 
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
@@ -65,27 +65,34 @@ class DeviceEngine:
     def prepare(self) -> None:
         """Compiles, or loads what was compiled before."""
         for device in range(device_count()):
-            with cupy_here().cuda.Device(device):
+            with device_errors(f"the kernel of {self.request.system.name}", "smaller sizes"), cupy_here().cuda.Device(device):
                 kernel_of(self.plan, device)
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go; states that
+        are to stay on a GPU are the first one's alone."""
         chunk = into or self.request.room(count)
-        devices = min(device_count(), -(-count // THREADS))
+        on_host = array_namespace(chunk.y) is np
+        devices = min(device_count(), -(-count // THREADS)) if on_host else 1
         edges = [count * k // devices for k in range(devices + 1)]
 
         def share(device: int) -> None:
             with cupy_here().cuda.Device(device):
                 self._members(device, params, initial, edges[device], edges[device + 1], stop, chunk)
 
-        if devices == 1:
-            share(0)
-        else:
-            with ThreadPoolExecutor(devices) as each:
-                for _ in each.map(share, range(devices)):
-                    pass
+        with device_errors(f"{count} members of {self.request.system.name}", "fewer members or saved times"):
+            if devices == 1:
+                share(0)
+            else:
+                with ThreadPoolExecutor(devices) as each:
+                    try:
+                        for _ in each.map(share, range(devices)):
+                            pass
+                    except BaseException:
+                        stop[0] = 1  # the other devices need not go on
+                        raise
         chunk.blank(self.request.times)
         return chunk
 
@@ -99,11 +106,18 @@ class DeviceEngine:
             return
         except cp.cuda.memory.OutOfMemoryError as error:
             if end - first == 1:
-                raise SolveError(f"the GPU has no memory for one member of {self.request.row} bytes: {error}") from None
+                raise DeviceError(f"the GPU has no memory for one member of {self.request.row} bytes: {error}") from None
         cp.get_default_memory_pool().free_all_blocks()
         middle = (first + end) // 2
         for a, b in ((first, middle), (middle, end)):
             self._members(device, params, initial, a, b, stop, chunk)
+
+
+def empty_there(shape: tuple[int, ...]) -> Any:
+    """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
+    cp = cupy_here()
+    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), cp.cuda.Device(0):
+        return cp.empty(shape)
 
 
 class Launch:
@@ -155,12 +169,17 @@ class Launch:
         kernel((-(-self.count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
         done = cp.cuda.Event(disable_timing=True)
         done.record()
-        while cp.cuda.runtime.eventQuery(done.ptr) == NOT_READY:  # after a fault `done.done` stays false for ever
-            self.stop[0] = stop[0]
-            time.sleep(PAUSE)
+        try:
+            while cp.cuda.runtime.eventQuery(done.ptr) == NOT_READY:  # after a fault `done.done` stays false for ever
+                self.stop[0] = stop[0]
+                time.sleep(PAUSE)
+        except KeyboardInterrupt:  # the threads end before what they use is freed
+            self.stop[0] = 1
+            done.synchronize()
+            raise
         done.synchronize()  # raises what went wrong there
         arrays, request = self.arrays, self.engine.request
-        put(cp.ascontiguousarray(arrays["OUT"].transpose(2, 0, 1)), chunk.y)
+        put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
         for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
             put(arrays[name], kept)
         if self.engine.plan.watch is not None and request.kept.events:
@@ -172,9 +191,11 @@ class Launch:
 
 
 def put(source: Any, target: Array) -> None:
-    """Copies an array from the device to where it is to be, at once where that is one piece of memory."""
-    if target.flags.c_contiguous:
-        source.get(out=target)
+    """Copies an array from the device to where it is to be, at once where that is one piece of memory; it may be to stay there."""
+    if array_namespace(target) is not np:
+        target[...] = source
+    elif target.flags.c_contiguous:
+        cupy_here().ascontiguousarray(source).get(out=target)
     else:
         target[...] = source.get()
 

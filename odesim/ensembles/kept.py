@@ -1,7 +1,7 @@
 """What is kept of members beside their states at the saved times: events, where they ended, observables; and under which names."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,9 @@ class Kept:
         """This many members with n states at these times, not done yet."""
         return Chunk.empty(count, times, n, *self._counts)
 
-    def room(self, count: int, times: int, n: int) -> Chunk:
-        """The same with nothing written to the states."""
-        return Chunk.room(count, times, n, *self._counts)
+    def room(self, count: int, times: int, n: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
+        """The same with nothing written to the states, whose array empty makes."""
+        return Chunk.room(count, times, n, *self._counts, empty=empty)
 
     @property
     def _counts(self) -> tuple[int, ...]:

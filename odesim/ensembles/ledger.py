@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, array_namespace
 from odesim.ensembles.result import STATUSES, UNDONE, Chunk
 from odesim.solve.problem import Status
 
@@ -57,6 +57,6 @@ class Held:
         """All members; those that a stop left undone are said to be interrupted."""
         undone = self.members.status == UNDONE
         if undone.any():
-            self.members.y[undone] = np.nan
+            self.members.y[array_namespace(self.members.y).asarray(undone)] = np.nan
         self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
         return self.members

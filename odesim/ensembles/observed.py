@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.arrays import Array, Layout
+from odesim.arrays import Array, Layout, on_host
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.extents import extents
@@ -118,7 +118,7 @@ class Observed:
 
     def _computed(self, formulas: Formulas, times: Array, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> Array:
         count, saved, _ = chunk.y.shape
-        seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(chunk.y)
+        seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(on_host(chunk.y))
         table = np.zeros(5 + 2 * len(formulas.values), np.int64)
         kept = [np.ascontiguousarray(times), y, seen]
         table[:5] = y.ctypes.data, seen.ctypes.data, kept[0].ctypes.data, count, saved
@@ -144,7 +144,7 @@ class Observed:
             bound(t, layout.join(now, dtype), out)
             return layout.split(out.astype(np.float64))
 
-        states = layout.split(chunk.y[i, :reached])
+        states = layout.split(on_host(chunk.y[i, :reached]))
         found, _ = self.observer(request.times[:reached], states, self.sizes, every, slopes, {})
         views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
         for name in names:

@@ -1,5 +1,6 @@
 """What an ensemble is asked for, and the statuses of its members."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -78,9 +79,9 @@ class Request:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def room(self, count: int) -> Chunk:
-        """This many members, not done yet, with nothing written to their states."""
-        return self.kept.room(count, len(self.times), self.layout.size)
+    def room(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
+        """This many members, not done yet, with nothing written to their states, whose array empty makes."""
+        return self.kept.room(count, len(self.times), self.layout.size, empty)
 
     @staticmethod
     def number(status: Status) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from odesim.arrays import on_host
 from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import EndLabels, settle
 from odesim.plot.marks import captions, columns, draw_events
@@ -27,7 +28,7 @@ def figure_of(solution: Any) -> Figure:
 
     Time is logarithmic where the saved times are; events are marked; an early end is said under the title.
     """
-    states, seen = quantities(solution.y, solution), quantities(solution.observables, solution)
+    states, seen = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
     observables = [q for q in seen if not q.is_constant]
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
     every = [*left, *right]

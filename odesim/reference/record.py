@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, on_host
 from odesim.errors import ParamError, no_such
 from odesim.reference.kinds import Observable, Params
 
@@ -123,5 +123,4 @@ def extended(times: Array, steps: int, save: int | None) -> Array:
 
 def host(a: Any) -> Array:
     """a in the computer's own memory."""
-    found: Array = a.get() if hasattr(a, "get") else np.asarray(a)
-    return found
+    return np.asarray(on_host(a))

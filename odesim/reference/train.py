@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from odesim.arrays import Array, array_namespace
 from odesim.errors import ParamError
-from odesim.gpu import array_module
+from odesim.gpu import array_module, device_errors
 from odesim.reference.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.kinds import Experiment, Params
 from odesim.reference.optim import make_optimizer
@@ -23,6 +23,7 @@ from odesim.reference.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory,
 MOST_STEPS, MOST_SAVED = 10**9, 10**6
 
 
+@device_errors("this training", "fewer seeds, smaller settings or float32")
 def train(
     experiment: Experiment,
     *,
@@ -51,7 +52,8 @@ def train(
     stop: asked before each iteration; the training ends as "interrupted" where it is true.
     backend: "numpy", or "cuda": cupy and a GPU; what is drawn, recorded and kept is in numpy either way.
     threads: of numpy's matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
-    fits: asked before rows are kept in memory. Raises ParamError where the request is wrong, CodegenError without a GPU.
+    fits: asked before rows are kept in memory. Raises ParamError where the request is wrong, CodegenError without a GPU,
+    DeviceError where one is full or fails.
     """
     steps = check_count(experiment.steps if steps is None else steps, "steps", 0)
     save = check_save(save)

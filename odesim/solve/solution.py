@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, array_namespace, on_host
 from odesim.errors import SolveError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Solution:
     """States along a run of one model.
 
     t (T,): saved times that were reached; where the run stopped early, also the last time reached. y: {state: (T, *shape)}.
-    t_end, y_end: the last time reached, and {state: shape} there, saved or not.
+    t_end, y_end: the last time reached, and {state: shape} there, saved or not. y and y_end are cupy's arrays where that was asked for.
     observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
     invariants: {name: worst violation in the stated sense, None where the law does not hold for runs from there}.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds.
@@ -78,7 +78,7 @@ class Solution:
 
     @cached_property
     def _observed(self) -> Observed:
-        return self._observe(self.t, self.y)
+        return self._observe(self.t, on_host(self.y))
 
     @property
     def observables(self) -> dict[str, Array]:
@@ -110,7 +110,7 @@ class Solution:
         """{observable: shape} at the last time reached."""
         if len(self.t) and self.t[-1] == self.t_end:
             return {name: rows[-1] for name, rows in self.observables.items()}
-        seen, _ = self._observe(np.array([self.t_end]), {name: value[None] for name, value in self.y_end.items()})
+        seen, _ = self._observe(np.array([self.t_end]), {name: on_host(value)[None] for name, value in self.y_end.items()})
         return {name: rows[0] for name, rows in seen.items()}
 
     @property
@@ -120,7 +120,7 @@ class Solution:
 
     def at(self, t: float) -> dict[str, Array]:
         """{state: shape} at any time of the run, as accurate as the saved ones. Raises SolveError where t lies outside the run."""
-        return {name: rows[0] for name, rows in self.dense(np.array([t])).items()}
+        return {name: rows[0] for name, rows in self.dense(np.array([on_host(t)])).items()}
 
     def dense(self, times: Array) -> dict[str, Array]:
         """{state: (k, *shape)} at increasing times (k,) of the run, from the method's own interpolant.
@@ -128,7 +128,7 @@ class Solution:
         The run is done again with these times to save: the same steps, the same bits. Raises SolveError where one lies outside.
         """
         try:
-            asked = np.asarray(times, np.float64)
+            asked = np.asarray(on_host(times), np.float64)
         except (TypeError, ValueError):
             raise SolveError(f"times must be numbers, not {times!r}") from None
         if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
@@ -138,6 +138,13 @@ class Solution:
             outside = asked[0] if asked[0] < start else asked[-1]
             raise SolveError(f"t = {outside:g} lies outside the run, which goes from {start:g} to {self.t_end:g}")
         return self._again(asked)
+
+    def to_numpy(self) -> "Solution":
+        """The same with its states in this computer's own memory."""
+        if not any(array_namespace(rows) is not np for rows in self.y.values()):
+            return self
+        again = self._again
+        return replace(self, y=on_host(self.y), y_end=on_host(self.y_end), _again=lambda asked: on_host(again(asked)))
 
     def to_xarray(self) -> "xarray.Dataset":
         """States and observables as variables over time and the axes of the model."""
@@ -169,5 +176,5 @@ class Solution:
 
 def _span(rows: Array) -> str:
     """The last values in a word: one number, or the range."""
-    last = rows[-1]
+    last = on_host(rows[-1])
     return f"{float(last):.6g}" if last.ndim == 0 else f"{np.min(last):.6g} to {np.max(last):.6g}"

@@ -69,7 +69,7 @@ class Manifest:
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
         found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
-        found |= {key: digest_text(plain(self.about[key])) for key in IDENTITY}
+        found |= {key: digest_text(plain(self.about[key])) for key in (*IDENTITY, "backend") if key in self.about}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -114,7 +114,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
 def check_same(path: Path, identity: Mapping[str, str]) -> None:
     """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
     old = ensemble_attributes(path)["identity"]
-    for name in {**identity, **old}:
+    for name in {"backend": "", **identity, **old}:  # the first: another one has another kernel too
         if identity.get(name) != old.get(name):
             raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")
 

@@ -51,7 +51,7 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
     When the disk fills, the saved times that have room are kept, with the status "incomplete": at path where it is free, else beside it.
     Raises StoreError where path cannot be written, before it writes.
     """
-    path = check_run(path, overwrite=overwrite)
+    path, solution = check_run(path, overwrite=overwrite), solution.to_numpy()
     work = sibling(path)
     total = len(solution.t)
     try:

@@ -16,7 +16,7 @@ from odesim.cli.ensemble_result import EnsembleProgress
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
 KEYS = [
     "model", "status", "message", "members", "done", "failed", "counts", "meanings", "new", "retried", "seconds", "members_per_second",
-    "method", "auto", "out",
+    "method", "auto", "backend", "out",
 ]  # fmt: skip
 
 
@@ -204,7 +204,7 @@ WRONG = {
     "save": ("--grid mu=1,2 --save 0,99 --span 0:1", "outside the span"),
     "threads": ("--grid mu=1,2 --threads 0", "must be at least 1"),
     "overflow": ("--grid mu=logspace(0,999,3)", "overflows"),
-    "backend": ("--grid mu=1,2 --backend cuda", "backend numba only, not 'cuda'"),
+    "backend": ("--grid mu=1,2 --backend numpy", "no backend 'numpy' in an ensemble; choose from cuda, numba"),
     "file": ("--grid mu=1,2 --params absent.toml", "cannot read absent.toml"),
     "picture": ("--grid mu=1,2 --plot run.gif", "no picture format 'gif'"),
     "option": ("--gird mu=1,2", "did you mean '--grid'?"),

@@ -34,11 +34,25 @@ class OnDevice:
     def __array_function__(self, function: Any, *_: Any) -> Any:
         raise TypeError(f"numpy.{function.__name__} of an array on the device")
 
-    def get(self) -> Any:
-        return self.held.copy()
+    def get(self, out: Any = None) -> Any:
+        if out is None:
+            return self.held.copy()
+        assert out.flags.c_contiguous
+        assert (out.shape, out.dtype) == (self.held.shape, self.held.dtype)
+        out[...] = self.held
+        return out
+
+    @property
+    def data(self) -> Any:
+        """Where it lies: data.ptr."""
+        return types.SimpleNamespace(ptr=self.held.ctypes.data)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.held.shape, "typestr": self.held.dtype.str, "data": (self.held.ctypes.data, False), "version": 3}
 
     def __getitem__(self, key: Any) -> "OnDevice":
-        return OnDevice(self.held[inner(key)])
+        return type(self)(self.held[inner(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.held[inner(key)] = inner(value)
@@ -95,7 +109,7 @@ def on_device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _operator(name: str) -> Callable[..., Any]:
     method = getattr(np.ndarray, name)
-    return lambda self, other: OnDevice(method(self.held, np.asarray(other) if isinstance(other, np.generic) else inner(other)))
+    return lambda self, other: type(self)(method(self.held, np.asarray(other) if isinstance(other, np.generic) else inner(other)))
 
 
 def _in_place(name: str) -> Callable[..., Any]:
@@ -121,6 +135,11 @@ for _name in ("dtype", "itemsize", "nbytes", "ndim", "shape", "size"):
     setattr(OnDevice, _name, property(attrgetter(f"held.{_name}")))
 
 
+def failure(name: str, base: type[Exception] = Exception) -> Any:
+    """A class of exceptions that is cupy's."""
+    return type(name, (base,), {"__module__": "cupy_backends.cuda.api"})
+
+
 def make_arrays() -> types.ModuleType:
     """A module cupy with one device, called Pretended; its list `copied` has the shapes that came from numpy's memory."""
     cupy = types.ModuleType("cupy")
@@ -141,7 +160,7 @@ def make_arrays() -> types.ModuleType:
         getDeviceCount=lambda: 1,
         getDevice=lambda: 0,
         getDeviceProperties=lambda k: {"name": b"Pretended"},
-        CUDARuntimeError=type("CUDARuntimeError", (Exception,), {}),
+        CUDARuntimeError=failure("CUDARuntimeError"),
     )
     found.__version__, found.cuda = "13.4.0", types.SimpleNamespace(runtime=runtime)
     return cupy

@@ -18,10 +18,10 @@ from tests.cuda.host import make_cupy
 
 @pytest.fixture
 def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
-    """shim(strict, room, multiprocessors, devices) puts a cupy in place whose kernels run here, and returns it."""
+    """shim(strict, ...) puts a cupy in place whose kernels run here, and returns it; as make_cupy takes them."""
 
-    def install(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> ModuleType:
-        cupy = make_cupy(strict, room, multiprocessors, devices)
+    def install(strict: bool = True, **about: Any) -> ModuleType:
+        cupy = make_cupy(strict, **about)
         monkeypatch.setitem(sys.modules, "cupy", cupy)
 
         def text_itself(text: str, stem: str, options: Any) -> Cubin:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from odesim.codegen.cache import cache_dir
+from tests.cuda.arrays import OnDevice, failure, inner
 
 HEADER = Path(__file__).with_name("odesim_host.h")
 KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?(\w+)\(([^)]*)\)')
@@ -43,54 +44,67 @@ def build(text: str, strict: bool) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-class Held(np.ndarray):
-    """An array on the device that is none: data.ptr is its address, get() copies it out."""
+def make_cupy(
+    strict: bool = True,
+    room: float = float("inf"),
+    multiprocessors: int = 1,
+    devices: int = 1,
+    free: float = 1e12,
+    fails: str = "",
+    later: bool = False,
+) -> types.ModuleType:
+    """A module with what odesim calls of cupy; what its Module loads is a CUDA text.
 
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(ptr=self.ctypes.data)
-
-    def get(self, out: Any = None) -> Any:
-        if out is None:
-            return np.array(self)
-        assert out.flags.c_contiguous
-        assert (out.shape, out.dtype) == (self.shape, self.dtype)
-        out[...] = self
-        return out
-
-
-def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: int = 1, devices: int = 1) -> types.ModuleType:
-    """A module with what odesim calls of cupy; what its Module loads is a CUDA text. room: bytes that one array may have; devices: GPUs."""
+    room: bytes that one array may have; devices: GPUs; free: bytes that the first one says it has; fails: what waiting for a launch
+    says; later: a launch runs beside the thread that asks for it. Its lists: launches (kernel, blocks, threads), fetched (shapes that
+    were copied out), used (numbers of devices that a kernel was launched on).
+    """
     cupy = types.ModuleType("cupy")
-    cupy.launches, cupy.__version__ = [], "14.2.0"  # type: ignore[attr-defined]
+    cupy.launches, cupy.fetched, cupy.used = [], [], set()  # type: ignore[attr-defined]
+    cupy.__version__ = "14.2.0"  # type: ignore[attr-defined]
+    current = threading.local()
     lock = threading.Lock()
 
-    class OutOfMemoryError(Exception):
-        pass
+    CUDARuntimeError, OutOfMemoryError = failure("CUDARuntimeError"), failure("OutOfMemoryError", MemoryError)
+    under_way: list[threading.Thread] = []
 
-    class CUDARuntimeError(Exception):
-        pass
-
-    def held(array: Any) -> Held:
+    def held(array: Any) -> OnDevice:
         if array.nbytes > room:
-            raise OutOfMemoryError(f"out of memory allocating {array.nbytes} bytes")
-        return array.view(Held)  # type: ignore[no-any-return]
+            raise OutOfMemoryError(f"Out of memory allocating {array.nbytes:,} bytes (allocated so far: 0 bytes).")
+        return Waited(array)
+
+    def wait() -> None:
+        for thread in under_way:
+            thread.join()
+        under_way.clear()
+        if fails and cupy.launches:  # type: ignore[attr-defined]
+            raise CUDARuntimeError(fails)
+
+    class Waited(OnDevice):
+        """What is read of a device is read when the launches before are done."""
+
+        def get(self, out: Any = None) -> Any:
+            wait()
+            cupy.fetched.append(self.shape)  # type: ignore[attr-defined]
+            return super().get(out)
 
     class Device:
         compute_capability = "90"
         attributes: ClassVar = {"MultiProcessorCount": multiprocessors, "ClockRate": 1_000_000}
+        mem_info = (int(free), 2 * 10**12)
 
         def __init__(self, number: int = 0) -> None:
             self.id = number
 
         def __enter__(self) -> "Device":
+            current.id = self.id
             return self
 
         def __exit__(self, *about: object) -> None:
             pass
 
         def synchronize(self) -> None:
-            pass
+            wait()
 
     class Event:
         def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
@@ -100,7 +114,7 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
             self.at = time.perf_counter()
 
         def synchronize(self) -> None:
-            pass
+            wait()
 
     class Module:
         def load(self, code: bytes) -> None:
@@ -112,28 +126,38 @@ def make_cupy(strict: bool = True, room: float = float("inf"), multiprocessors: 
             def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], **options: Any) -> None:
                 x, y, *_ = (*grid, 1, 1)
                 cupy.launches.append((name, x * y, block[0]))  # type: ignore[attr-defined]
-                with lock:  # a text has one threadIdx
-                    function(*map(ctypes.c_uint, (x, y, block[0])), *map(passed, arguments))
+                cupy.used.add(getattr(current, "id", 0))  # type: ignore[attr-defined]
+
+                def run() -> None:
+                    with lock:  # a text has one threadIdx
+                        function(*map(ctypes.c_uint, (x, y, block[0])), *map(passed, arguments))
+
+                if later:
+                    under_way.append(threading.Thread(target=run))
+                    under_way[-1].start()
+                else:
+                    run()
 
             return launch
 
     def passed(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return ctypes.c_void_p(value.ctypes.data)
+        if isinstance(value, OnDevice):
+            return ctypes.c_void_p(value.data.ptr)
         if isinstance(value, np.floating):
             return ctypes.c_double(float(value))
         return ctypes.c_longlong(int(value))
 
     for name in ("empty", "zeros", "full", "ascontiguousarray", "arange"):
-        setattr(cupy, name, lambda *a, _name=name, **k: held(np.array(getattr(np, _name)(*a, **k))))
-    cupy.asarray = lambda a, dtype=None: held(np.array(a, dtype))  # type: ignore[attr-defined]
-    cupy.ndarray, cupy.float64 = Held, np.float64  # type: ignore[attr-defined]
-    cupy.get_default_memory_pool = lambda: types.SimpleNamespace(free_all_blocks=lambda: None)  # type: ignore[attr-defined]
+        setattr(cupy, name, lambda *a, _name=name, **k: held(np.array(getattr(np, _name)(*map(inner, a), **k))))
+    cupy.asarray = lambda a, dtype=None: held(np.array(a.held if isinstance(a, OnDevice) else a, dtype))  # type: ignore[attr-defined]
+    cupy.ndarray, cupy.float64 = OnDevice, np.float64  # type: ignore[attr-defined]
+    pool = types.SimpleNamespace(free_all_blocks=lambda: None, free_bytes=lambda: 0)
+    cupy.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
         getDevice=lambda: 0,
         getDeviceProperties=lambda k: {"name": b"Pretended", "totalGlobalMem": 1 << 30},
-        eventQuery=lambda event: 0,
+        eventQuery=lambda event: 600 if any(thread.is_alive() for thread in under_way) else 0,
         driverGetVersion=lambda: 13000,
         memGetInfo=lambda: (1 << 30, 1 << 30),
         CUDARuntimeError=CUDARuntimeError,

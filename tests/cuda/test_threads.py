@@ -96,6 +96,7 @@ def test_shim_bits_do_not_depend_on_devices_or_memory(devices: int, room: float,
     a, b = both("joma.nonlinear", method="tsit5", max_events=0, **JOMA)
     same(a, b)
     assert sum(blocks for _, blocks, _ in cupy.launches) >= 2
+    assert cupy.used == set(range(devices))
     assert len(cupy.launches) == devices if room == np.inf else len(cupy.launches) > devices
 
 

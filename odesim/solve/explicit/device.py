@@ -10,7 +10,8 @@ import numpy as np
 
 from odesim.codegen.cuda import Driver
 from odesim.codegen.transpile import Scope
-from odesim.gpu import cupy_here, multiprocessors
+from odesim.errors import DeviceError
+from odesim.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.solve.explicit import control, slots
 from odesim.solve.explicit.state import RunState
 
@@ -49,13 +50,14 @@ class DeviceRun:
             slots.DIRECTION: np.array([e.direction for e in state.problem.events for _ in range(e.size)], np.int64),
             slots.TERMINAL: np.array([e.terminal for e in state.problem.events for _ in range(e.size)], np.int64),
         }  # fmt: skip
-        self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.room = int(state.at[slots.ROOM])
         shapes = {
             slots.WORK: ((3, n), dtype), slots.K: ((m.stages, n), dtype), slots.SUMS: (32 + (n + 1023) // 1024, "float64"),
             slots.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), slots.OUT: ((len(state.save) + 1, n), dtype),
             slots.FOUND_T: (max(self.room, 1), "float64"), slots.FOUND_I: (max(self.room, 1), "int64"),
         }  # fmt: skip
+        self.check_room(shapes)
+        self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
         self.arrays[slots.WORK][0] = cp.asarray(state.problem.y0)
         at = state.at.copy()
@@ -67,6 +69,16 @@ class DeviceRun:
         self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
         largest = max(n // 8, 1)  # a right side may have arrays larger than the state
         self.blocks = 1 + min(BLOCKS_EACH * multiprocessors() - 1, -(-largest // 32))
+        self.behind = False  # whether the device may be further than count and real say
+
+    def check_room(self, shapes: dict[int, tuple[Any, str]]) -> None:
+        """Raises DeviceError where arrays of these shapes and types, most of what a run takes, do not fit into the device's memory."""
+        bytes_of = {slot: math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize for slot, (shape, dtype) in shapes.items()}
+        need, free = sum(bytes_of.values()), free_bytes()
+        if need > free:
+            rows, n = shapes[slots.OUT][0]
+            what = f"{self.state.problem.ref}: {rows - 1} saved times of {n} numbers, and {shapes[slots.K][0][0] + 3} more states of a run"
+            raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:
         """At most SLICE steps more; how the run stands."""
@@ -74,17 +86,31 @@ class DeviceRun:
         self.arrays[slots.COUNT][...] = cp.asarray(state.count)
         self.mail[...] = 0
         arguments = (np.int64(self.table.data.ptr), self.mail, self.answer)
+        self.behind = True
         self.kernel((self.blocks,), (THREADS,), arguments, enable_cooperative_groups=True)
         code = int(self.answer.get()[0])
-        stop = state.count[slots.STOP]
-        state.count[:], state.real[:] = self.arrays[slots.COUNT].get(), self.arrays[slots.REAL].get()
-        state.count[slots.STOP] = max(stop, state.count[slots.STOP])
-        found = int(state.count[slots.FOUND])
+        self.catch_up()
+        return code
+
+    def catch_up(self) -> None:
+        """Where the run stands, and the events that it found."""
+        state, count, real = self.state, self.arrays[slots.COUNT].get(), self.arrays[slots.REAL].get()
+        found = int(count[slots.FOUND])
         times, numbers = state.room
         times[:found], numbers[:found] = self.arrays[slots.FOUND_T][:found].get(), self.arrays[slots.FOUND_I][:found].get()
-        if code not in (slots.RUNNING, slots.BUFFER_FULL) or state.count[slots.STOP]:
-            saved = int(state.count[slots.SAVED])
+        state.real[:] = real
+        before, after = slice(slots.STOP), slice(slots.STOP + 1, None)  # STOP is this machine's to set, at any moment
+        state.count[before], state.count[after] = count[before], count[after]
+        self.behind = False
+
+    def fetch(self) -> None:
+        """The state and the saved rows, those that are to stay there as they are; also after an interrupt in the middle of a call."""
+        if self.behind:
+            self.catch_up()
+        state = self.state
+        saved, row = int(state.count[slots.SAVED]), int(state.count[slots.Y])
+        state.work[row] = self.arrays[slots.WORK][row].get()
+        if state.stays:
+            state.out = self.arrays[slots.OUT]
+        else:
             state.out[:saved] = self.arrays[slots.OUT][:saved].get()
-            row = int(state.count[slots.Y])
-            state.work[row] = self.arrays[slots.WORK][row].get()
-        return code

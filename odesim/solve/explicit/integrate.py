@@ -96,6 +96,8 @@ class ExplicitRun:
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
             ended = self._slices(most)
+        if self.on_device:
+            self._run.fetch()  # type: ignore[attr-defined]
         self._seconds += time.perf_counter() - begun
         return ended or bool(self.state.count[slots.STOP])
 

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.arrays import Array, array_namespace
 from odesim.solve.explicit import slots
 from odesim.solve.found import Events
 from odesim.solve.problem import BoundSystem, Problem, Raw, Status
@@ -56,7 +56,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     times, rows = state.save, state.out
     if status is not Status.OK and (saved == 0 or times[saved - 1] < state.t):
         times = np.append(times[:saved], state.t)
-        rows[saved] = state.y
+        rows[saved] = array_namespace(rows).asarray(state.y)
         saved += 1
     events, last_event = _events(problem, state, status)
     message = _message(problem, state, status, last_event)

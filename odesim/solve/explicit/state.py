@@ -38,7 +38,9 @@ class RunState:
         # one value more than the interpolant has powers
         self.pieces = max(4, method.P.shape[1])
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
-        self.out = np.empty((len(save) + 1, n), dtype)  # one row more, for the last state of a run that stops early
+        self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
+        # one row more, for the last state of a run that stops early
+        self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
         self.at = np.zeros(slots.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
         self._fill_numbers(n, dtype.itemsize)
