@@ -12,7 +12,7 @@ from odesim.facade_ensemble import ask
 from odesim.facade_members import make_engine, together
 from odesim.registry import load_model
 
-RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast")  # what is not of the members
+RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast", "arrays")  # what is not of the members
 MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 
 

@@ -156,7 +156,7 @@ def make_cupy(
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
         getDevice=lambda: 0,
-        getDeviceProperties=lambda k: {"name": b"Pretended", "totalGlobalMem": 1 << 30},
+        getDeviceProperties=lambda k: {"name": b"Pretended", "major": 9, "minor": 0, "totalGlobalMem": 1 << 30},
         eventQuery=lambda event: 600 if any(thread.is_alive() for thread in under_way) else 0,
         driverGetVersion=lambda: 13000,
         memGetInfo=lambda: (1 << 30, 1 << 30),
