@@ -24,6 +24,8 @@ from odesim.registry import load_model, reference
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
+TOGETHER = 4  # chunks of each thread between two moments at which threads wait for each other
+
 if TYPE_CHECKING:
     import xarray
 
@@ -126,7 +128,7 @@ def ensemble(
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
     room = request.room(count, empty_there) if arrays == "cupy" else request.room(count)
-    held = Held(room, chunk_size(count, request.row) * threads)
+    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)

@@ -30,7 +30,7 @@ from odesim.solve.tableau import METHODS
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower, W2: 2 %). A fixed
 # step holds less; two vectors hide each other's latency (W2f: 13 % faster than one, 32 lanes 2 % slower)
 WIDTH, FIXED_WIDTH = 8, 16
-BLOCK = 512  # members that a thread takes at a time
+BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
@@ -122,7 +122,7 @@ class LaneEngine:
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
-        size = count if pool is None else BLOCK  # lanes run empty at the end of a block
+        size = count if pool is None else block_size(count, pool._max_workers)
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         for _ in run(lambda block: self._block(table, block[0], block[1], memory), blocks):
@@ -143,6 +143,11 @@ class LaneEngine:
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
         self._run(own.ctypes.data)
+
+
+def block_size(count: int, threads: int) -> int:
+    """Members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
+    return min(max(count // (BLOCKS * threads), LEAST), MOST)
 
 
 def put_statuses(chunk: Chunk, codes: Array) -> None:
