@@ -8,12 +8,14 @@ nothing else uses, so the load average stands beside it. Strict mode: its CPU ti
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from measuring import Report, arguments, seconds  # first: one thread
 
 # isort: split
 import numpy as np
+from numba import njit
 from ours import ours
 from works import make_work
 
@@ -49,6 +51,25 @@ def threads(name: str, method: str, members: int, rounds: int) -> dict[str, Any]
     return {**row, "ratio": float(np.median(wall)), "more": 100 * float(np.median(used) - 1), "load": load, "cores": os.cpu_count()}
 
 
+def arithmetic(rounds: int) -> dict[str, Any]:
+    """The first table's row of a loop without memory: what this machine's two cores have to give."""
+
+    @njit(nogil=True)
+    def loop(count: int) -> float:
+        total = 0.0
+        for i in range(count):
+            total = total * 0.999 + i
+        return total
+
+    halves, most = ThreadPoolExecutor(2), 50_000_000
+    loop(1)
+    load = os.getloadavg()[0]
+    t = np.array([[both(lambda: loop(most)), both(lambda: list(halves.map(loop, [most // 2] * 2)))] for _ in range(rounds)])
+    row = {"work": "arithmetic alone", "one": float(np.median(t[:, 0, 0])), "two": float(np.median(t[:, 1, 0]))}
+    more = 100 * float(np.median(t[:, 1, 1] / t[:, 0, 1]) - 1)
+    return {**row, "ratio": float(np.median(t[:, 0, 0] / t[:, 1, 0])), "more": more, "load": load, "cores": os.cpu_count()}
+
+
 def strict(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
     """A row of the second table."""
     work = make_work(name, members)
@@ -66,6 +87,7 @@ def main() -> None:
     report, sizes = Report("modes"), (options.members, options.rounds)
     rows = [threads(name, method, *sizes) for name, method in METHODS.items()]
     found = {"two threads, wall": min(r["ratio"] for r in rows), "two threads, CPU": max(r["more"] for r in rows)}
+    rows.append(arithmetic(options.rounds))
     report.add({"title": f"Two threads, {options.members} members", "columns": THREAD_COLUMNS, "rows": rows}, **found)
     rows = [strict(name, method, *sizes) for name, method in METHODS.items()]
     found = {f"strict {name}": r["ratio"] for name, r in zip(METHODS, rows, strict=True)}
