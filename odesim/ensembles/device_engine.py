@@ -15,7 +15,7 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals
+from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals, starts
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
@@ -126,13 +126,10 @@ class Launch:
     def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
         cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
         self.engine, self.count = engine, count
-        given = np.empty((count if initial else 1, n), request.dtype)
-        for name, view in request.layout.split(given).items():
-            view[...] = initial.get(name, engine.numbers.initial[name])
         kept, watch = request.kept, engine.plan.watch
         events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
         self.arrays = {
-            "Y0": cp.asarray(given.astype(np.float64, copy=False)),
+            "Y0": cp.asarray(starts(request, engine.numbers, initial, count)),
             "OUT": cp.empty((len(request.times), n, count)),
             "LAST": cp.empty((n, count)),
             "STATUS": cp.zeros(count, np.int64),

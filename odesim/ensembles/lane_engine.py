@@ -20,7 +20,7 @@ from odesim.ensembles.lane_events import Watch, facts_of
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
 from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
-from odesim.ensembles.result import Chunk, Request
+from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
@@ -37,7 +37,9 @@ MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff meth
 MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
-_CODES = {1: Status.OK, 2: Status.EVENT, 3: Status.MAX_STEPS, 4: Status.STEP_TOO_SMALL, 5: Status.NON_FINITE, 6: Status.BLOW_UP}
+# by the code of a member that a kernel gives; 0: it was not done
+_CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
+_STATUSES = np.array([UNDONE, *map(Request.number, _CODES)], np.int8)
 
 
 @lru_cache(maxsize=64)
@@ -96,11 +98,7 @@ class LaneEngine:
         to be looked at; what was not saved is then not blanked.
         """
         request, n = self.request, self.plan.formulas.states
-        layout = request.layout
-        given = np.empty((count if initial else 1, n), request.dtype)
-        for name, view in layout.split(given).items():
-            view[...] = initial.get(name, self.numbers.initial[name])
-        states = given.astype(np.float64, copy=False)
+        states = starts(request, self.numbers, initial, count)
         chunk = into or request.room(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
@@ -145,6 +143,18 @@ class LaneEngine:
         self._run(own.ctypes.data)
 
 
+def starts(request: Request, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
+    """(count, n): the states that members start from, as the dtype of the request has them; (1, n) where all start from the same."""
+    layout = request.layout
+    (first, *others), n = layout.names, layout.size
+    if not others and first in initial and request.dtype == "float64":
+        return np.ascontiguousarray(initial[first], np.float64).reshape(count, n)
+    given = np.empty((count if initial else 1, n), request.dtype)
+    for name, view in layout.split(given).items():
+        view[...] = initial.get(name, numbers.initial[name])
+    return given.astype(np.float64, copy=False)
+
+
 def block_size(count: int, threads: int) -> int:
     """Members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
     return min(max(count // (BLOCKS * threads), LEAST), MOST)
@@ -152,8 +162,7 @@ def block_size(count: int, threads: int) -> int:
 
 def put_statuses(chunk: Chunk, codes: Array) -> None:
     """The statuses of codes (N,); 0 is a member that was not done."""
-    for code, status in _CODES.items():
-        chunk.status[codes == code] = Request.number(status)
+    chunk.status[...] = _STATUSES[codes]
 
 
 def reals(request: Request) -> list[float]:

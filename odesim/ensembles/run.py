@@ -48,8 +48,9 @@ class Tally:
     stopped: bool = False
 
     def add(self, status: Array) -> None:
-        for number, name in enumerate(STATUSES):
-            self.counts[str(name)] += int(np.count_nonzero(status == number))
+        found = np.bincount(status[status >= 0], minlength=len(STATUSES))
+        for name, count in zip(STATUSES, found.tolist(), strict=True):
+            self.counts[str(name)] += count
 
     @property
     def done(self) -> int:

@@ -179,8 +179,8 @@ def test_what_lanes_cannot_do(dtype):
         (MODEL, 10, {}, LaneEngine),
         ("scan_snap.symmetric", 10, {}, LaneEngine),
         (MODEL, 10, {"dtype": "float32"}, LaneEngine),
-        (MODEL, 10, {"method": "rk4", "step": 0.1}, SingleEngine),
-        (MODEL, 10, {"method": "rk4", "step": 0.1, "max_events": 0}, LaneEngine),
+        (MODEL, 10, {"method": "rk4", "step": 0.1}, LaneEngine),
+        (MODEL, 10, {"method": "rodas5p", "step": 0.1}, SingleEngine),
         (MODEL, 65, {}, SingleEngine),
     ],
 )
