@@ -18,6 +18,7 @@ from odesim.solve.explicit.device import driver_text
 from tests.cuda.threads import METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+EVERY = [arch if arch == "sm_90" else pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHITECTURES]
 WIDE_REGISTERS = 128  # two blocks of 256 threads on a multiprocessor with 65536
 
 
@@ -28,16 +29,16 @@ def said(log: str, what: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.parametrize("arch", EVERY)
 @pytest.mark.parametrize("model", list_models())
-def test_nvrtc_compiles_one_large_system(model: str) -> None:
-    """All architectures for one model, one for the others; few enough registers that all blocks run at once."""
+def test_nvrtc_compiles_one_large_system(model: str, arch: str) -> None:
+    """Every model: few enough registers that all blocks run at once."""
     system = load_model(model)
     made = CompiledRHS(system, "cuda", "float64", True)
     text = wide_text(system, made.program, made.events_program, driver_text(), dtype="float64", strict=True).source
-    for arch in ARCHITECTURES if model == "joma.nonlinear" else ARCHITECTURES[1:2]:
-        cubin = compile_cubin(text, "wide", options_for(arch, strict=True))
-        assert cubin.code.startswith(b"\x7fELF")
-        assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS
+    cubin = compile_cubin(text, "wide", options_for(arch, strict=True))
+    assert cubin.code.startswith(b"\x7fELF")
+    assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS
 
 
 # states, saved times, events: what a thread of tsit5 holds in registers alone; more events than that need memory
@@ -57,14 +58,15 @@ def test_nvrtc_threads_do_not_spill(model: str, states: int, saves: bool, events
         assert [int(n) for n in re.findall(r"(\d+) bytes spill", log)] == [0] * len(re.findall("bytes spill", log))
 
 
+@pytest.mark.parametrize("arch", EVERY)
 @pytest.mark.parametrize(("model", "options"), MODELS.items(), ids=list(MODELS))
-def test_nvrtc_compiles_threads(model: str, options: dict[str, Any], shim: Callable[..., Any]) -> None:
+def test_nvrtc_compiles_threads(model: str, options: dict[str, Any], arch: str, shim: Callable[..., Any]) -> None:
     """Every model at a size that a thread holds; every method for one of them."""
     shim()
     for method in METHODS if model == "joma.nonlinear" else ["tsit5"]:
         step = 0.1 if method in ("euler", "rk4") else None
         text = thread_text(model, method, save=3, strict=True, step=step, **options)
-        assert compile_cubin(text, "threads", options_for("sm_90", strict=True)).code.startswith(b"\x7fELF")
+        assert compile_cubin(text, "threads", options_for(arch, strict=True)).code.startswith(b"\x7fELF")
 
 
 def test_nvrtc_says_what_is_wrong() -> None:

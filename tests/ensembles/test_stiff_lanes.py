@@ -190,7 +190,7 @@ def test_a_member_is_by_itself(strict, monkeypatch):
     assert not whole.status.values.any()
     for i in (0, 13, 20):
         same(whole.isel(member=[i]), odesim.ensemble(ROBERTSON, params={k: p[i : i + 1] for k, p in params.items()}, **run))  # type: ignore[arg-type]
-    monkeypatch.setattr(lane_engine, "BLOCK", 11)
+    monkeypatch.setattr(lane_engine, "LEAST", 11)
     same(whole, odesim.ensemble(ROBERTSON, params=params, threads=2, **run))  # type: ignore[arg-type]
 
 
