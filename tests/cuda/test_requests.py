@@ -114,7 +114,10 @@ PRESENT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PRESENT)
+LONG = {"64 states", "derivatives"}  # to compile for the processor
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in PRESENT])
 def test_shim_odd_requests_of_members(kind: str, shim: Shim) -> None:
     """The members of numba, bit for bit."""
     shim()

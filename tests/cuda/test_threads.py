@@ -66,14 +66,15 @@ def test_threads_methods_and_dtypes(model: str, method: str, step: float | None,
         same_as_runs(found, model, 4, JOMA["params"], JOMA["initial"], save=save, **run)
 
 
-def test_threads_end_at_events(cuda: Shim) -> None:
+@pytest.mark.parametrize(
+    ("method", "step"), [("tsit5", None), *(pytest.param(*row, marks=pytest.mark.slow) for row in (("rodas5p", None), ("rk4", 0.05)))]
+)
+def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> None:
     """Terminal events and many of them: times, components, counts and the states where members ended."""
     cuda()
-    given = {"params": {"w": W[:9]}, "strict": True, "save": 5, "max_events": 2}
-    for method, step in (("tsit5", None), ("rodas5p", None), ("rk4", 0.05)):
-        a, b = both(turning(), method=method, step=step, **given)
-        assert set(a.status.values) == {0, 1}
-        same(a, b)
+    a, b = both(turning(), method=method, step=step, params={"w": W[:9]}, strict=True, save=5, max_events=2)
+    assert set(a.status.values) == {0, 1}
+    same(a, b)
 
 
 def test_threads_fail_one_by_one(cuda: Shim) -> None:

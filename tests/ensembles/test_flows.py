@@ -11,8 +11,8 @@ from tests.ensembles.flows import FLOWS, MENAGERIE, OVERFLOW, every_flow
 
 GRID = np.linspace(0.0, 3.0, 13)
 END = GRID[-1:]
-# rodas5p stands for both stiff methods, whose kernels for all flows take long to compile
-LONG = [pytest.param(e, marks=pytest.mark.slow) if e.together and e.method == "rodas4" else e for e in EVERY]
+# lanes of stiff methods for all flows take long to compile
+LONG = [pytest.param(e, marks=pytest.mark.slow) if e.together and e.stiff else e for e in EVERY]
 ALL = pytest.mark.parametrize("engine", LONG, ids=str)
 CLOSE: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-10, "max_steps": 20_000}
 
