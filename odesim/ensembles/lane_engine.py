@@ -27,9 +27,10 @@ from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
-# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower, W2: 2 %). A fixed
-# step holds less; two vectors hide each other's latency (W2f: 13 % faster than one, 32 lanes 2 % slower)
-WIDTH, FIXED_WIDTH = 8, 16
+# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on Zen 4, 5 % faster on
+# a newer machine). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one state:
+# 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower)
+WIDTH, TWO_WIDTH, FEW = 8, 16, 2
 BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
@@ -236,7 +237,8 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {lines} operations: at most {MOST_LINES}"
-    width = 1 if request.backend == "cuda" else FIXED_WIDTH if fixed else WIDTH
+    small = formulas.states <= FEW and request.method not in ROSENBROCK
+    width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
         return f"a Jacobian of {len(plan.linear.lines)} operations: at most {MOST_SLOPES}"
