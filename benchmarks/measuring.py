@@ -63,8 +63,9 @@ class Report:
         hidden = ("--json", "--out")  # where to, which is nobody's concern
         given = [a for k, a in enumerate(sys.argv) if k and a not in hidden and sys.argv[k - 1] not in hidden]
         command = " ".join(["python", f"benchmarks/{self.name}.py", *given])
-        about = {"benchmark": self.name, "command": command, "date": date.today().isoformat(), "versions": versions(packages), "load": load}
-        print(f"\n{', '.join(f'{k} {v}' for k, v in versions(packages).items())}; load {load[0]} before, {load[1]} after")
+        about = {"benchmark": self.name, "command": command, "date": date.today().isoformat(), "processor": processor(), "load": load}
+        about["versions"] = versions(packages)
+        print(f"\n{', '.join(f'{k} {v}' for k, v in versions(packages).items())}; load {load[0]} before, {load[1]} after; {processor()}")
         if path:
             path.write_text(
                 json.dumps({**about, "measured": self.measured, "tables": self.tables, **more}, indent=1) + "\n", encoding="utf-8"
@@ -78,6 +79,17 @@ def arguments(text: str, **more: Any) -> argparse.ArgumentParser:
     for name, default in more.items():
         parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{default} unless told")
     return parser
+
+
+def processor() -> str:
+    """The processor's name, with the family and model by which two of one name are told apart."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    except OSError:  # no Linux
+        return platform.processor() or platform.machine()
+    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = told.get("model name", platform.machine())
+    return f"{name} (family {told['cpu family']}, model {told['model']})" if {"cpu family", "model"} <= told.keys() else name
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
 
 RESULTS.md has parts between the lines <!-- begin NAME --> and <!-- end NAME -->: `goals`, and one for each benchmark. A benchmark with
-files in the folder gets its tables there, with date, versions and load; the other parts, and all text outside of them, stay
+files in the folder gets its tables there, with date, processor, versions and load; the other parts, and all text outside of them, stay
 as they are. Pictures of the folder are copied beside the results. The table of goals is made from all files; a goal of which no file
 has the number keeps its line.
 """
@@ -24,7 +24,7 @@ HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|--
 
 def section(found: Mapping[str, Any]) -> str:
     """The part of one benchmark: its command, when and with what, its tables and pictures."""
-    about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after"
+    about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after; {found['processor']}"
     pictures = " ".join(f"![{Path(name).stem}]({name})" for name in found.get("pictures", []))
     return "\n\n".join(
         [

@@ -297,7 +297,7 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
         made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
         g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
 
-    count = sum(int(np.prod(shape, dtype=int)) for shape in compiled.event_shapes(sizes))
+    count = compiled.n_events(sizes)
     return callback_system(right, layout, compiled.dtype, events if count else None, count)
 
 

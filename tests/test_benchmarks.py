@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 MODULES = ("tables", "goals", "report", "works")
-RUN: dict[str, Any] = {"command": "python x.py", "date": "2026-01-02", "load": [0.1, 0.2], "versions": {"odesim": "1"}}
+RUN: dict[str, Any] = {"command": "python x.py", "date": "2026-01-02", "load": [0.1, 0.2], "processor": "A", "versions": {"odesim": "1"}}
 TABLE: dict[str, Any] = {
     "title": "Some",
     "columns": [["solver", "solver", ""], ["µs", "us", ".3g"]],

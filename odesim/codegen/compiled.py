@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,6 +151,10 @@ class CompiledRHS:
         """The shape of each event."""
         return tuple(extents(shape, sizes) for shape in self._event_extents)
 
+    def n_events(self, sizes: Mapping[str, int]) -> int:
+        """How many components all events have."""
+        return sum(prod(shape) for shape in self.event_shapes(sizes))
+
     @cached_property
     def _event_extents(self) -> tuple[tuple[Any, ...], ...]:
         axes = self.system.axes
@@ -206,7 +211,7 @@ class BoundNumba:
 
     @cached_property
     def n_events(self) -> int:
-        return sum(int(np.prod(shape, dtype=int)) for shape in self.compiled.event_shapes(self.sizes))
+        return self.compiled.n_events(self.sizes)
 
     @cached_property
     def _table(self) -> Table:

@@ -61,7 +61,7 @@ class BoundCuda:
 
     @cached_property
     def n_events(self) -> int:
-        return sum(int(np.prod(shape, dtype=int)) for shape in self.right.compiled.event_shapes(self.sizes))
+        return self.right.compiled.n_events(self.sizes)
 
     @property
     def kernel(self) -> Any:

@@ -27,9 +27,9 @@ from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
-# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on Zen 4, 5 % faster on
-# a newer machine). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one state:
-# 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower)
+# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
+# faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
+# state: 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower)
 WIDTH, TWO_WIDTH, FEW = 8, 16, 2
 BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64

@@ -16,7 +16,7 @@ from odesim.facade_members import make_engine, make_request
 from odesim.facade_rerun import rerun_ensemble
 from odesim.facade_stored import look, resume
 from odesim.symbolic import Event, Param, Source, System, index, sizes, time
-from tests.ensembles.test_run import same
+from tests.ensembles.begun import same
 
 (m,), (M,) = index("m"), sizes("M")
 x, y, w = (IndexedBase(name, shape=(M,)) for name in ("x", "y", "w"))
