@@ -1,6 +1,6 @@
 """On a GPU: many small systems and one large one, kernel and whole call apart, against the processor, diffrax and torchdiffeq there.
 
-python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,peers] [--members 10000000] [--cpu 20000] [--largest 1e8] [--json FILE]
+python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,products,peers] [--members 10000000] [--cpu 20000] [--largest 1e8]
 
 The workloads are those of works.py and wide.py. Kernel: the launches, by events on the device. Whole call: wall time from numpy arrays to
 numpy arrays, nothing compiled in it. Processor: CPU time a member of the same method on one thread, `--cpu` members spread evenly.
@@ -28,6 +28,7 @@ from card import Timed, copy_bandwidth, facts, free_all, peak, wall
 from direct import integrated, made
 from flops import of_a_step
 from gpu_peers import PEERS, solver
+from gpu_products import COLUMNS, product_rows
 from ours import arguments as asked
 from registers import numbers_of
 from wide import END, numbers, wide_system
@@ -271,7 +272,7 @@ def ensemble_rows(part: str, options: Any, report: Report) -> list[dict[str, Any
 
 def main() -> None:
     """Measures part by part, prints, and writes JSON, where asked, after each."""
-    more = {"parts": "strict,W2,W1,W3,W4j,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
+    more = {"parts": "strict,W2,W1,W3,W4j,products,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
     options = arguments(__doc__, rounds=5, **more).parse_args()
     report, about = Report("gpu"), facts()
     print(*(f"{k}: {v}" for k, v in about.items()), sep="\n", flush=True)
@@ -279,6 +280,7 @@ def main() -> None:
         table: dict[str, Callable[[], tuple[str, Any, Any]]] = {
             "strict": lambda: ("Strict mode: bits of the GPU beside the processor's", SAME, list(strict_rows(options.members))),
             "W3": lambda: ("One large system, tsit5, 1e-6", WIDE, wide_rows(int(options.largest), options.rounds, report)),
+            "products": lambda: ("Products of matrices, Y' = A Y - Y", COLUMNS, list(product_rows(options.members, options.rounds))),
             "peers": lambda: ("Other libraries on the same GPU", AGAINST, list(peer_rows(options.members, options.rounds))),
         }
         begun = time.perf_counter()

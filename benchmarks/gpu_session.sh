@@ -40,7 +40,7 @@ measure() { # measure PART SECONDS OPTIONS...
 part facts 60 bash -c "nvidia-smi; '$python' '$here/card.py'"
 if [ "${QUICK:-}" ]; then small="--rounds 1 --members 96 --cpu 48 --largest 1e4"; else small=""; fi
 # shellcheck disable=SC2086
-for given in "strict 100" "W2 100" "W1 110" "W3 110" "W4j 70" "peers 90"; do measure $given $small; done
+for given in "strict 100" "W2 100" "W1 110" "W3 110" "W4j 70" "products 45" "peers 90"; do measure $given $small; done
 if [ -z "${QUICK:-}" ] && "$python" -c "import pytest" 2>/dev/null; then # with what is left of the time
     workers=$("$python" -c "import xdist; print('-n 8')" 2>/dev/null)
     # the settings of the project are for its own environment: its plugins, and warnings as errors
@@ -51,7 +51,7 @@ if [ -z "${QUICK:-}" ] && "$python" -c "import pytest" 2>/dev/null; then # with 
 fi
 {
     cat "$out/facts.log"
-    for name in strict W2 W1 W3 W4j peers; do cat "$out/$name.log" 2>/dev/null; done
+    for name in strict W2 W1 W3 W4j products peers; do cat "$out/$name.log" 2>/dev/null; done
     tail -n 30 "$out/tests.log" 2>/dev/null
 } >"$out/summary.txt"
 echo "all: $SECONDS s"

@@ -2,9 +2,9 @@
 
 python benchmarks/registers.py [--methods tsit5,vern7,dop853,rodas4,rodas5p] [--archs sm_80,sm_90,sm_100] [--json FILE]
 
-The ensembles are those of works.py and the one large system that of wide.py, outside strict mode, the end alone kept; a multiprocessor
-has 65536 registers for its threads, and a thread at most 255. A number of the stack that is not spilled is an array with a computed
-place.
+The ensembles are those of works.py, the large systems those of wide.py and gpu_products.py, outside strict mode, the end alone kept; a
+multiprocessor has 65536 registers for its threads, and a thread at most 255. A number of the stack that is not spilled is an array with
+a computed place.
 """
 
 import re
@@ -15,6 +15,7 @@ from measuring import Report, arguments  # first: one thread
 
 # isort: split
 from direct import request_of
+from gpu_products import product_system
 from ours import arguments as asked
 from wide import wide_system
 from works import make_work
@@ -24,6 +25,7 @@ from odesim.codegen.cuda_wide import wide_text
 from odesim.codegen.nvrtc import compile_cubin, options_for, version
 from odesim.ensembles.device_engine import device_engine, source_of
 from odesim.solve.explicit.device import driver_text
+from odesim.symbolic.system import System
 
 MODELS = {"joma.nonlinear, 4 states": "W1", "Lorenz, 3 states": "W2"}
 NUMBERS = {"registers": r"Used (\d+) registers", "stack": r"(\d+) bytes stack frame", "spills": r"(\d+) bytes spill stores"}
@@ -43,9 +45,9 @@ def thread_text(work: str, method: str) -> str:
     return source_of(device_engine(request, members.shared, members.source.names).plan)
 
 
-def wide_source() -> str:
-    """The text of the one large system."""
-    made = CompiledRHS(wide_system(), "cuda", "float64", False)
+def wide_source(system: System) -> str:
+    """The text of one large system."""
+    made = CompiledRHS(system, "cuda", "float64", False)
     return wide_text(made.system, made.program, made.events_program, driver_text(), dtype="float64", strict=False).source
 
 
@@ -54,7 +56,8 @@ def main() -> None:
     options = arguments(__doc__, methods="tsit5,vern7,dop853,rodas4,rodas5p", archs="sm_80,sm_90,sm_100").parse_args()
     archs = options.archs.split(",")
     texts = {(model, m): thread_text(work, m) for model, work in MODELS.items() for m in options.methods.split(",")}
-    texts["one large system (W3)", "explicit"] = wide_source()
+    texts["one large system (W3)", "explicit"] = wide_source(wide_system())
+    texts["one with a product of matrices", "explicit"] = wide_source(product_system())
     rows: list[dict[str, Any]] = []
     for (model, method), text in texts.items():
         row: dict[str, Any] = {"model": model, "method": method}

@@ -166,12 +166,9 @@ class Phases(FunctionText):
         return f"odesim_block_{op}(team, {', '.join(self._value(a).text for a in value.args[:-1])}, {count})"
 
     def _matmul(self, a: Any, b: Any, out: str) -> list[str]:
-        """Each element summed from 0 up by one thread."""
         (left, rows, depth, down, along), (right, _, columns, below, beside) = self._matrix(a), self._matrix(b)
-        lines = [f"const long long i_ = e_ / ({columns}), j_ = e_ % ({columns});", f"{self.arrays[out].entry} total_ = 0;"]
-        lines.append(f"for (long long k_ = 0; k_ < {depth}; k_ += 1)")
-        lines.append(f"    total_ = total_ + {left}[i_ * {down} + k_ * {along}] * {right}[k_ * {below} + j_ * {beside}];")
-        return [*_shared(f"({rows}) * ({columns})", [*lines, f"{named(out)}[e_] = total_;"]), WAIT]
+        given = f"{left}, {down}, {along}, {right}, {below}, {beside}, {rows}, {depth}, {columns}, {named(out)}"
+        return [f"odesim_product<{self.arrays[out].entry}>(team, {given});", WAIT]
 
     def _matrix(self, node: Any) -> tuple[str, str, str, str, str]:
         """(address, rows, columns, stride of rows, stride of columns)."""

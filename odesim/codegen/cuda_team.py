@@ -173,7 +173,7 @@ __device__ void odesim_fill(long long* at, long long y, long long ns, long long 
 """.strip("\n")
 
 WORKERS = r"""
-extern "C" __global__ void __launch_bounds__(256) integrate(long long at, long long* mail, long long* answer) {
+extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, long long* mail, long long* answer) {
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) {
             odesim_mail = mail;

@@ -14,6 +14,7 @@ import sympy as sp
 from odesim.codegen.blocks import BLOCK
 from odesim.codegen.cuda import Driver, cuda_source
 from odesim.codegen.cuda_phases import Held, Phases
+from odesim.codegen.cuda_product import PRODUCT
 from odesim.codegen.cuda_team import LEADER, TEAM, WORKERS
 from odesim.codegen.cuda_words import INT, REAL, SINGLE, named
 from odesim.codegen.extents import extents
@@ -54,7 +55,7 @@ def wide_text(system: System, right: Program, events: Program | None, driver: Dr
     places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
-        TEAM, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
+        TEAM, PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
     return Text(source, tuple(slots), numbers, max(k.nests.slots for k in kernels), 0, False)
 

@@ -150,6 +150,7 @@ def make_cupy(
     for name in ("empty", "zeros", "full", "ascontiguousarray", "arange"):
         setattr(cupy, name, lambda *a, _name=name, **k: held(np.array(getattr(np, _name)(*map(inner, a), **k))))
     cupy.asarray = lambda a, dtype=None: held(np.array(a.held if isinstance(a, OnDevice) else a, dtype))  # type: ignore[attr-defined]
+    cupy.matmul = lambda a, b, out: np.matmul(inner(a), inner(b), out=inner(out))  # type: ignore[attr-defined]
     cupy.ndarray, cupy.float64 = OnDevice, np.float64  # type: ignore[attr-defined]
     pool = types.SimpleNamespace(free_all_blocks=lambda: None, free_bytes=lambda: 0)
     cupy.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]

@@ -35,6 +35,7 @@ template <class F> static void odesim_launch(odesim_dim grid, odesim_dim block, 
 }
 #else
 #include <functional>
+#include <map>
 #include <ucontext.h>
 #include <vector>
 
@@ -76,6 +77,8 @@ static inline double odesim_exchange(double value, unsigned lane) {
     return found;
 }
 #define ODESIM_PAUSE() odesim_yield()
+// an array that the threads of a block share: each block has its own
+#define ODESIM_SHARED(R, name, n) static std::map<unsigned, std::vector<R>> name##_of; name##_of[blockIdx.x].resize(n); R* const name = name##_of[blockIdx.x].data()
 #define __syncthreads() odesim_meet(odesim_blocks[odesim_current / blockDim.x])
 #define __syncwarp(...) odesim_meet(odesim_warps[odesim_warp(odesim_current)])
 #define __threadfence()

@@ -17,6 +17,7 @@ from odesim.ensembles import device_engine
 from tests.cuda.threads import asked
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+PRODUCTS = "Products of matrices, Y' = A Y - Y"
 LOG = """ptxas info : 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
 ptxas info : Used 40 registers
 ptxas info : Used 90 registers
@@ -53,13 +54,14 @@ def test_gpu_benchmark_runs(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
     bench("gpu").main()
     found = json.loads(path.read_text(encoding="utf-8"))
     tables = {t["title"].partition(".")[0].partition(":")[0]: t["rows"] for t in found["tables"]}
-    assert list(tables) == ["Strict mode", "W2", "W1", "One large system, tsit5, 1e-6", "W4j", "Other libraries on the same GPU"]
+    assert list(tables) == ["Strict mode", "W2", "W1", "One large system, tsit5, 1e-6", "W4j", PRODUCTS, "Other libraries on the same GPU"]
     assert found["measured"]["gpu strict"] == 0 and all(row["count"] > 60 for row in tables["Strict mode"])
     for row in (*tables["W2"], *tables["W1"]):
         assert (row["members"], row["failed"], row["registers"], row["stack"], row["spills"]) == (64, 0, 90, 8, 4)
         assert row["kernel"] > 0 and 0 < row["busy"] <= 1 and row["peak"] > 0
         assert row["error"] < (1e-4 if row["dtype"] == "float32" else 2e-5)
     assert tables["One large system, tsit5, 1e-6"][0]["error"] < 1e-5
+    assert [row["n"] for row in tables[PRODUCTS]] == [64] and tables[PRODUCTS][0]["error"] < 1e-13
     assert "left out" in capsys.readouterr().err or len(tables["Other libraries on the same GPU"]) > 3
 
 

@@ -1,0 +1,45 @@
+"""Products of matrices in the CUDA text of one large system: the bits of numba, whatever the tiles."""
+
+from typing import Any
+
+import pytest
+from sympy import IndexedBase, S, Sum
+
+import odesim
+from odesim.symbolic import Param, Source, System, index, over, sizes
+from tests.cuda.test_wide import Shim, same
+
+i, j, k, q = index("i j k q")
+N, M, K, Q = sizes("N M K Q")
+Y, Z, B, x = (IndexedBase(name, shape=shape) for name, shape in (("Y", (N, M)), ("Z", (N, K)), ("B", (M, K)), ("x", (Q,))))
+SYSTEM = System(
+    name="test.products", source=Source("none", "made for the tests"), axes={i: N, j: M, k: K, q: Q},
+    equations={
+        Y[i, j]: over(Sum, Z[i, k] * B[j, k], (k, K)) - Y[i, j],
+        Z[i, k]: over(Sum, Y[i, j] * B[j, k], (j, M)) - Z[i, k],
+        x[q]: -x[q] * q / Q,
+    },
+    params=(Param(B, 1, S.Reals, "a matrix"),), initial={Y[i, j]: 1 + i - j, Z[i, k]: 1 / (i + k + 1), x[q]: 1},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 2, 9000), (5, 17, 16, 1), (33, 32, 31, 1), (65, 64, 1, 1), (31, 66, 130, 1)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_wide_products(dtype: str, sizes: tuple[int, ...], cuda: Shim) -> None:
+    """Matrices as they are and turned, less than a tile, a tile, a bit more."""
+    cuda()
+    compare(sizes, dtype)
+
+
+@pytest.mark.parametrize("multiprocessors", [2, 4])
+def test_shim_products_where_tiles_are_few(multiprocessors: int, shim: Shim) -> None:
+    """One tile for three blocks of threads, and for seven: there a thread takes an element."""
+    shim(multiprocessors=multiprocessors)
+    compare((30, 20, 10, 9000), "float64")
+
+
+def compare(sizes: tuple[int, ...], dtype: str) -> None:
+    """Both backends, sizes N, M, K, Q."""
+    options: dict[str, Any] = {"sizes": dict(zip("NMKQ", sizes, strict=True)), "params": {"B": "normal(0,1)"}, "span": (0.0, 0.1)}
+    options |= {"dtype": dtype, "method": "rk4", "step": 0.02, "seed": 3, "strict": True}
+    same(odesim.integrate(SYSTEM, **options), odesim.integrate(SYSTEM, backend="cuda", **options))
