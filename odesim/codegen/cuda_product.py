@@ -9,7 +9,7 @@ PRODUCT = r"""
 #define ODESIM_SHARED(R, name, n) __shared__ R name[n]
 #endif
 
-// out (rows, columns) = a (rows, depth) b (depth, columns); element (i, k) of a at i * down + k * along, (k, j) of b at k * below + j * beside.
+// out (rows, columns) = a (rows, depth) b (depth, columns); (i, k) of a at i * down + k * along, (k, j) of b at k * below + j * beside.
 // A block of threads takes a tile at a time, each thread 4 x 4 of its elements; where tiles are few, a thread takes an element
 template <class R> __device__ __noinline__ void odesim_product(odesim_team& team, const R* a, long long down, long long along, const R* b,
                                                                long long below, long long beside, long long rows, long long depth,
