@@ -31,12 +31,13 @@ class Held:
 
 
 class Phases(FunctionText):
-    """The body of a kernel. arrays, numbers: what its names mean."""
+    """The body of a kernel. arrays, numbers: what its names mean. late: stages that it adds to the state without a rounding between."""
 
     def __init__(
-        self, translation: Translation, scope: Scope, node: ast.FunctionDef, arrays: dict[str, Held], numbers: dict[str, str]
+        self, translation: Translation, scope: Scope, node: ast.FunctionDef, arrays: dict[str, Held], numbers: dict[str, str], late: int = 0
     ) -> None:
         super().__init__(translation, scope, node, numbers)
+        self.late = late
         self.arrays = dict(arrays)
         self.scratch: dict[str, int] = {}  # names of blocks that are only summed: their slots
         self.maxima: set[int] = set()
@@ -152,7 +153,7 @@ class Phases(FunctionText):
                 return [f"for ({v} = team.lane; {v} < {self._value(extent).text}; {v} += 32) {{", *self._inner(s.body), "}"]
             case ast.Expr(value=ast.Call(func=ast.Name(id="combine_block"), args=[x, k, places, coef, ns, _, _, out])):
                 stages = ", ".join(self._value(a).text for a in (x, k, places, coef, ns))
-                element = f"odesim_combined({stages}, n_, lo_ + i_)"
+                element = f"odesim_combined<{self.late}>({stages}, n_, lo_ + i_)"
                 return [f"for (long long i_ = team.lane; i_ < hi_ - lo_; i_ += 32) {self._value(out).text}[i_] = {element};"]
         return self._statement(s)
 

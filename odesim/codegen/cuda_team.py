@@ -92,16 +92,21 @@ __device__ __noinline__ void odesim_tree_max(odesim_team& team, double* p, long 
     odesim_wait(team);
 }
 
-// x[i] (0 without x) + sum_j coef[j] k[rows[j], i], one term after another; rounded to R after every four terms, or two where two are left
-template <class R> __device__ __forceinline__ R odesim_combined(const R* x, const R* k, const long long* rows, const double* coef,
-                                                                long long ns, long long n, long long i) {
-    R out = x ? x[i] : (R)0;
-    double sum = out;
-    int terms = 0;
+// x[i] (0 without x) + sum_j coef[j] k[rows[j], i], one term after another; rounded to R after every four terms, or two where two are left.
+// LATE: the last so many terms, which are added without a rounding between them
+template <int LATE, class R> __device__ __forceinline__ R odesim_combined(const R* x, const R* k, const long long* rows, const double* coef,
+                                                                          long long ns, long long n, long long i) {
+    long long early = ns, terms = 0;
+    if (LATE > 0 && sizeof(R) < 8) {
+        early = -LATE;
+        for (long long j = 0; j < ns; ++j) early += coef[j] != 0.0;
+    }
+    double sum = x ? x[i] : (R)0;
     for (long long j = 0; j < ns; ++j)
         if (coef[j] != 0.0) {
             sum = sum + coef[j] * k[rows[j] * n + i];
-            if (++terms % 4 == 0) sum = (R)sum;
+            terms += 1;
+            if (terms <= early && (terms % 4 == 0 || terms == early)) sum = (R)sum;
         }
     return (R)sum;
 }
@@ -109,7 +114,7 @@ template <class R> __device__ __forceinline__ R odesim_combined(const R* x, cons
 // y (n,) = x + sum_j coef[j] k_j
 template <class R> __device__ void odesim_fill_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
                                                    long long ns, long long n, R* y) {
-    for (long long i = team.thread; i < n; i += team.threads) y[i] = odesim_combined(x, k, rows, coef, ns, n, i);
+    for (long long i = team.thread; i < n; i += team.threads) y[i] = odesim_combined<0>(x, k, rows, coef, ns, n, i);
 }
 
 // sums[32]: the sum of squares of that in units of the tolerance between a and b (n,); not finite where an entry of b is not
@@ -122,7 +127,7 @@ template <class R> __device__ void odesim_squares_all(odesim_team& team, const R
         double sum = 0.0, x0 = 0.0, x1 = 0.0;
         for (long long l = team.lane; l < size; l += 32) {
             const long long i = low + l;
-            const double e = odesim_combined(x, k, rows, coef, ns, n, i), p = fabs((double)a[i]), q = fabs((double)b[i]);
+            const double e = odesim_combined<0>(x, k, rows, coef, ns, n, i), p = fabs((double)a[i]), q = fabs((double)b[i]);
             const double quotient = e / (atol + rtol * (p > q ? p : q)), square = quotient * quotient + (q - q);
             if (l < 32) x0 = square; else if (l < 64) x1 = square;
             sum = sum + square;

@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.codegen.blocks import BLOCK
+from odesim.codegen.blocks import BLOCK, LATE
 from odesim.codegen.cuda import Driver, cuda_source
 from odesim.codegen.cuda_phases import Held, Phases
 from odesim.codegen.cuda_product import PRODUCT
@@ -34,7 +34,8 @@ EVENTS_HEAD = "odesim_team& team, long long table_, double t, long long y0_, lon
 
 def wide_text(system: System, right: Program, events: Program | None, driver: Driver, *, dtype: str, strict: bool) -> Text:
     """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
-    shape = replace(shape_of(system, right, strict=True), local=False)
+    shape = shape_of(system, right, strict=True)
+    late, shape = LATE if shape.local else 0, replace(shape, local=False)
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype))
@@ -47,7 +48,7 @@ def wide_text(system: System, right: Program, events: Program | None, driver: Dr
     scope = module_scope(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n")
     translation = Translation(own=_orders())
     entry = REAL if dtype == "float64" else SINGLE
-    teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry) for k in kernels]
+    teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry, late) for k in kernels]
     if events is None:
         teams.append(f"__device__ void events_all({EVENTS_HEAD}) {{}}")
     lead = Translation(own=_orders())
@@ -87,7 +88,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _team_function(
-    translation: Translation, scope: Scope, kernel: Kernel, slots: tuple[Slot, ...], numbers: tuple[str, ...], entry: str
+    translation: Translation, scope: Scope, kernel: Kernel, slots: tuple[Slot, ...], numbers: tuple[str, ...], entry: str, late: int
 ) -> str:
     """The function of a kernel for a team of threads."""
     right = isinstance(kernel, RightSide)
@@ -128,6 +129,6 @@ def _team_function(
     else:
         lines += [f"{entry} *y_ = ({entry}*)y0_, *out_ = ({entry}*)g0_;"]
     (node,) = [n for n in ast.parse(kernel.definition()).body if isinstance(n, ast.FunctionDef)]
-    lines += Phases(translation, scope, node, arrays, known).lines()
+    lines += Phases(translation, scope, node, arrays, known, late).lines()
     head = f"__device__ void {'stage_all' if right else 'events_all'}({STAGE_HEAD if right else EVENTS_HEAD}) {{"
     return "\n".join([head, *(f"    {line}" for line in lines), "}"])

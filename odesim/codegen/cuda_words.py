@@ -83,9 +83,11 @@ def pointee(kind: str) -> str:
 
 
 def joined(a: str, b: str) -> str:
-    """The type of what may be either: the one that holds both. Raises CodegenError where there is none."""
+    """The type of what may be either: the one that holds both, as numba finds it. Raises CodegenError where there is none."""
     if a == b:
         return a
+    if {a, b} == {INT, SINGLE}:
+        return REAL
     if a in ORDER and b in ORDER:
         return max(a, b, key=ORDER.index)
     raise CodegenError(f"a variable cannot be both {a} and {b}")
@@ -107,7 +109,12 @@ def literal(x: Any) -> Typed:
 
 
 def _same(word: str) -> Callable[[list[Typed]], Typed]:
-    return lambda args: Typed(REAL, f"{word}({', '.join(a.text for a in args)})")
+    """A function that both languages have, of float too."""
+    return lambda args: Typed(_real(args), f"{word}({', '.join(a.text for a in args)})")
+
+
+def _real(args: list[Typed]) -> str:
+    return SINGLE if all(a.type == SINGLE for a in args) else REAL
 
 
 def _cast(kind: str) -> Callable[[list[Typed]], Typed]:
@@ -116,7 +123,7 @@ def _cast(kind: str) -> Callable[[list[Typed]], Typed]:
 
 def _abs(args: list[Typed]) -> Typed:
     (a,) = args
-    return Typed(INT, f"({a.text} < 0 ? -{a.text} : {a.text})") if a.type == INT else Typed(REAL, f"fabs({a.text})")
+    return Typed(INT, f"({a.text} < 0 ? -{a.text} : {a.text})") if a.type == INT else Typed(_real(args), f"fabs({a.text})")
 
 
 def _select(args: list[Typed]) -> Typed:

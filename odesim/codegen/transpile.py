@@ -20,6 +20,7 @@ from odesim.codegen.cuda_words import (
     FUNCTION,
     INT,
     REAL,
+    SINGLE,
     TRUTH,
     Typed,
     call_builtin,
@@ -274,7 +275,8 @@ class FunctionText:
             return Typed(INT, f"odesim_power({a.text}, {b.text})")
         if isinstance(op, ast.Div) and kind == INT:
             return Typed(REAL, f"((double){a.text} / (double){b.text})")
-        return Typed(kind, f"({a.text} {OPERATORS[type(op)]} {b.text})")
+        cast = "(double)" if {a.type, b.type} == {INT, SINGLE} else ""  # C++ would compute in float
+        return Typed(kind, f"({cast}{a.text} {OPERATORS[type(op)]} {b.text})")
 
     def _call(self, node: ast.Call) -> Typed:
         if isinstance(node.func, ast.Attribute):  # np.int64

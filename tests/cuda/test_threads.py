@@ -12,6 +12,7 @@ import xarray as xr
 import odesim
 from odesim.ensembles.result import UNDONE
 from odesim.errors import OdesimError
+from odesim.registry import list_models
 from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
 from tests.ensembles.test_events import W, turning
 
@@ -28,7 +29,6 @@ TABLE = [
     for dtype in ("float64", "float32")
     if not (method.startswith("rodas") and dtype == "float32")
 ]
-QUICK = {("tsit5", None, "float32"), ("vern7", 0.05, "float64"), ("rodas5p", None, "float64"), ("dop853", None, "float64")}
 
 
 def same(a: xr.Dataset, b: xr.Dataset) -> None:
@@ -43,6 +43,11 @@ def both(model: Any, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
     return odesim.ensemble(model, **options), odesim.ensemble(model, backend="cuda", **options)
 
 
+def test_every_model_has_threads() -> None:
+    """The table of models is whole."""
+    assert list(MODELS) == sorted(list_models())
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
@@ -53,10 +58,7 @@ def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     same_as_runs(found, model, 3, {name: found[name].values}, **run)
 
 
-@pytest.mark.parametrize(
-    ("model", "method", "step", "dtype"),
-    [row if row[0] == "joma.nonlinear" and row[1:] in QUICK else pytest.param(*row, marks=pytest.mark.slow) for row in TABLE],
-)
+@pytest.mark.parametrize(("model", "method", "step", "dtype"), TABLE)
 def test_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, cuda: Shim) -> None:
     """Every method in both widths: the end alone, and a grid."""
     cuda()

@@ -12,7 +12,7 @@ from numba import njit
 
 from odesim.codegen import cuda_bound, runtime, vmath
 from odesim.codegen.cuda import cuda_source
-from odesim.codegen.cuda_words import INT, REAL
+from odesim.codegen.cuda_words import INT, REAL, SINGLE
 from odesim.codegen.nvrtc import options_for
 from odesim.codegen.transpile import Translation, module_scope
 from odesim.errors import CodegenError
@@ -123,6 +123,27 @@ def test_shim_statements() -> None:
         library.launch_fill(1, 1, 1, *(ctypes.c_void_p(a.ctypes.data) for a in (cell, p)), ctypes.c_longlong(n))
         assert cell[0] == scope["f"](x, n, expected)
         assert p.tolist() == expected
+
+
+SINGLES = ("sqrt(x) * y", "abs(x) * y", "x / sqrt(y)", "x * n", "n / x + y", "(x if n > 2 else 0.1) * y", "1.0 / x * y", "-x * y - x")
+
+
+def test_shim_rounds_where_numba_does() -> None:
+    """float32 beside whole numbers and float64: which operations are done in which width."""
+    x, y = np.random.default_rng(2).uniform(0.5, 2, (2, 1000)).astype(np.float32)
+    for formula in SINGLES:
+        text = f"from math import sqrt\n\ndef f(x, y, n):\n    z = {formula}\n    return z * x\n"
+        translation, scope = Translation(), dict[str, Any]()
+        made = translation.function(module_scope(text), "f", (SINGLE, SINGLE, INT))
+        head = 'extern "C" __global__ void fill(float* x, float* y, double* z, long long n)'
+        library = build(
+            cuda_source("width", translation.text(), f"{head} {{ for (int i = 0; i < n; ++i) z[i] = {made.name}(x[i], y[i], 3); }}"), True
+        )
+        z = np.empty(1000)
+        library.launch_fill(1, 1, 1, *(ctypes.c_void_p(a.ctypes.data) for a in (x, y, z)), ctypes.c_longlong(1000))
+        exec(text, scope)
+        compiled = njit(error_model="numpy", fastmath=False)(scope["f"])
+        assert [float(compiled(a, b, 3)) for a, b in zip(x, y, strict=True)] == z.tolist(), formula
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,14 @@ def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:
+    """float32: where a state is rounded while it is summed is part of the arithmetic."""
+    cuda()
+    options: dict[str, Any] = {"method": "dop853", "strict": True, "dtype": "float32", "rtol": 1e-5}
+    same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", TWO)
@@ -75,6 +83,13 @@ def test_shim_bits_do_not_depend_on_the_launch(system: str, multiprocessors: int
     """Three blocks of 1024, for one, three and five workers."""
     shim(multiprocessors=multiprocessors)
     same(run(system, 2500), run(system, 2500, backend="cuda"))
+
+
+@pytest.mark.parametrize("system", ["mean_field", "softmax"])
+def test_shim_tree_of_many_blocks(system: str, shim: Shim) -> None:
+    """Forty blocks of 1024: halves are added by several threads, which wait for each other."""
+    shim(multiprocessors=2)
+    same(run(system, 40000), run(system, 40000, backend="cuda"))
 
 
 @pytest.mark.gpu
