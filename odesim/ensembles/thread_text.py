@@ -18,7 +18,7 @@ from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
 from odesim.ensembles.template import Where, fit, put_state
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
-MOST_NEAR = 4  # states whose stages stay in registers after a step
+MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
 LOOK = 256  # steps between two looks at whether the run should stop: what is asked lies in the memory of the host
 WHERE = Where("i", "saved", "out[(q * states + {d}) * count + i]", "out[{d} * count + i]", "state[{d} * count + i]")
 
@@ -163,12 +163,12 @@ def thread_scope(plan: Plan) -> Scope:
 
 
 def distant_rows(plan: Plan, rows: Rows) -> set[int]:
-    """The rows that lie in T and not in S: written once a step, read by what looks between steps. There are more of them than a thread
-    has registers for."""
-    if plan.loops:  # whose rows lie in memory, all of them
+    """The rows that lie in T and not in S. Where states between steps are wanted there are more rows than a thread has registers for:
+    then only the state and its derivative stay in S."""
+    few = plan.watch is None and plan.formulas.states <= MOST_NEAR
+    if plan.loops or few or not plan.dense:  # loops: all rows lie in memory anyway
         return set()
-    dense = [*rows.old.values(), *(row for stage in rows.stages for row in stage.values())]
-    return {*rows.grid, *(dense if plan.formulas.states > MOST_NEAR else [])}
+    return set(range(rows.count)) - {*rows.y, *rows.f, *rows.slopes}
 
 
 def in_thread(text: str, far: set[int]) -> str:

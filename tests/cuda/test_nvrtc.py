@@ -15,6 +15,7 @@ from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
+from odesim.symbolic import System, sensitivities
 from tests.cuda.threads import METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -29,32 +30,53 @@ def said(log: str, what: str) -> int:
     return int(found[1])
 
 
+WIDE = [(name, "float64", True) for name in list_models()]
+WIDE += [pytest.param(name, *how, marks=pytest.mark.slow) for name in list_models() for how in (("float64", False), ("float32", True))]
+
+
 @pytest.mark.parametrize("arch", EVERY)
-@pytest.mark.parametrize("model", list_models())
-def test_nvrtc_compiles_one_large_system(model: str, arch: str) -> None:
+@pytest.mark.parametrize(("model", "dtype", "strict"), WIDE)
+def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
     """Every model: few enough registers that all blocks run at once."""
-    system = load_model(model)
-    made = CompiledRHS(system, "cuda", "float64", True)
-    text = wide_text(system, made.program, made.events_program, driver_text(), dtype="float64", strict=True).source
-    cubin = compile_cubin(text, "wide", options_for(arch, strict=True))
+    check_wide(load_model(model), dtype, strict, arch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "name"), [("scan_snap.full", "eta_Y"), ("scan_snap.symmetric", "p")])
+def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
+    """A right side of several hundred lines has no more registers than another one."""
+    check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
+
+
+def check_wide(system: System, dtype: str, strict: bool, arch: str) -> None:
+    """The compiler takes the text, and two blocks of it have room on a multiprocessor."""
+    made = CompiledRHS(system, "cuda", dtype, strict)
+    text = wide_text(system, made.program, made.events_program, driver_text(), dtype=dtype, strict=strict).source
+    cubin = compile_cubin(text, "wide", options_for(arch, strict=strict))
     assert cubin.code.startswith(b"\x7fELF")
     assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS
 
 
-# states, saved times, events: what a thread of tsit5 holds in registers alone; more events than that need memory
-HELD = [(1, True, 8), (4, False, 0), (4, True, 0), (4, True, 8), (8, False, 0), (8, True, 0)]
+SMALL = {"joma.nonlinear": {"sizes": {"M": 8}}, "joma.nonlinear_softmax": {"sizes": {"M": 8}}, "hierarchy.grouped": {}}
+MORE = {
+    "joma.linear": {"sizes": {"M": 8}},
+    "joma.linear_softmax": {"sizes": {"M": 8}},
+    "joma.linear_multinode": {"sizes": {"M": 4, "K": 2}},
+}
+MORE |= {name: {} for name in ("scan_snap.reduced_symmetric", "scan_snap.theorem4")}
+ASKED = [(saves, events) for saves in (False, True) for events in (0, 8)]
+SPILLS = [(model, *asked, False) for model in SMALL for asked in ASKED] + [("joma.nonlinear", True, 8, True)]
+SPILLS += [pytest.param(model, *asked, strict, marks=pytest.mark.slow) for model in MORE for asked in ASKED for strict in (False, True)]
 
 
-@pytest.mark.parametrize("strict", [True, False], ids=["strict", "fast"])
-@pytest.mark.parametrize(("states", "saves", "events"), HELD)
-@pytest.mark.parametrize("model", ["joma.nonlinear", "joma.nonlinear_softmax"])
-def test_nvrtc_threads_do_not_spill(model: str, states: int, saves: bool, events: int, strict: bool, shim: Callable[..., Any]) -> None:
-    """Small systems by tsit5 on all architectures: no number of a thread has to leave its registers."""
+@pytest.mark.parametrize(("model", "saves", "events", "strict"), SPILLS)
+def test_nvrtc_threads_do_not_spill(model: str, saves: bool, events: int, strict: bool, shim: Callable[..., Any]) -> None:
+    """Up to 8 states by tsit5 on all architectures, whatever is asked: no number of a thread has to leave its registers."""
     shim(strict)
-    text = thread_text(model, "tsit5", sizes={"M": states}, save=3 if saves else None, max_events=events, strict=strict)
+    options = {**MODELS[model], **{**SMALL, **MORE}[model]}
+    text = thread_text(model, "tsit5", save=3 if saves else None, max_events=events, strict=strict, **options)
     for arch in ARCHITECTURES:
         log = compile_cubin(text, "threads", options_for(arch, strict=strict)).log
-        assert said(log, r"Used (\d+) registers") <= 255
         assert [int(n) for n in re.findall(r"(\d+) bytes spill", log)] == [0] * len(re.findall("bytes spill", log))
 
 
