@@ -30,7 +30,7 @@ def said(log: str, what: str) -> int:
     return int(found[1])
 
 
-WIDE = [(name, "float64", True) for name in list_models()]
+WIDE: list[Any] = [(name, "float64", True) for name in list_models()]
 WIDE += [pytest.param(name, *how, marks=pytest.mark.slow) for name in list_models() for how in (("float64", False), ("float32", True))]
 
 
@@ -65,7 +65,7 @@ MORE = {
 }
 MORE |= {name: {} for name in ("scan_snap.reduced_symmetric", "scan_snap.theorem4")}
 ASKED = [(saves, events) for saves in (False, True) for events in (0, 8)]
-SPILLS = [(model, *asked, False) for model in SMALL for asked in ASKED] + [("joma.nonlinear", True, 8, True)]
+SPILLS: list[Any] = [(model, *asked, False) for model in SMALL for asked in ASKED] + [("joma.nonlinear", True, 8, True)]
 SPILLS += [pytest.param(model, *asked, strict, marks=pytest.mark.slow) for model in MORE for asked in ASKED for strict in (False, True)]
 
 
