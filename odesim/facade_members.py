@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from odesim.ensembles.auto import choose
 from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.device_engine import DeviceEngine, device_engine, source_of
-from odesim.ensembles.kept import MOST_EVENTS, check_most, check_observe, make_kept
+from odesim.ensembles.kept import FIXED, MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.lane_alone import strict_obstacle
 from odesim.ensembles.lane_engine import LaneEngine, kernel_name, lane_engine, no_strict
 from odesim.ensembles.members import Members, make_members
@@ -152,8 +153,11 @@ def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, .
 
 def label_of(system: System, name: str) -> str:
     """What the values that a member starts from are called, beside the states and what says how a member ended."""
-    taken = {*map(str, system.states), "status", "t_end", "steps", "rejected", "attempt", "time", "member"}
-    return f"{name}_start" if name in taken else name
+    taken = {*map(str, system.states), *FIXED}
+    if name not in taken:
+        return name
+    taken |= {p.name for p in system.params}
+    return next(label for label in (f"{name}_start{'_' * n}" for n in count()) if label not in taken)
 
 
 def check_threads(threads: Any) -> int:

@@ -53,7 +53,7 @@ class ArrayPrinter(Printer):
         return f"({' | '.join(f'({p})' for p in parts)})"
 
     def whole(self, name: str) -> str:
-        return self._along(f"_{name}", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
+        return self._along(f"_{name}_", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
 
     def _Indexed(self, e: Indexed) -> tuple[str, int]:
         return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.places else ''}", ATOM
@@ -89,7 +89,7 @@ def array_text(program: Program, name: str, inputs: list[str]) -> str:
     sizes = sorted(program.sizes)
     lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
     used = {i for s in program.statements() for i in (*s.loops, *s.free)}
-    lines += [f"    _{i} = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
+    lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
     integers, places = set(sizes) | {i.name for i in program.extents}, places_of(program)
     for s in program.statements():
         lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, places))

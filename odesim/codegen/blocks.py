@@ -46,7 +46,7 @@ class BlockLoop:
         number: int,
         new: Callable[[str], Symbol],
         printer: ScalarPrinter,
-        slice_of: Callable[[str, str], str],
+        slice_of: Callable[[str, Sequence[str]], str],
         state: Indexed | None = None,
     ):
         self.i, self.number, self._new, self._base = i, number, new, printer
@@ -55,7 +55,7 @@ class BlockLoop:
         self.state = state
         for a in sorted({a for pair in pairs for e in pair for a in e.atoms(Indexed)} - {state}, key=str):
             if a.indices[-1] == i and not any(x.has(i) for x in a.indices[:-1]):
-                self.view(a, slice_of(base_name(a), "".join(f"{printer.subscript(x)}, " for x in a.indices[:-1])))
+                self.view(a, slice_of(base_name(a), [printer.subscript(x) for x in a.indices[:-1]]))
         self.place = new(f"{i}_")
         self.value = new(base_name(state)) if state is not None else None
         swap = {**self.arrays, **({state: self.value} if state is not None else {})}

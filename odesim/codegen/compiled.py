@@ -166,7 +166,7 @@ class CompiledRHS:
         everything = [*self.system.equations.values(), *(sp.sympify(e.expr) for e in self.system.events)]
         found = {a for e in everything for a in e.atoms(sp.Indexed)}
         pairs = ((a, i, n) for a in found for i, n in zip(a.indices, a.base.shape, strict=True))
-        return tuple(sorted((str(a), int(i), n) for a, i, n in pairs if i.is_Integer))
+        return tuple(sorted(((str(a), int(i), n) for a, i, n in pairs if i.is_Integer), key=str))
 
     def check_sizes(self, sizes: Mapping[str, int]) -> None:
         """Raises ParamError where an element named by number lies outside its array."""

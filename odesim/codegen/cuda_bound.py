@@ -102,7 +102,7 @@ class BoundCuda:
                 elif slot.kind == "temporary":
                     array = cp.zeros(prod(extents(slot.shape, self.sizes)), self.dtype)
                 elif slot.kind == "numbers":
-                    array = cp.asarray(np.array([self.params[name] for name in text.numbers] or [0.0]))
+                    array = cp.asarray(np.array([self.params[name] for name in text.numbers] or [0.0], np.float64))
                 else:
                     array = cp.ascontiguousarray(cp.asarray(self.params[slot.name], np.int64 if slot.integer else self.dtype))
                 kept.append(array)

@@ -232,8 +232,11 @@ class Phases(FunctionText):
             case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self.arrays:
                 held, parts = self.arrays[name], index.elts if isinstance(index, ast.Tuple) else [index]
                 place = self._value(parts[0]).text
-                for part, n in zip(parts[1:], held.shape[1:], strict=True):
+                for part, n in zip(parts[1:], held.shape[1:], strict=False):
                     place = f"({place}) * ({n}) + {self._value(part).text}"
+                rest = held.shape[len(parts) :]
+                if rest:  # a row
+                    return Typed(Held(held.entry, rest), f"({named(name)} + {' * '.join(f'({n})' for n in (place, *rest))})")
                 return Typed(held.entry, f"{named(name)}[{place}]")
             case ast.Call(func=ast.Name(id=("load" | "reload")), args=[*_, array, i]):
                 found = self._value(array)

@@ -1,5 +1,6 @@
 """The words of C++ that generated kernels need: types, numbers, and operations that both languages have."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isinf, isnan
@@ -10,48 +11,19 @@ from odesim.errors import CodegenError
 INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
 FUNCTION = "function "  # and its name: the type of an argument that is one
 ORDER = (TRUTH, INT, SINGLE, REAL)
-RESERVED = frozenset(
-    [
-        "auto",
-        "case",
-        "char",
-        "class",
-        "const",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "enum",
-        "explicit",
-        "extern",
-        "float",
-        "goto",
-        "inline",
-        "int",
-        "long",
-        "namespace",
-        "new",
-        "operator",
-        "private",
-        "public",
-        "register",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-    ]
-)
+RESERVED = frozenset((
+    "alignas", "alignof", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "case", "catch", "char", "char16_t", "char32_t",
+    "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr",
+    "constinit", "decltype", "default", "delete", "do", "double", "dynamic_cast", "enum", "explicit", "export", "extern", "false",
+    "float", "friend", "goto", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not_eq", "nullptr", "operator",
+    "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "short", "signed", "sizeof", "static",
+    "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "typedef", "typeid",
+    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "xor", "xor_eq", "EOF", "INFINITY", "MAXFLOAT",
+    "NAN", "NULL", "alloca", "fabs", "fma", "rint", "stderr", "stdin", "stdout", "team",
+))  # fmt: skip
+"""Keywords, macros, and what a text calls by these names."""
+OURS = re.compile(r"(odesim|ODESIM|vmath|runtime|M|FP|HUGE)_\w+")
+"""Names of our own functions, and of more macros."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +35,9 @@ class Typed:
 
 
 def named(name: str) -> str:
-    """A variable's name in C++."""
-    return f"{name}_" if name in RESERVED else name
+    """A variable's name in C++: what C++ has for itself gets one more underscore, int -> int_ and so int_ -> int__."""
+    stem = name.rstrip("_")
+    return f"{name}_" if stem in RESERVED or OURS.fullmatch(stem) else name
 
 
 def is_pointer(kind: str) -> bool:

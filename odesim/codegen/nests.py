@@ -44,7 +44,7 @@ class Nests:
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
         self._forming = False
         self._indices = set(program.extents)
-        self._taken = set(sizes) | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
+        self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
 
     def emit(self) -> list[str]:
         """The body of the kernel."""
@@ -108,14 +108,16 @@ class Nests:
             op = "dot" if len(of) == 2 else s.op
             self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{op}({', '.join(of)}, hi_ - lo_)")
 
-    def _slice(self, name: str, lead: str = "") -> str:
-        """The block of an array."""
+    def _slice(self, name: str, lead: Sequence[str] = ()) -> str:
+        """The block of an array, or of the row of one that its first indices name."""
         if name.startswith("work_["):
             return name
         if self._forming and name == self.state:
             return HERE
-        rows = lead.count(",")
-        return f"{name}[{lead}lo_:hi_]" if rows > 1 else f"{'row_' * rows}block({name}, {lead}lo_, hi_)"
+        if not lead:
+            return f"block({name}, lo_, hi_)"
+        *first, row = lead
+        return f"row_block({name}[{', '.join(first)}], {row}, lo_, hi_)" if first else f"row_block({name}, {row}, lo_, hi_)"
 
     def _inside(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
         """A loop over one block."""

@@ -142,6 +142,13 @@ class Printer:
     def _real(self, e: Any) -> tuple[str, int]:
         return self.whole(self.element(e.args[0])), ATOM
 
+    def _re(self, e: Any) -> tuple[str, int]:
+        """sympy does not know that the elements of arrays are real: |exp(x)| -> exp(re(x))."""
+        return self._walk(e.args[0])
+
+    def _im(self, e: Any) -> tuple[str, int]:
+        return self.number(0.0)
+
     def _NaN(self, e: Any) -> tuple[str, int]:
         return self.constant("nan"), ATOM
 

@@ -9,6 +9,7 @@ reals in the order of the kernel, so that both give the same bits. Small systems
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 from math import prod
 from typing import Any
@@ -163,7 +164,7 @@ class Straight:
                 return self._choose(self._value(test, env), yes, no, env)
             case ast.Subscript(value=array, slice=index):
                 view, at = self._value(array, env), self._index(index, env)
-                return view.row(at[0]) if len(at) < len(view.shape) else view.cells[view.place(at)]
+                return reduce(View.row, at, view) if len(at) < len(view.shape) else view.cells[view.place(at)]
             case ast.Attribute(value=array, attr="T"):
                 view = self._value(array, env)
                 return replace(view, shape=view.shape[::-1], strides=view.strides[::-1])
@@ -261,7 +262,9 @@ class Straight:
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
-        return Real(f"{self._highest(a.values()[:n]).text} + 0.0", False)
+        top = self.named(Real(f"{self._highest(a.values()[:n]).text} + 0.0", False))
+        self.shifts.add(top.text)  # that of one element too
+        return top
 
     def _highest(self, values: list[Any]) -> Any:
         top, *rest = values

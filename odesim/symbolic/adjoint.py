@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
 
-from odesim.symbolic.derive import beside, slope_of
+from odesim.symbolic.derive import beside, directional
 from odesim.symbolic.expr import base_name, index, over
 from odesim.symbolic.lower import Lowering, all_names, derivative
 from odesim.symbolic.program import Program, Statement
@@ -81,7 +81,7 @@ class _Back:
         hollow = body.xreplace(holes)
         filled = {hole: r for r, hole in holes.items()}
         for r, hole in holes.items():
-            slope = slope_of(hollow, hole).xreplace(filled)
+            slope = directional(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)
             if slope != 0:
                 self.shares[base_name(r)].append(self._share(r, weight * slope, list(loops.values())))
 

@@ -14,7 +14,7 @@ from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, nearest, no_such
 from odesim.symbolic.expr import REDUCTIONS, base_name, time
-from odesim.symbolic.reserved import is_reserved
+from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
@@ -95,22 +95,23 @@ def _check_names(s: System) -> None:
         for name in seen:
             if seen.count(name) > 1:
                 raise SpecError(f"{s.name}: {kind} {name!r} stands there twice")
-    for name in (*s.states, *s.observables):
-        if name in ("time", "params") or not name.isidentifier():
-            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state or observable")
+    indices = [i.name for i in s.axes]
+    for name in (*s.states, *s.observables, *indices):
+        if name in RESULTS or not name.isidentifier():
+            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state, observable or index")
     rates = {f"d_{state}" for state in s.states}
-    for name in (*names, *s.size_names, *(i.name for i in s.axes), *sorted(summed)):
+    for name in (*names, *s.size_names, *indices, *sorted(summed)):
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also an index, size, state or parameter")
         if name in rates or is_reserved(name):
             other = f"{name.rstrip('_')}_1"
             raise SpecError(f"{s.name}: {name!r} is a name that generated code has for itself; choose another, such as {other}")
-    for other in (*s.size_names, *(i.name for i in s.axes)):
+    for other in (*s.size_names, *indices):
         if other in names:
             raise SpecError(f"{s.name}: {other!r} is a size or an index and also a state or parameter")
-    clash = set(s.observables) & set(s.states)
-    if clash:
-        raise SpecError(f"{s.name}: {sorted(clash)[0]!r} is a state and also an observable")
+    for kind, others in (("a state", s.states), ("an index", indices)):
+        for name in sorted(set(s.observables) & set(others)):
+            raise SpecError(f"{s.name}: {name!r} is {kind} and also an observable")
 
 
 def _check_state(s: System, key: Key) -> None:
@@ -165,6 +166,10 @@ class Scope:
             fail(f"{e} is not a finite real number")
         if isinstance(e, KroneckerDelta):
             self._delta(e, extents, fail)
+        if isinstance(e, sp.ITE):
+            sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
+            for k in sorted(str(lim[0]) for total in sums for lim in total.limits if lim[0] in e.args[0].free_symbols):
+                fail(f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of it; write that one by Max or Heaviside")
         if isinstance(e, REDUCTIONS):
             inner, now = dict(extents), set(free)
             for k, low, high in e.limits:
@@ -206,7 +211,7 @@ class Scope:
         for i, extent in zip(e.indices, shape, strict=True):
             if isinstance(i, Symbol):
                 if i not in extents or i not in free:
-                    fail(f"index {i} of {e} is neither free nor summed{nearest(str(i), map(str, extents))}")
+                    fail(f"index {i} of {e} is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
                 if sp.expand(extents[i] - extent) != 0:
                     fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
             elif isinstance(i, Indexed):

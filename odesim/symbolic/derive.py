@@ -88,12 +88,6 @@ def _partial(e: Expr, n: int) -> Expr:
     return e.func(*(hole if k == n else a for k, a in enumerate(e.args))).diff(hole).xreplace({hole: e.args[n]})
 
 
-def slope_of(e: Expr, x: Symbol) -> Expr:
-    """de/dx of a sum-free expression."""
-    steps = {s: sp.Dummy("step", real=True) for s in e.atoms(*STEPS)}
-    return e.xreplace(steps).diff(x).xreplace({dummy: s for s, dummy in steps.items()})
-
-
 def twin_of(key: Key, name: str, along: tuple[Symbol, ...] = (), extents: tuple[Any, ...] = ()) -> Key:
     """The state of that name beside key, with more axes behind, as it stands in an equation."""
     if not key_indices(key) and not along:

@@ -58,7 +58,7 @@ class Lowering:
         self._order = list(axes)
         symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*near, *self.extents.values())))
         self._symbols, self._others = symbols, set(taken)
-        self.taken = self._others | {s.name for s in symbols}
+        self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
         self._hoisted: dict[Expr, Expr] = {}
         self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
@@ -67,9 +67,9 @@ class Lowering:
         self.statements.append(Statement(target, key_indices(target), "map", self.hoist(e)))
 
     def hoist(self, e: Expr) -> Expr:
-        """Each reduction by the temporary that holds it.
+        """Each reduction by the temporary that holds it, and conditions by and and or alone.
 
-        a[m] * sum_k f(k)  ->  a[m] * r0
+        a[m] * sum_k f(k)  ->  a[m] * r0        not (a > b or c > d)  ->  a <= b and c <= d
         """
         if e not in self._hoisted:
             self._hoisted[e] = self._hoist(e)
@@ -86,6 +86,9 @@ class Lowering:
             for j in bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
+        if isinstance(e, sp.Not | sp.ITE):
+            plain = sp.to_nnf(e)
+            return self.hoist(plain) if plain != e else e
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
 
     def free(self, e: Any) -> tuple[Symbol, ...]:

@@ -1,4 +1,4 @@
-"""Names that generated code has for itself, which a model therefore cannot use."""
+"""Names that generated code and results have for themselves, which a model therefore cannot use."""
 
 import re
 
@@ -9,9 +9,12 @@ WORDS = frozenset((
     "minimum", "nb", "options", "part_of", "pow", "powi", "range", "reload", "rhs", "row_block", "scale_weights", "sin", "sinh",
     "split_terms", "sqrt", "stage", "store", "tan", "tanh", "tree_max", "tree_sum",
     "ahead_", "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_",
+    "coef0_", "height_", "i_e_", "n_e_", "row_", "rows0_", "total_", "width_",
     "numbers_", "out_", "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
 ))  # fmt: skip
-SHAPES = re.compile(r"[A-Za-z]\d*_|event\d+")  # y_, k0_, event1
+RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
+"""Names of what results hold beside states and observables."""
+SHAPES = re.compile(r"([A-Za-z]|acc)\d*_|event\d+")  # y_, k0_, acc0_, event1
 
 
 def is_reserved(name: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 from sympy import IndexedBase
 
+from odesim.codegen.arrays_ import evaluate
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import CodegenError, ParamError
 from odesim.facade import integrate
@@ -164,6 +165,25 @@ def test_a_state_may_have_any_plain_name(name):
     assert np.array_equal(got, -2 * y)
 
 
+@pytest.mark.parametrize("name", ["xp", "value", "r0", "t0", "x0", "w0"])
+def test_an_index_may_have_any_plain_name(name):
+    """No temporary is called like it, though the right side does not read it."""
+    (i, j), (M,) = index(f"{name} j"), sizes("M")
+    x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
+    total = over(sp.Sum, x[j] ** 2, (j, M))
+    system = System(
+        name="indexed", source=SOURCE, axes={i: M}, equations={x[i]: -total * sp.exp(total), a[i]: sp.exp(total)},
+        params=(), initial={x[i]: 1.0, a[i]: 0.0}, observables={"place": i * sp.exp(total)},
+    )  # fmt: skip
+    rhs, state, got = compile_system(system), np.array([0.3, -0.4, 0.1, 0.0, 0.0, 0.0]), np.empty(6)
+    rhs.bind({"M": 3}, {})(0.0, state, got)
+    made = rhs.arrays({"M": 3}, rhs.layout({"M": 3}).split(state))
+    np.testing.assert_allclose(got, np.repeat([-0.26 * np.exp(0.26), np.exp(0.26)], 3), rtol=1e-14)
+    np.testing.assert_allclose(np.concatenate([np.broadcast_to(made[f"d_{n}"], 3) for n in "xa"]), got, rtol=1e-14)
+    place = evaluate(system.observables["place"], (i,), system.axes, {"M": 3}, rhs.layout({"M": 3}).split(state))
+    np.testing.assert_allclose(place, np.arange(3) * np.exp(0.26), rtol=1e-14)
+
+
 def test_equal_calls_give_equal_bits(compiled):
     """Working memory keeps nothing from one call to the next: on fresh memory, and a second time."""
     rhs = compiled["two_of_one", "float64", False]
@@ -184,6 +204,13 @@ def test_elements_named_by_number_must_exist(backend):
     assert integrate(system, sizes={"M": 10}, span=(0.0, 0.1), backend=backend).status == "ok"
     with pytest.raises(ParamError, match=r"v\[9\] is out of range: that axis has 3 elements"):
         integrate(system, sizes={"M": 3}, span=(0.0, 0.1), backend=backend)
+    (k,), (K,) = index("k"), sizes("K")
+    V = IndexedBase("V", shape=(M, K))
+    corner = System(
+        name="corner", source=SOURCE, axes={i: M, k: K}, equations={V[i, k]: V[9, 9] - V[i, k]}, params=(), initial={V[i, k]: 1.0}
+    )
+    with pytest.raises(ParamError, match=r"V\[9, 9\] is out of range: that axis has 3 elements \(K = 3\)"):
+        integrate(corner, sizes={"M": 10, "K": 3}, span=(0.0, 0.1), backend=backend)
 
 
 def test_unknown_functions_and_backends_are_refused():

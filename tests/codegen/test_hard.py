@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Eq, Expr, IndexedBase, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
+from sympy import ITE, Abs, Eq, Expr, IndexedBase, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
 
 from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
@@ -49,6 +49,11 @@ HARD: dict[str, Expr] = {
     "powers of whole numbers": big[m] ** 4 * v[m] + over(Sum, big[l] ** 9, (l, M)) / 10**30 + big[m] * (big[m] + 1) ** 3,
     "the largest of whole numbers": over(MaxOver, big[k] ** 7, (k, M)) * x[m] * v[m],
     "condition on a gather": Piecewise((v[m] ** 2, Eq(pick[m], 1)), (2 * v[m], True)),
+    "row of a gathered row by a matrix": over(Sum, Z[psi[m, k], l] * X[m, k, l] * v[l], (k, K), (l, M)),
+    "not one of two conditions": Piecewise((v[m] ** 2, ~((v[m] > x[0]) | Eq(pick[m], 1))), (x[m], True)),
+    "a choice between conditions": Piecewise((v[m], ITE(v[m] > 0, x[m] > 0, Eq(pick[m], 1))), (v[m] ** 2, True)),
+    "absolute value of a product with a whole number": Abs(pick[m] * v[m]) * x[m] + Abs(v[m] * x[m]),
+    "absolute value of an exponential": Abs(exp(v[m])),
     "steps": floor(3 * v[m]) * x[m] + ceiling(2 * v[m]) * v[m] + sign(v[m]) * v[m] ** 2 + Max(v[m], x[m]),
     "a summed index of a parameter's name": k_1 * over(Sum, softmax(v[k], (k, M)) * v[k], (k, M)) + Rational(1, 3) * k_1 * m,
 }

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import IndexedBase, Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
 from odesim.errors import OdesimError
 from odesim.gpu import architecture
 from odesim.registry import list_models
-from tests.systems import SYSTEMS, numbers
+from odesim.symbolic import Param, System, index, over, sizes
+from tests.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
 MODELS = list(list_models())
@@ -75,6 +77,36 @@ def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
     cuda()
     same(run(system, 13), run(system, 13, backend="cuda"))
+
+
+def test_wide_has_rows_of_more_axes(cuda: Shim) -> None:
+    """Sums along the last axis of an array of three axes, and along a row that a matrix names; conditions by not."""
+    cuda()
+    (m, k, l), (M, K) = index("m k l"), sizes("M K")
+    x, X, W, psi = (IndexedBase(n, shape=s) for n, s in (("x", (M,)), ("X", (K, M, M)), ("W", (M, M)), ("psi", (M, K))))
+    rows = over(Sum, X[k, m, l] * tanh(x[l]) + W[psi[m, k], l] * x[l], (l, M), (k, K))
+    system = System(
+        name="deep", source=SOURCE, axes={m: M},
+        equations={x[m]: rows / (1 + M) - Piecewise((x[m], ~((x[m] > 0) & (x[0] > 0))), (1, True))},
+        params=(param(X), param(W), Param(psi, lambda n: np.arange(n["M"] * n["K"]).reshape(n["M"], n["K"]) % n["M"], S.Naturals0, "", M)),
+        initial={x[m]: 1 / (1 + m)}, sizes={M: 33, K: 2},
+    )  # fmt: skip
+    asked: dict[str, Any] = {"method": "rk4", "step": 0.1, "span": (0.0, 0.3), "strict": True}
+    same(odesim.integrate(system, **asked), odesim.integrate(system, backend="cuda", **asked))
+
+
+@pytest.mark.parametrize("names", ["int int_ typedef fma NULL", "team fabs nullptr odesim_keep M_PI"])
+def test_wide_has_names_of_the_language(names: str, cuda: Shim) -> None:
+    """A state, a size, an index and numbers that are words of C++ or of ours; a whole number, which is the only number."""
+    cuda()
+    state, size, at, number, array = names.split()
+    (i, j), (M,) = index(f"{at} j"), sizes(size)
+    x, a, b = IndexedBase(state, shape=(M,)), IndexedBase(array, shape=(M,)), symbols(number)
+    system = System(
+        name="named", source=SOURCE, axes={i: M}, equations={x[i]: b * a[i] * over(Sum, tanh(x[j]), (j, M)) - abs(x[i])},
+        params=(param(a), Param(b, 2, Range(1, 4), "a whole number")), initial={x[i]: i / (1 + M)}, sizes={M: 40},
+    )  # fmt: skip
+    same(odesim.integrate(system, strict=True), odesim.integrate(system, strict=True, backend="cuda"))
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 2, 3])

@@ -18,6 +18,7 @@ GOOD: dict[str, Any] = {
     "params": (Param(a, 1.0, REAL, "a"), Param(X, 1.0, REAL, "X"), Param(b, 1.0, REAL, "b")), "initial": {v[m]: 0.0},
 }  # fmt: skip
 f = sp.Function("relu")
+parts = over(Sum, sp.Piecewise((a[m], a[m] > 0), (1, True)), (m, M))
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no equation": ({"equations": {}}, "no equation"),
@@ -25,6 +26,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "near symbol": ({"equations": {v[m]: symbols("bb") * v[m]}}, "did you mean 'b'"),
     "unknown array": ({"equations": {v[m]: IndexedBase("aa", shape=(M,))[m]}}, r"no array 'aa'.*did you mean 'a'.*aa\[m\]"),
     "unknown function": ({"equations": {v[m]: f(v[m])}}, r"relu\(v\[m\]\) is not a function"),
+    "sum taken apart": ({"equations": {v[m]: sp.Piecewise((1, parts > v[m]), (2, True))}}, "a condition on a sum over m of a Piecewise"),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
     "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 indices, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
@@ -38,6 +40,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "keyword": ({"params": (*GOOD["params"], Param(symbols("lambda"), 1.0, REAL, "x"))}, "'lambda' is not a plain name"),
     "word of generated code": ({"params": (*GOOD["params"], Param(symbols("load"), 1.0, REAL, "x"))}, "'load' is a name that"),
     "letter of generated code": ({"params": (*GOOD["params"], Param(symbols("k0_"), 1.0, REAL, "x"))}, "such as k0_1"),
+    "word of a GPU's code": ({"params": (*GOOD["params"], Param(symbols("row_"), 1.0, REAL, "x"))}, "such as row_1"),
     "time as a name": ({"params": (*GOOD["params"], Param(symbols("t"), 1.0, REAL, "x"))}, "'t' is the time"),
     "size as a name": ({"params": (*GOOD["params"], Param(symbols("M"), 1.0, REAL, "x"))}, "'M' is a size"),
     "index without axis": ({"axes": {k: M}}, r"index m of v\[m\] has no axis"),
@@ -73,6 +76,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "name of generated code": ({"params": (*GOOD["params"], Param(symbols("_m"), 1.0, REAL, "x"))}, "'_m' is not a plain name"),
     "delta of numbers": ({"equations": {v[m]: sp.KroneckerDelta(m, a[m])}}, r"a\[m\] must be a parameter declared with indexes=M"),
     "observable": ({"observables": {"x": lost}}, "in observable 'x': no symbol 'lost'"),
+    "name of a result": ({"axes": {m: M, symbols("member", integer=True): K}}, "'member' cannot be the name of a state"),
+    "name of the ledger": ({"observables": {"status": a[0]}}, "'status' cannot be the name of a state"),
+    "observable's index": ({"observables": {"m": a[0]}}, "'m' is an index and also an observable"),
     "observable's name": ({"observables": {"v": a[m]}}, "'v' is a state and also an observable"),
 }  # fmt: skip
 
