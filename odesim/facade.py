@@ -108,8 +108,9 @@ def integrate(
         before = kernel.seconds
         with on_device():
             raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
+    with on_device():
+        y, y_end = layout.split(raw.y), layout.split(beside(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
-    y = layout.split(raw.y)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(layout.size, dtype)
@@ -128,7 +129,7 @@ def integrate(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
-        y_end=layout.split(beside(raw.y, {"y": raw.y_last})["y"]),
+        y_end=y_end,
         events=raw.events,
         status=str(raw.status),
         message=raw.message,

@@ -1,6 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from odesim.errors import ParamError
 from odesim.facade import RESCALED, check_arrays, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
+from odesim.gpu import device_errors
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_model, reference
 from odesim.stopping import stopping
@@ -127,12 +129,14 @@ def ensemble(
     )
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    room = request.room(count, empty_there) if arrays == "cupy" else request.room(count)
+    # in the type that they are to have: nothing of their size is made when they are done
+    room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
     held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
-    return dataset(request, chosen, held.ended())
+    with device_errors(f"the states of {count} members of {request.system.name}", "fewer members or saved times"):
+        return dataset(request, chosen, held.ended())
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":

@@ -113,11 +113,11 @@ class DeviceEngine:
             self._members(device, params, initial, a, b, stop, chunk)
 
 
-def empty_there(shape: tuple[int, ...]) -> Any:
+def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
     cp = cupy_here()
     with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), cp.cuda.Device(0):
-        return cp.empty(shape)
+        return cp.empty(shape, dtype)
 
 
 class Launch:
