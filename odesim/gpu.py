@@ -1,5 +1,6 @@
 """cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -10,10 +11,32 @@ import numpy as np
 
 from odesim.errors import CodegenError, DeviceError, ParamError, no_such
 
-CUDA12, CUDA13 = "pip install 'odesim[cuda12]'", "pip install 'odesim[cuda13]'"
 DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
 LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"
 ARRAYS = ("numpy", "cuda")  # backends of what computes with whole arrays
+
+
+@cache
+def cuda_driver() -> int | None:
+    """The newest CUDA that the driver speaks, as 12040 for 12.4; None where there is no driver."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        found = ctypes.c_int(0)
+        if library.cuDriverGetVersion(ctypes.byref(found)) == 0 and found.value:
+            return found.value
+    return None
+
+
+def install() -> str:
+    """What to install: the extra for the driver that is here, or where there is none the newest, and a word about the other."""
+    driver = cuda_driver()
+    if driver is None:
+        return "pip install 'odesim[cuda13]', or [cuda12] with an older driver"
+    older = ", and a newer driver" if driver < 12000 else ""
+    return f"pip install 'odesim[{'cuda13' if driver >= 13000 else 'cuda12'}]'{older}"
 
 
 def cupy_here() -> Any:
@@ -21,7 +44,7 @@ def cupy_here() -> Any:
     try:
         import cupy
     except ImportError:
-        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {CUDA13}, with an older driver {CUDA12}") from None
+        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {install()}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -246,9 +246,7 @@ def test_cuda_is_refused_where_it_is_not(verb: str, missing: str, arrays: Any, m
     done = CliRunner().invoke(cli, VERBS[verb].split())
     assert done.exit_code == 2 and done.stdout == ""
     sentence = (
-        "needs cupy, which is not installed: pip install 'odesim[cuda13]'"
-        if missing == "cupy"
-        else "needs an NVIDIA GPU, and there is none"
+        "needs cupy, which is not installed: pip install 'odesim[cuda" if missing == "cupy" else "needs an NVIDIA GPU, and there is none"
     )
     assert f"odesim: the backend cuda {sentence}" in done.stderr and len(done.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there.zarr"]
