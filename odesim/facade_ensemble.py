@@ -1,6 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -20,7 +21,7 @@ from odesim.errors import ParamError
 from odesim.facade import RESCALED, check_arrays, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
-from odesim.gpu import device_errors
+from odesim.gpu import device_errors, first_device
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_model, reference
 from odesim.stopping import stopping
@@ -135,7 +136,8 @@ def ensemble(
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
-    with device_errors(f"the states of {count} members of {request.system.name}", "fewer members or saved times"):
+    what = f"the states of {count} members of {request.system.name}"
+    with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
         return dataset(request, chosen, held.ended())
 
 

@@ -1,9 +1,9 @@
 """cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -64,15 +64,29 @@ def array_module(backend: str) -> ModuleType:
 
 def device_name() -> str:
     """What the maker calls the current device."""
-    runtime = cupy_here().cuda.runtime
-    name: bytes = runtime.getDeviceProperties(runtime.getDevice())["name"]
+    name: bytes = cupy_here().cuda.runtime.getDeviceProperties(current_device())["name"]
     return name.decode()
 
 
-@cache
-def architecture(device: int = 0) -> str:
-    """sm_90 for a device of compute capability 9.0."""
-    return f"sm_{cupy_here().cuda.Device(device).compute_capability}"
+def current_device() -> int:
+    """The number of the device that cupy computes on in this thread."""
+    return int(cupy_here().cuda.runtime.getDevice())
+
+
+def first_device() -> AbstractContextManager[Any]:
+    """A context in which the first device is the current one."""
+    context: AbstractContextManager[Any] = cupy_here().cuda.Device(0)
+    return context
+
+
+def device_here() -> Callable[[], AbstractContextManager[Any]]:
+    """What makes contexts in which the device that is now the current one is so again."""
+    return partial(cupy_here().cuda.Device, current_device())
+
+
+def architecture(device: int | None = None) -> str:
+    """sm_90 for a device of compute capability 9.0; None: the current one."""
+    return f"sm_{cupy_here().cuda.Device(current_device() if device is None else device).compute_capability}"
 
 
 def device_count() -> int:

@@ -20,7 +20,7 @@ from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
 from odesim.errors import DeviceError, SolveError
-from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors
+from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
 
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
@@ -115,9 +115,8 @@ class DeviceEngine:
 
 def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
-    cp = cupy_here()
-    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), cp.cuda.Device(0):
-        return cp.empty(shape, dtype)
+    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), first_device():
+        return cupy_here().empty(shape, dtype)
 
 
 class Launch:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odesim import facade, gpu
+from odesim import facade
 from odesim.codegen import cuda_bound
 from odesim.codegen.nvrtc import Cubin
 from odesim.ensembles import device_engine
@@ -89,5 +89,4 @@ def cuda(request: pytest.FixtureRequest) -> Callable[..., ModuleType]:
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled for another device."""
     monkeypatch.setattr(facade, "_MEMO", {})
-    gpu.architecture.cache_clear()
     device_engine.kernel_of.cache_clear()

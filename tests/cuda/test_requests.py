@@ -202,6 +202,27 @@ def test_shim_odd_requests_of_members(kind: str, shim: Shim) -> None:
     same(a, odesim.ensemble("joma.nonlinear", backend="cuda", **given))
 
 
+def test_shim_a_run_is_on_the_current_device(shim: Shim) -> None:
+    """integrate computes where cupy does, each device by a kernel of its own, and times asked for later too; members are on all."""
+    cupy = shim(devices=2)
+    given: dict[str, Any] = {"method": "tsit5", "strict": True, "span": (0.0, 1.0)}
+    here = odesim.integrate("joma.nonlinear", **given).at(0.3)["v"]
+    first = odesim.integrate("joma.nonlinear", backend="cuda", **given)
+    assert cupy.used == {0} and gpu.architecture() == "sm_90"
+    with cupy.cuda.Device(1):
+        second = odesim.integrate("joma.nonlinear", backend="cuda", **given)
+        assert cupy.used == {0, 1} and gpu.architecture() == "sm_80"
+    for run in (first, second):
+        cupy.used.clear()
+        with cupy.cuda.Device(0 if run is second else 1):
+            np.testing.assert_array_equal(run.at(0.3)["v"], here)
+        assert cupy.used == {int(run is second)}
+    cupy.used.clear()
+    with cupy.cuda.Device(1):
+        odesim.ensemble("joma.nonlinear", grid={"mu": "linspace(0.5,1.5,70)"}, backend="cuda", max_events=0, **given)
+        assert cupy.used == {0, 1} and gpu.current_device() == 1
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "65 states": ("joma.nonlinear", {"sizes": {"M": 65}}, "no backend cuda for 65 states: at most 64; the backend numba can do it$"),
     "derivatives": ("joma.nonlinear", {"sizes": {"M": 40}, "sensitivities": "mu"}, "no backend cuda for 1640 states"),
@@ -282,7 +303,6 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
         monkeypatch.setitem(sys.modules, "cupy", None)
     else:
         shim().cuda.runtime.getDeviceCount = lambda: 0
-    gpu.architecture.cache_clear()
     for command in (
         *("rerun whole.zarr", "rerun one.zarr", "resume half.zarr", f"{STORED} --out half.zarr --shard 2/2 --backend cuda"),
         *(f"{STORED} --out half.zarr --overwrite --backend cuda", "integrate joma.nonlinear --backend cuda --out one.zarr --overwrite"),
