@@ -27,7 +27,7 @@ from odesim.registry import load_model, reference
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
-TOGETHER = 4  # chunks of each thread between two moments at which threads wait for each other
+TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
 
 if TYPE_CHECKING:
     import xarray
@@ -132,7 +132,7 @@ def ensemble(
     engine.prepare()
     # in the type that they are to have: nothing of their size is made when they are done
     room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
-    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 else TOGETHER * threads))
+    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)

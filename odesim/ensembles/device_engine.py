@@ -15,7 +15,7 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals, starts
+from odesim.ensembles.lane_engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
@@ -32,7 +32,8 @@ def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "D
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
     if isinstance(plan, str):
-        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {plan}; the backend numba can do it")
+        what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
+        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")
     return DeviceEngine(request, numbers, plan)
 
 
