@@ -35,8 +35,8 @@ def install() -> str:
     driver = cuda_driver()
     if driver is None:
         return "pip install 'odesim[cuda13]', or [cuda12] with an older driver"
-    older = ", and a newer driver" if driver < 12000 else ""
-    return f"pip install 'odesim[{'cuda13' if driver >= 13000 else 'cuda12'}]'{older}"
+    found = "pip install 'odesim[cuda13]'" if driver >= 13000 else "pip install 'odesim[cuda12]'"
+    return found if driver >= 12000 else f"{found}, and a newer driver"
 
 
 def cupy_here() -> Any:
