@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odesim.errors import ParamError, no_such
+from odesim.gpu import device_errors
 
 Array = NDArray[Any]
 DTYPES = ("float64", "float32")
@@ -27,9 +28,13 @@ def array_namespace(*arrays: Any) -> ModuleType:
 
 
 def on_host(value: Any) -> Any:
-    """value in this computer's own memory: an array on a GPU is copied, also inside a list or a mapping; all else stays as it is."""
+    """value in this computer's own memory: an array on a GPU is copied, also inside a list or a mapping; all else stays as it is.
+
+    Raises DeviceError where the GPU does not give it.
+    """
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
-        return value.get()
+        with device_errors("a copy of an array", "a smaller one"):
+            return value.get()
     if isinstance(value, Mapping):
         return {name: on_host(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple) and any(type(inner) not in (float, int) for inner in value):

@@ -1,6 +1,7 @@
 """The calls that people make: a model by name, numbers in, a Solution out."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import cache, partial
 from numbers import Real
 from os import PathLike
@@ -15,7 +16,7 @@ from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
-from odesim.gpu import device_errors
+from odesim.gpu import device_errors, device_here
 from odesim.memory import check_room
 from odesim.registry import load_model, reference
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
@@ -70,7 +71,8 @@ def integrate(
     events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
     sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
     are integrated along, in the error control as every state is, and stand in `sensitivities` of the Solution.
-    backend: "numba"; "numpy"; or "cuda", an NVIDIA GPU, with explicit methods and, in strict mode, the bits of numba.
+    backend: "numba"; "numpy"; or "cuda", an NVIDIA GPU (the current device of cupy), with explicit methods and, in strict mode, the bits
+    of numba.
     arrays: "cupy", with the backend cuda, leaves y and y_end on the GPU, as cupy's arrays: nothing of (T, n) is copied. All else is
     numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
@@ -94,6 +96,7 @@ def integrate(
     options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
     problem, layout = make_problem(compiled, numbers, stays=arrays == "cupy"), compiled.layout(numbers.sizes)
     kernel, about = compiled, dict[str, Any]()
+    there = device_here() if backend == "cuda" else nullcontext
     on_device = partial(device_errors, f"{system.name}{said_sizes(numbers)}", "smaller sizes, fewer saved times or float32")
     if clock == RESCALED:
         kernel, clocked = make_clock(system, numbers, backend, dtype, strict)
@@ -108,8 +111,9 @@ def integrate(
         before = kernel.seconds
         with on_device():
             raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
+    with on_device():
+        y, y_end = layout.split(raw.y), layout.split(beside(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
-    y = layout.split(raw.y)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(layout.size, dtype)
@@ -117,7 +121,7 @@ def integrate(
         return layout.split(out.astype(np.float64))
 
     def again(asked: Array) -> dict[str, Array]:
-        with on_device():
+        with there(), on_device():
             if clock == RESCALED:
                 run = clocked.integrate(asked, options, raw.method).raw
             else:
@@ -128,7 +132,7 @@ def integrate(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
-        y_end=layout.split(beside(raw.y, {"y": raw.y_last})["y"]),
+        y_end=y_end,
         events=raw.events,
         status=str(raw.status),
         message=raw.message,

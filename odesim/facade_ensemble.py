@@ -1,6 +1,8 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +21,13 @@ from odesim.errors import ParamError
 from odesim.facade import RESCALED, check_arrays, dimensions, versions
 from odesim.facade_members import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
+from odesim.gpu import device_errors, first_device
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_model, reference
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
-TOGETHER = 4  # chunks of each thread between two moments at which threads wait for each other
+TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
 
 if TYPE_CHECKING:
     import xarray
@@ -127,12 +130,15 @@ def ensemble(
     )
     engine, count = make_engine(request, chosen), chosen.source.count
     engine.prepare()
-    room = request.room(count, empty_there) if arrays == "cupy" else request.room(count)
-    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 else TOGETHER * threads))
+    # in the type that they are to have: nothing of their size is made when they are done
+    room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
+    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
-    return dataset(request, chosen, held.ended())
+    what = f"the states of {count} members of {request.system.name}"
+    with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
+        return dataset(request, chosen, held.ended())
 
 
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":

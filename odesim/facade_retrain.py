@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import ParamError, StoreError
-from odesim.facade_differences import Differences, Rerun, other_code
+from odesim.facade_differences import HALF, Differences, Rerun, other_code
 from odesim.facade_train import check_same, identity, make_experiment, train_into, versions
 from odesim.memory import check_room
 from odesim.reference.kinds import Experiment, Optimizer
@@ -20,7 +20,6 @@ from odesim.stopping import stopping
 from odesim.store.trajectory import RUNNING, read_trajectory, training_attributes
 
 Progress = Callable[[int, int, Array], None]
-HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 
 
 def restore(path: Path) -> tuple[dict[str, Any], Experiment]:

@@ -1,8 +1,9 @@
 """cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -10,10 +11,32 @@ import numpy as np
 
 from odesim.errors import CodegenError, DeviceError, ParamError, no_such
 
-CUDA12, CUDA13 = "pip install 'odesim[cuda12]'", "pip install 'odesim[cuda13]'"
 DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
 LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"
 ARRAYS = ("numpy", "cuda")  # backends of what computes with whole arrays
+
+
+@cache
+def cuda_driver() -> int | None:
+    """The newest CUDA that the driver speaks, as 12040 for 12.4; None where there is no driver."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        found = ctypes.c_int(0)
+        if library.cuDriverGetVersion(ctypes.byref(found)) == 0 and found.value:
+            return found.value
+    return None
+
+
+def install() -> str:
+    """What to install: the extra for the driver that is here, or where there is none the newest, and a word about the other."""
+    driver = cuda_driver()
+    if driver is None:
+        return "pip install 'odesim[cuda13]', or [cuda12] with an older driver"
+    found = "pip install 'odesim[cuda13]'" if driver >= 13000 else "pip install 'odesim[cuda12]'"
+    return found if driver >= 12000 else f"{found}, and a newer driver"
 
 
 def cupy_here() -> Any:
@@ -21,7 +44,7 @@ def cupy_here() -> Any:
     try:
         import cupy
     except ImportError:
-        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {CUDA13}, with an older driver {CUDA12}") from None
+        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {install()}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -41,15 +64,29 @@ def array_module(backend: str) -> ModuleType:
 
 def device_name() -> str:
     """What the maker calls the current device."""
-    runtime = cupy_here().cuda.runtime
-    name: bytes = runtime.getDeviceProperties(runtime.getDevice())["name"]
+    name: bytes = cupy_here().cuda.runtime.getDeviceProperties(current_device())["name"]
     return name.decode()
 
 
-@cache
-def architecture(device: int = 0) -> str:
-    """sm_90 for a device of compute capability 9.0."""
-    return f"sm_{cupy_here().cuda.Device(device).compute_capability}"
+def current_device() -> int:
+    """The number of the device that cupy computes on in this thread."""
+    return int(cupy_here().cuda.runtime.getDevice())
+
+
+def first_device() -> AbstractContextManager[Any]:
+    """A context in which the first device is the current one."""
+    context: AbstractContextManager[Any] = cupy_here().cuda.Device(0)
+    return context
+
+
+def device_here() -> Callable[[], AbstractContextManager[Any]]:
+    """What makes contexts in which the device that is now the current one is so again."""
+    return partial(cupy_here().cuda.Device, current_device())
+
+
+def architecture(device: int | None = None) -> str:
+    """sm_90 for a device of compute capability 9.0; None: the current one."""
+    return f"sm_{cupy_here().cuda.Device(current_device() if device is None else device).compute_capability}"
 
 
 def device_count() -> int:

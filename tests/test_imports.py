@@ -61,22 +61,25 @@ def test_solve_runs_without_sympy(tmp_path):
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, stdin=subprocess.DEVNULL)
 
 
-# runs an ensemble and one large system where the packages named are not installed; where the cache lies is asked too
-WITHOUT = """
+ABSENT = ("zarr", "xarray", "pydantic", "platformdirs", "click", "rich", "matplotlib", "pandas")  # on a bare machine with a GPU, say
+MISSING = f"""
 import os, sys
 from pathlib import Path
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in sys.argv[1:]:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if name.partition(".")[0] in {ABSENT}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Absent())
+"""
+# runs an ensemble and one large system there; where the cache lies is asked too
+WITHOUT = f"""{MISSING}
 import odesim
 from odesim.codegen.cache import cache_dir
 from direct import integrated, made
 
-members = made("joma.nonlinear", method="tsit5", params={"mu": [[0.5], [1.0]]}, max_events=0)
+members = made("joma.nonlinear", method="tsit5", params={{"mu": [[0.5], [1.0]]}}, max_events=0)
 print(integrated(*members).status.tolist(), odesim.integrate("joma.nonlinear", method="tsit5").status)
 os.environ.pop("ODESIM_CACHE_DIR", None)
 assert cache_dir() == Path.home() / ".cache" / "odesim"
@@ -84,8 +87,18 @@ assert cache_dir() == Path.home() / ".cache" / "odesim"
 
 
 def test_numbers_need_no_store_and_no_command_line(tmp_path):
-    """What computes runs where only numpy, scipy, sympy and numba are: on a bare machine with a GPU, say."""
-    absent = ["zarr", "xarray", "pydantic", "platformdirs", "click", "rich", "matplotlib", "pandas"]
+    """What computes runs where only numpy, scipy, sympy and numba are."""
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])}
-    done = subprocess.run([sys.executable, "-c", WITHOUT, *absent], cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[0, 0] ok\n"), done.stderr
+
+
+def test_tests_of_a_gpu_need_no_store_and_no_command_line(tmp_path):
+    """Where such packages are not, the tests that need them are left out, and the others are there."""
+    options = ["-p", "no:cacheprovider", "-o", "addopts=", "-q", "--collect-only", "-m", "gpu", "tests/cuda"]
+    code = f"{MISSING}\nimport pytest\nsys.exit(pytest.main({options}))"
+    here = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert found == {f"tests/cuda/test_{name}.py" for name in ("products", "training", "translation", "wide")}

@@ -196,3 +196,18 @@ def test_every_import_is_a_dependency():
     for folder in PARTS.values():
         assert needed(folder) <= core, folder
     assert needed(ROOT / "tests") <= core | test
+
+
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
+def test_an_extra_brings_all_that_a_gpu_needs(extra):
+    """cupy with NVIDIA's libraries, which it finds where pip puts them since version 14."""
+    (line,) = PROJECT["project"]["optional-dependencies"][extra]
+    found = re.fullmatch(r"cupy-(cuda\d\d)x\[ctk\]>=(\d+)\.0", line)
+    assert found is not None and found[1] == extra and int(found[2]) >= 14
+
+
+def test_every_extra_that_is_named_is_there():
+    """What the code and the documents tell people to install."""
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(file for folder in PARTS.values() for file in folder.rglob("*.py"))]
+    named = {extra for file in files for group in re.findall(r"odesim\[([\w,]+)\]", file.read_text()) for extra in group.split(",")}
+    assert {"cuda12", "cuda13"} <= named <= PROJECT["project"]["optional-dependencies"].keys()

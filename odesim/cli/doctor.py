@@ -56,43 +56,63 @@ def cache() -> Iterator[tuple[str, str]]:
 
 def gpu() -> Iterator[tuple[str, str]]:
     """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
+    from odesim.gpu import cuda_driver, install
+
     driver = cuda_driver()
-    extra = "cuda13" if driver and driver >= 13000 else "cuda12"
-    install = f"pip install 'odesim[{extra}]'"
     yield (
         "driver",
         f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
     )
-    missing = f"absent{f': {install}' if driver else f'; with an NVIDIA GPU: {install}'}"
-    yield "cupy", ", ".join(f"{name} {version}" for name in CUPY if (version := version_of(name))) or missing
-    yield "nvrtc", compiler() or missing
+    missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install()}"
+    found = {name: version for name in CUPY if (version := version_of(name))}
+    late = f"; {CUPY[1]} is newer than the driver: {install()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
+    yield "cupy", f"{', '.join(map(' '.join, found.items()))}{late}" if found else missing
+    yield "nvrtc", compiler(driver) or missing
     yield from devices()
 
 
-def compiler() -> str:
-    """NVRTC as it loads; empty where it does not."""
-    from odesim.codegen.nvrtc import version
+def compiler(driver: int | None) -> str:
+    """NVRTC as it loads, with a word where the driver may not take what it makes; empty where it does not load."""
+    from odesim.codegen.nvrtc import too_new, version
     from odesim.errors import CodegenError
+    from odesim.gpu import install
 
     try:
-        return ".".join(map(str, version()))
+        found = version()
     except CodegenError:
         return ""
+    said = ".".join(map(str, found))
+    return f"{said}, which is newer than the driver, so that kernels may not load: {install()}" if too_new(found, driver) else said
 
 
 def devices() -> Iterator[tuple[str, str]]:
-    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches; nothing without cupy."""
+    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or why there are none; nothing without cupy."""
     from odesim.cli.text import bytes_text
-    from odesim.errors import CodegenError
-    from odesim.gpu import architecture, cupy_here
+    from odesim.gpu import architecture
 
     try:
-        runtime = cupy_here().cuda.runtime
-    except CodegenError:
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        count = runtime.getDeviceCount()
+    except ModuleNotFoundError:
         return
-    for k in range(runtime.getDeviceCount()):
-        about = runtime.getDeviceProperties(k)
-        yield f"gpu {k}", f"{about['name'].decode()}, {architecture(k)}, {bytes_text(about['totalGlobalMem'])}"
+    except Exception as error:  # as many kinds as there are ways to install it
+        yield "gpu", f"none that cupy reaches: {one_line(error)}"
+        return
+    if not count:
+        yield "gpu", "none that cupy reaches: no device; CUDA_VISIBLE_DEVICES says which ones there are to be"
+    for k in range(count):
+        try:
+            about = runtime.getDeviceProperties(k)
+            yield f"gpu {k}", f"{about['name'].decode()}, {architecture(k)}, {bytes_text(about['totalGlobalMem'])}"
+        except Exception as error:
+            yield f"gpu {k}", f"does not answer: {one_line(error)}"
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, its lines joined."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def version_of(package: str) -> str | None:
@@ -121,18 +141,3 @@ def can_write(folder: Path) -> bool:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
-
-
-def cuda_driver() -> int | None:
-    """The newest CUDA that the driver speaks, as 12040 for 12.4; None where there is no driver."""
-    import ctypes
-
-    for name in ("libcuda.so.1", "nvcuda.dll"):
-        try:
-            library = ctypes.CDLL(name)
-        except OSError:
-            continue
-        found = ctypes.c_int(0)
-        if library.cuDriverGetVersion(ctypes.byref(found)) == 0 and found.value:
-            return found.value
-    return None

@@ -1,7 +1,7 @@
 """A System with its numbers on a GPU: the kernel that goes on with a run, and the table it reads sizes and arrays from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -15,27 +15,32 @@ from odesim.codegen.cuda_wide import part_size, wide_text
 from odesim.codegen.extents import extents
 from odesim.codegen.numba_ import Text
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.gpu import architecture, compute_module, cupy_here
+from odesim.gpu import architecture, compute_module, cupy_here, current_device
 
 
 @dataclass(frozen=True)
 class CudaRHS:
-    """The right side of a System for a GPU, compiled once for all sizes."""
+    """The right side of a System for a GPU, compiled once for all sizes. kernels: by the number of the device that they are loaded onto."""
 
     compiled: CompiledRHS
     driver: Driver
+    kernels: dict[int, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def text(self) -> Text:
         c = self.compiled
         return wide_text(c.system, c.program, c.events_program, self.driver, dtype=c.dtype, strict=c.strict)
 
-    @cached_property
+    @property
     def kernel(self) -> Any:
         """`integrate` on the current device. Raises CodegenError without a GPU."""
-        c = self.compiled
-        stem = f"{c.system.name.replace('.', '_')}_wide"
-        return compute_module(compile_cubin(self.text.source, stem, options_for(architecture(), c.strict)).code).get_function("integrate")
+        device, c = current_device(), self.compiled
+        if device not in self.kernels:
+            code = compile_cubin(
+                self.text.source, f"{c.system.name.replace('.', '_')}_wide", options_for(architecture(device), c.strict)
+            ).code
+            self.kernels[device] = compute_module(code).get_function("integrate")
+        return self.kernels[device]
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], *, stays: bool = False) -> "BoundCuda":
         """The right side with numbers. stays: what a run saves is to stay on the device."""

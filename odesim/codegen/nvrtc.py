@@ -14,8 +14,7 @@ from typing import Any
 
 from odesim.codegen.cache import read_file, write_file
 from odesim.errors import CodegenError
-
-INSTALL = "pip install 'odesim[cuda13]', or [cuda12] with an older driver"
+from odesim.gpu import cuda_driver, install
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ def _first_error(log: str) -> str:
 
 @cache
 def _library() -> Any:
-    """NVRTC, from its wheel or from a CUDA installation."""
-    for path in _places():
+    """NVRTC, from its wheel or from a CUDA installation; one that is too new for the driver only where there is no other."""
+    for path in sorted(_places(), key=lambda path: too_new(_numbers(path), cuda_driver())):
         try:
             library = ctypes.CDLL(path)
         except OSError:
@@ -96,7 +95,7 @@ def _library() -> Any:
             getattr(library, name).argtypes = [c_void_p, c_char_p]
         library.nvrtcDestroyProgram.argtypes = [POINTER(c_void_p)]
         return library
-    raise CodegenError(f"NVRTC, which compiles for a GPU, is not installed: {INSTALL}")
+    raise CodegenError(f"NVRTC, which compiles for a GPU, is not installed: {install()}")
 
 
 def _places() -> Iterator[str]:
@@ -109,10 +108,18 @@ def _places() -> Iterator[str]:
 
 def _newest(found: Iterable[Path]) -> list[str]:
     """libnvrtc.so.13 before libnvrtc.so.12, in whichever folders they lie."""
-    numbered = [
-        (tuple(map(int, path.name.split(".")[2:])), str(path)) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)
-    ]
-    return [path for _, path in sorted(numbered, reverse=True)]
+    paths = [str(path) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)]
+    return sorted(paths, key=lambda path: (_numbers(path), path), reverse=True)
 
 
-__all__ = ["Cubin", "compile_cubin", "options_for", "version"]
+def _numbers(path: str) -> tuple[int, ...]:
+    """(12, 4) of .../libnvrtc.so.12.4; () where the name has none."""
+    return tuple(map(int, Path(path).name.split(".")[2:]))
+
+
+def too_new(numbers: tuple[int, ...], driver: int | None) -> bool:
+    """Whether a driver, as cuda_driver() gives it, may not load what a compiler of this version makes: that of a later major version."""
+    return driver is not None and bool(numbers) and numbers[0] > driver // 1000
+
+
+__all__ = ["Cubin", "compile_cubin", "options_for", "too_new", "version"]

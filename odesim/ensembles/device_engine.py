@@ -15,12 +15,12 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
-from odesim.ensembles.lane_engine import lane_plan, put_statuses, reals, starts
+from odesim.ensembles.lane_engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
 from odesim.errors import DeviceError, SolveError
-from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors
+from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
 
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
@@ -32,7 +32,8 @@ def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "D
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
     if isinstance(plan, str):
-        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {plan}; the backend numba can do it")
+        what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
+        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")
     return DeviceEngine(request, numbers, plan)
 
 
@@ -113,11 +114,10 @@ class DeviceEngine:
             self._members(device, params, initial, a, b, stop, chunk)
 
 
-def empty_there(shape: tuple[int, ...]) -> Any:
+def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
-    cp = cupy_here()
-    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), cp.cuda.Device(0):
-        return cp.empty(shape)
+    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), first_device():
+        return cupy_here().empty(shape, dtype)
 
 
 class Launch:

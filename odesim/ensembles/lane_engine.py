@@ -191,13 +191,18 @@ def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan |
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
         return f"{request.layout.size} states: at most {MOST_STATES}"
-    if request.method in ROSENBROCK and request.dtype != "float64":
-        return request.dtype
-    if request.method in ROSENBROCK and request.step is not None:
-        return "a fixed step"
+    if what := method_obstacle(request):
+        return what
     if own & set(whole):
         return f"whole numbers that differ between members: {', '.join(sorted(own & set(whole)))}"
     return _plan(request, numbers, whole)
+
+
+def method_obstacle(request: Request) -> str:
+    """For what the method, a stiff one, has no lanes, where others have them; nothing of an explicit one."""
+    if request.method in ROSENBROCK and request.dtype != "float64":
+        return request.dtype
+    return "a fixed step" if request.method in ROSENBROCK and request.step is not None else ""
 
 
 def no_strict(method: str, what: str) -> str:

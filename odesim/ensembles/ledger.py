@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odesim.arrays import Array, array_namespace
+from odesim.arrays import Array
 from odesim.ensembles.result import STATUSES, UNDONE, Chunk
 from odesim.solve.problem import Status
 
@@ -56,7 +56,8 @@ class Held:
     def ended(self) -> Chunk:
         """All members; those that a stop left undone are said to be interrupted."""
         undone = self.members.status == UNDONE
-        if undone.any():
-            self.members.y[array_namespace(self.members.y).asarray(undone)] = np.nan
+        edges = np.flatnonzero(np.diff(undone, prepend=False, append=False))
+        for first, end in edges.reshape(-1, 2).tolist():  # neighbours at once, which needs no memory where they lie on a GPU
+            self.members.y[first:end] = np.nan
         self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
         return self.members

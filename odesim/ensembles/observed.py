@@ -118,7 +118,7 @@ class Observed:
 
     def _computed(self, formulas: Formulas, times: Array, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> Array:
         count, saved, _ = chunk.y.shape
-        seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(on_host(chunk.y))
+        seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(on_host(chunk.y), np.float64)
         table = np.zeros(5 + 2 * len(formulas.values), np.int64)
         kept = [np.ascontiguousarray(times), y, seen]
         table[:5] = y.ctypes.data, seen.ctypes.data, kept[0].ctypes.data, count, saved

@@ -68,6 +68,9 @@ def make_cupy(
     CUDARuntimeError, OutOfMemoryError = failure("CUDARuntimeError"), failure("OutOfMemoryError", MemoryError)
     under_way: list[threading.Thread] = []
 
+    def device() -> int:
+        return getattr(current, "id", 0)
+
     def held(array: Any) -> OnDevice:
         if array.nbytes > room:
             raise OutOfMemoryError(f"Out of memory allocating {array.nbytes:,} bytes (allocated so far: 0 bytes).")
@@ -89,19 +92,20 @@ def make_cupy(
             return super().get(out)
 
     class Device:
-        compute_capability = "90"
         attributes: ClassVar = {"MultiProcessorCount": multiprocessors, "ClockRate": 1_000_000}
         mem_info = (int(free), 2 * 10**12)
 
-        def __init__(self, number: int = 0) -> None:
-            self.id = number
+        def __init__(self, number: int | None = None) -> None:
+            self.id, self.before = device() if number is None else number, list[int]()
+            self.compute_capability = "80" if self.id else "90"
 
         def __enter__(self) -> "Device":
+            self.before.append(device())
             current.id = self.id
             return self
 
         def __exit__(self, *about: object) -> None:
-            pass
+            current.id = self.before.pop()
 
         def synchronize(self) -> None:
             wait()
@@ -118,15 +122,16 @@ def make_cupy(
 
     class Module:
         def load(self, code: bytes) -> None:
-            self.library = build(code.decode(), strict)
+            self.library, self.device = build(code.decode(), strict), device()
 
         def get_function(self, name: str) -> Any:
             function = getattr(self.library, f"launch_{name}")
 
             def launch(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], **options: Any) -> None:
                 x, y, *_ = (*grid, 1, 1)
+                assert self.device == device(), "a kernel of another device"
                 cupy.launches.append((name, x * y, block[0]))  # type: ignore[attr-defined]
-                cupy.used.add(getattr(current, "id", 0))  # type: ignore[attr-defined]
+                cupy.used.add(device())  # type: ignore[attr-defined]
 
                 def run() -> None:
                     with lock:  # a text has one threadIdx
@@ -156,7 +161,7 @@ def make_cupy(
     cupy.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices,
-        getDevice=lambda: 0,
+        getDevice=device,
         getDeviceProperties=lambda k: {"name": b"Pretended", "major": 9, "minor": 0, "totalGlobalMem": 1 << 30},
         eventQuery=lambda event: 600 if any(thread.is_alive() for thread in under_way) else 0,
         driverGetVersion=lambda: 13000,

@@ -2,6 +2,8 @@
 
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,12 +15,12 @@ import xarray as xr
 import odesim
 from odesim.arrays import on_host
 from odesim.comparison.side import side_of_solution
-from odesim.errors import OdesimError
+from odesim.errors import DeviceError, OdesimError
 from odesim.plot.solution import figure_of
 from odesim.store import write_solution
 from odesim.store.read import read_solution
 from odesim.symbolic.system import System
-from tests.cuda.arrays import OnDevice
+from tests.cuda.arrays import OnDevice, failure
 from tests.cuda.test_threads import same as same_members
 from tests.cuda.test_wide import same
 from tests.ensembles.test_events import W, turning
@@ -169,6 +171,69 @@ def test_shim_members_stay_on_a_device_that_is_nearly_full(shim: Shim) -> None:
     shim(room=70 * 2 * 3 * 8 - 1)
     with pytest.raises(OdesimError, match="no memory left for 70 members, 2 saved times of 3 numbers each: Out of memory allocating 3,360"):
         odesim.ensemble("joma.nonlinear", backend="cuda", arrays="cupy", **given)
+
+
+SHORT: dict[str, Any] = {"backend": "cuda", "method": "tsit5", "strict": True, "save": 3, "span": (0.0, 1.0)}
+STAYS: dict[str, Any] = {"params": {"mu": ROWS[:3]}, "max_events": 0, "arrays": "cupy", **SHORT}
+FROM_PYTHON: dict[str, Callable[[Any], Any]] = {
+    "states that stay": lambda mu: odesim.integrate("joma.nonlinear", arrays="cupy", **SHORT).to_numpy(),
+    "observables": lambda mu: odesim.integrate("joma.nonlinear", arrays="cupy", **SHORT).observables,
+    "a time between": lambda mu: odesim.integrate("joma.nonlinear", **SHORT).at(0.3),
+    "a parameter there": lambda mu: odesim.integrate("joma.nonlinear", params={"mu": mu[0]}, **SHORT),
+    "members that stay": lambda mu: odesim.ensemble("joma.nonlinear", dtype="float32", **STAYS),
+    "members observed": lambda mu: odesim.ensemble("joma.nonlinear", observe="all", **STAYS),
+    "a table there": lambda mu: odesim.ensemble("joma.nonlinear", vary={"mu": mu}, max_events=0, **SHORT),
+}
+FAILURES = {
+    "full": failure("OutOfMemoryError", MemoryError)("Out of memory allocating 1,024 bytes."),
+    "fault": failure("CUDARuntimeError")("cudaErrorIllegalAddress: an illegal memory access was encountered"),
+}
+
+
+@pytest.mark.parametrize("why", FAILURES)
+@pytest.mark.parametrize("kind", FROM_PYTHON)
+def test_shim_any_call_that_fails_is_a_sentence(kind: str, why: str, shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call that reaches the device fails, one after another: a DeviceError, or for lack of memory in halves the result."""
+    cupy, ask = shim(), FROM_PYTHON[kind]
+    mu, calls = cupy.asarray(ROWS[:3]), iter([0])
+
+    def counted(whole: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        if next(calls) == 0:
+            raise FAILURES[why]
+        return whole(*given, **options)
+
+    for name in ("get", "astype", "__setitem__"):
+        whole = getattr(OnDevice, name)
+        monkeypatch.setattr(OnDevice, name, lambda *given, whole=whole, **options: counted(whole, *given, **options))
+    for name in ("asarray", "ascontiguousarray", "empty", "zeros", "full"):
+        monkeypatch.setattr(cupy, name, partial(counted, getattr(cupy, name)))
+    calls = iter(range(1, 10**6))
+    ask(mu)
+    for k in range(next(calls) - 1):
+        calls = iter(range(-k, 10**6))
+        with suppress(DeviceError):
+            ask(mu)
+            assert why == "full"
+        assert next(calls) > 0
+
+
+def test_shim_members_that_a_stop_left(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To say that they are not done takes no memory there."""
+    cupy = shim()
+    monkeypatch.setattr("odesim.facade_ensemble.run_chunks", lambda *_, **__: monkeypatch.delattr(cupy, "asarray"))
+    assert np.isnan(on_host(odesim.ensemble("joma.nonlinear", **STAYS).v.data)).all()
+
+
+def test_shim_members_that_a_stop_left_on_a_lost_device(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence."""
+
+    def lost(*_: Any) -> None:
+        raise FAILURES["fault"]
+
+    shim()
+    monkeypatch.setattr("odesim.facade_ensemble.run_chunks", lambda *_, **__: monkeypatch.setattr(OnDevice, "__setitem__", lost))
+    with pytest.raises(DeviceError, match=r"the states of 3 members of joma\.nonlinear failed on the GPU: cudaErrorIllegalAddress"):
+        odesim.ensemble("joma.nonlinear", **STAYS)
 
 
 WRONG: dict[str, tuple[Callable[..., Any], dict[str, Any], str]] = {

@@ -14,13 +14,15 @@ from click.testing import CliRunner, Result
 
 import odesim
 from odesim import gpu
-from odesim.cli import cli
+from odesim.cli import cli, doctor
+from odesim.codegen import nvrtc
 from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
+from tests.cuda.arrays import failure
 from tests.cuda.test_threads import same
 
 Shim = Callable[..., ModuleType]
-CUPY = "the backend cuda needs cupy, which is not installed: pip install 'odesim[cuda13]'"
+CUPY = "the backend cuda needs cupy, which is not installed: pip install 'odesim[cuda"
 MANY = "ensemble joma.nonlinear --vary mu=uniform(0.5,2) --members 5 --out r.zarr"
 ONE, TRAIN = "integrate joma.nonlinear", "train scan_snap"
 
@@ -91,6 +93,80 @@ def test_cuda_request_without_cupy(kind: str, folder: Path, monkeypatch: pytest.
     assert not list(folder.iterdir())
 
 
+def raising(said: str) -> Callable[..., Any]:
+    """A function of cupy's that raises what the driver says."""
+
+    def call(*_: Any) -> Any:
+        raise failure("CUDARuntimeError")(said)
+
+    return call
+
+
+OLD = "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"
+# the driver; functions of cupy's that are other ones, or None without cupy; packages; NVRTC; what doctor says
+DOCTOR: dict[str, tuple[int | None, dict[str, Any] | None, tuple[str, ...], tuple[int, int], tuple[str, ...]]] = {
+    "all is here": (13000, {}, ("cupy-cuda13x",), (13, 5), ("CUDA 13.0", "cupy-cuda13x 14.2.0", "13.5", "Pretended, sm_90, 1.07 GB")),
+    "an older compiler": (13000, {}, ("cupy-cuda13x",), (12, 9), ("12.9",)),
+    "an older driver": (
+        12040, {"getDeviceCount": raising(OLD)}, ("cupy-cuda13x",), (13, 5),
+        (
+            "cupy-cuda13x 14.2.0; cupy-cuda13x is newer than the driver: pip install 'odesim[cuda12]' in its place",
+            "13.5, which is newer than the driver, so that kernels may not load: pip install 'odesim[cuda12]'",
+            f"none that cupy reaches: {OLD}",
+        ),
+    ),
+    "a very old driver": (11080, None, (), (11, 8), ("absent: pip install 'odesim[cuda12]', and a newer driver",)),
+    "no device": (12080, {"getDeviceCount": lambda: 0}, ("cupy-cuda12x",), (12, 9), ("cupy-cuda12x 14.2.0", "reaches: no device")),
+    "a lost device": (
+        13000, {"getDeviceProperties": raising("cudaErrorECCUncorrectable")}, ("cupy-cuda13x",), (13, 5),
+        ("gpu 0", "does not answer: cudaErrorECCUncorrectable"),
+    ),
+    "nothing": (None, None, (), (13, 5), ("absent; with an NVIDIA GPU: pip install 'odesim[cuda13]', or [cuda12] with an older driver",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DOCTOR)
+def test_shim_doctor_says_why_there_is_no_gpu(kind: str, shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is here, what is wrong with it and what to install: as the error of a run says, which names doctor."""
+    driver, functions, packages, version, said = DOCTOR[kind]
+    runtime = shim().cuda.runtime
+    for name, function in (functions or {}).items():
+        setattr(runtime, name, function)
+    if functions is None:
+        monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(gpu, "cuda_driver", lambda: driver)
+    monkeypatch.setattr(doctor, "version_of", lambda name: "14.2.0" if name in packages else None)
+    monkeypatch.setattr(nvrtc, "version", lambda: version)
+    done = run("doctor")
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = " ".join(done.stdout.partition("\ngpu\n")[2].split())
+    for words in said:
+        assert words in found
+    assert ("newer than the driver" in found) == (kind == "an older driver")
+    if functions is None:
+        assert gpu.install() in found and gpu.install() in run(f"{ONE} --backend cuda").stderr
+
+
+@pytest.mark.parametrize(
+    ("driver", "first"),
+    [(None, ["13", "12", "13.1", "12.4"]), (13000, ["13", "12", "13.1", "12.4"]), (12080, ["12", "12.4", "13", "13.1"])],
+)
+def test_nvrtc_that_the_driver_knows_comes_first(driver: int | None, first: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver may not load what a compiler of a later major version makes; where there is no other, that one is tried."""
+    tried: list[str] = []
+
+    def absent(path: str) -> Any:
+        tried.append(path.removeprefix("/x/libnvrtc.so."))
+        raise OSError
+
+    monkeypatch.setattr(nvrtc, "_places", lambda: [f"/x/libnvrtc.so.{number}" for number in ("13", "12", "13.1", "12.4")])
+    monkeypatch.setattr(nvrtc, "cuda_driver", lambda: driver)
+    monkeypatch.setattr(nvrtc.ctypes, "CDLL", absent)
+    with pytest.raises(OdesimError, match="NVRTC, which compiles for a GPU, is not installed: pip install"):
+        nvrtc._library.__wrapped__()
+    assert tried == first
+
+
 ROW: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2)"}, "members": 5, "sizes": {"M": 2}, "span": (0.0, 2.0), "method": "tsit5"}
 # with a GPU: what the bits of numba are held to
 PRESENT: dict[str, dict[str, Any]] = {
@@ -124,6 +200,27 @@ def test_shim_odd_requests_of_members(kind: str, shim: Shim) -> None:
     given = {**ROW, **PRESENT[kind], "strict": True}
     a = odesim.ensemble("joma.nonlinear", **given)
     same(a, odesim.ensemble("joma.nonlinear", backend="cuda", **given))
+
+
+def test_shim_a_run_is_on_the_current_device(shim: Shim) -> None:
+    """integrate computes where cupy does, each device by a kernel of its own, and times asked for later too; members are on all."""
+    cupy = shim(devices=2)
+    given: dict[str, Any] = {"method": "tsit5", "strict": True, "span": (0.0, 1.0)}
+    here = odesim.integrate("joma.nonlinear", **given).at(0.3)["v"]
+    first = odesim.integrate("joma.nonlinear", backend="cuda", **given)
+    assert cupy.used == {0} and gpu.architecture() == "sm_90"
+    with cupy.cuda.Device(1):
+        second = odesim.integrate("joma.nonlinear", backend="cuda", **given)
+        assert cupy.used == {0, 1} and gpu.architecture() == "sm_80"
+    for run in (first, second):
+        cupy.used.clear()
+        with cupy.cuda.Device(0 if run is second else 1):
+            np.testing.assert_array_equal(run.at(0.3)["v"], here)
+        assert cupy.used == {int(run is second)}
+    cupy.used.clear()
+    with cupy.cuda.Device(1):
+        odesim.ensemble("joma.nonlinear", grid={"mu": "linspace(0.5,1.5,70)"}, backend="cuda", max_events=0, **given)
+        assert cupy.used == {0, 1} and gpu.current_device() == 1
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -206,7 +303,6 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
         monkeypatch.setitem(sys.modules, "cupy", None)
     else:
         shim().cuda.runtime.getDeviceCount = lambda: 0
-    gpu.architecture.cache_clear()
     for command in (
         *("rerun whole.zarr", "rerun one.zarr", "resume half.zarr", f"{STORED} --out half.zarr --shard 2/2 --backend cuda"),
         *(f"{STORED} --out half.zarr --overwrite --backend cuda", "integrate joma.nonlinear --backend cuda --out one.zarr --overwrite"),

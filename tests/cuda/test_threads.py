@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import odesim
+from odesim.ensembles import device_engine
 from odesim.ensembles.result import UNDONE
 from odesim.errors import OdesimError
 from odesim.registry import list_models
@@ -162,7 +163,9 @@ def test_shim_launch_that_faults_ends(shim: Shim) -> None:
     [
         ({"sizes": {"M": 65}}, "no backend cuda for 65 states: at most 64; the backend numba can do it"),
         ({"clock": "rescaled"}, "no backend cuda for the rescaled clock"),
-        ({"method": "rodas4", "dtype": "float32"}, "for float32"),
+        ({"method": "rodas4", "dtype": "float32"}, "no backend cuda for rodas4 with float32; the backend numba can do it"),
+        ({"method": "rodas5p", "step": 0.1}, "no backend cuda for rodas5p with a fixed step; the backend numba can do it"),
+        ({"sizes": {"M": 65}, "method": "rodas4"}, "no backend cuda for 65 states: at most 64"),
     ],
 )
 def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, shim: Shim) -> None:
@@ -171,6 +174,17 @@ def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, 
     run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,1)"}, "members": 3, "method": "tsit5", **options}
     with pytest.raises(OdesimError, match=sentence):
         odesim.ensemble("joma.nonlinear", backend="cuda", **run)
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "cupy"])
+@pytest.mark.parametrize("threads", [1, 64])
+def test_shim_launches_do_not_depend_on_threads(threads: int, arrays: str, shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the processor: a launch has whole chunks of 4096 members, as many as its memory may hold."""
+    cupy = shim()
+    monkeypatch.setattr(device_engine, "MOST_BYTES", 5000 * 8)
+    run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,1)"}, "members": 10_000, "sizes": {"M": 1}, "method": "rk4", "step": 0.1}
+    odesim.ensemble("joma.nonlinear", backend="cuda", threads=threads, arrays=arrays, span=(0.0, 0.2), max_events=0, strict=True, **run)
+    assert [blocks for _, blocks, _ in cupy.launches] == [-(-n // 64) for n in (4096, 4096, 10_000 - 8192)]
 
 
 def test_threads_by_auto(cuda: Shim) -> None:

@@ -1,29 +1,22 @@
 """Trainings with cupy's arrays: the bits of numpy's where they lie in numpy's memory, its numbers on a device."""
 
-import json
-import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import odesim
 from odesim.arrays import array_namespace, beside
-from odesim.cli import cli
 from odesim.errors import ParamError
-from odesim.facade_retrain import HALF, rerun_training, resume_training
+from odesim.facade_differences import HALF
 from odesim.reference.layers import embedding
 from odesim.reference.optim import OPTIMIZERS
 from odesim.reference.tasks import TASKS
 from odesim.reference.trajectory import Trajectory
-from odesim.store.trajectory import training_attributes
-from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice, make_arrays
+from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice
 from tests.reference import transformer_cases
 from tests.reference.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
 
@@ -71,15 +64,6 @@ def same(a: Trajectory, b: Trajectory) -> None:
         for name in held:
             assert type(held[name]) is type(other[name]) is np.ndarray and held[name].dtype == other[name].dtype
             np.testing.assert_array_equal(held[name], other[name], err_msg=name)
-
-
-@pytest.fixture
-def arrays(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A cupy in place, and one order for the one sum that has another on a device."""
-    cupy = make_arrays()
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(embedding, "_by_rows", embedding._by_product)
-    return cupy
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -158,55 +142,6 @@ def test_cuda_arrays_have_no_more_than_cupy_s() -> None:
     assert {name for where, names in named.items() for name in names if not hasattr(where, name)} == set()
 
 
-@pytest.mark.parametrize("case", ["scan_snap", "adam", "hierarchy_dag"])
-def test_cuda_run_goes_on_with_its_bits(case: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stopped, gone on with, made longer and computed again: the rows and the end of a training that never stopped."""
-    path, asked = tmp_path / "run.zarr", iter([False] * 4 + [True])
-    with monkeypatch.context() as patch:
-        patch.setattr("odesim.facade_train.stopping", lambda: nullcontext(lambda: next(asked)))
-        assert trained(case, steps=9, out=path, **BACKEND).iteration == 4
-    uses: dict[int, Callable[[], Trajectory]] = {
-        9: lambda: resume_training(path),
-        12: lambda: trained(case, steps=12, out=path, resume=True, **BACKEND),
-    }
-    for steps, use in uses.items():
-        whole = trained(case, steps=steps, **BACKEND)
-        arrays.copied.clear()
-        same(whole, on_disk(use()))
-        assert arrays.copied
-    arrays.copied.clear()
-    found = rerun_training(path)
-    assert found.same and found.other == "" and arrays.copied, found.message
-    said = training_attributes(path)
-    assert (said["backend"], said["versions"]["cupy"], said["versions"]["gpu"]) == ("cuda", "13.4.0", "Pretended")
-
-
-def on_disk(run: Trajectory) -> Trajectory:
-    """The same with its rows read."""
-    return replace(run, observables={name: run.observables[name] for name in run.observables})
-
-
-@pytest.mark.parametrize("first", ["numpy", "cuda"])
-def test_cuda_and_numpy_do_not_go_on_with_each_other(first: str, arrays: Any, tmp_path: Path) -> None:
-    """Its bits would be neither's; what is stored stays as it is."""
-    path, other = tmp_path / "run.zarr", {"numpy": "cuda", "cuda": "numpy"}[first]
-    trained("scan_snap", out=path, backend=first)
-    with pytest.raises(ParamError, match=f"was trained with backend = {first}, not {other}; --resume takes the same command"):
-        trained("scan_snap", steps=9, out=path, resume=True, backend=other)
-    assert training_attributes(path)["iteration"] == 4
-
-
-def test_cuda_is_not_what_older_runs_were_trained_with(tmp_path: Path) -> None:
-    """A run that names no backend is numpy's."""
-    path = tmp_path / "run.zarr"
-    trained("scan_snap", out=path)
-    about = json.loads((path / "zarr.json").read_text())
-    del about["attributes"]["backend"]
-    (path / "zarr.json").write_text(json.dumps(about))
-    assert rerun_training(path).same
-    assert trained("scan_snap", steps=6, out=path, resume=True).iteration == 6
-
-
 def test_cuda_trains_what_a_theory_is_compared_with(arrays: Any) -> None:
     """odesim.compare has the same table from either."""
     options: dict[str, Any] = {"task": "scan_snap", "settings": SMALL["scan_snap"], "steps": 4, "map": "discrete"}
@@ -223,35 +158,6 @@ def test_cuda_progress_is_told_in_numpy(arrays: Any) -> None:
     trained("scan_snap", progress=lambda done, steps, losses: told.append(losses), **BACKEND)
     assert [type(losses) for losses in told] == [np.ndarray] * 4
     assert trained("joma exp", steps=200, rates={"w": 1e6, "z": 1e6}, **BACKEND).status == "non_finite"
-
-
-VERBS = {
-    "train": "train scan_snap --backend cuda --out run.zarr",
-    "compare": "compare scan_snap.full --task scan_snap --backend cuda",
-    "resume": "resume there.zarr",
-    "rerun": "rerun there.zarr",
-}
-
-
-@pytest.mark.parametrize("missing", ["cupy", "device"])
-@pytest.mark.parametrize("verb", VERBS)
-def test_cuda_is_refused_where_it_is_not(verb: str, missing: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Exit code 2 and one sentence; nothing is written, and nothing falls back to numpy."""
-    monkeypatch.chdir(tmp_path)
-    trained("scan_snap", out="there.zarr", **BACKEND)
-    if missing == "cupy":
-        monkeypatch.setitem(sys.modules, "cupy", None)
-    else:
-        arrays.cuda.runtime.getDeviceCount = lambda: 0
-    done = CliRunner().invoke(cli, VERBS[verb].split())
-    assert done.exit_code == 2 and done.stdout == ""
-    sentence = (
-        "needs cupy, which is not installed: pip install 'odesim[cuda13]'"
-        if missing == "cupy"
-        else "needs an NVIDIA GPU, and there is none"
-    )
-    assert f"odesim: the backend cuda {sentence}" in done.stderr and len(done.stderr.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["there.zarr"]
 
 
 @pytest.mark.parametrize("use", [partial(odesim.train, "scan_snap"), partial(odesim.compare, "scan_snap.full", task="scan_snap")])

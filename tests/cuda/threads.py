@@ -1,16 +1,18 @@
 """What the tests of GPU ensembles are held over: models, methods, and the text of an ensemble."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 import odesim
 from odesim.ensembles.device_engine import DeviceEngine, source_of
 from odesim.facade_ensemble import ask
 from odesim.facade_members import make_engine
 from odesim.registry import load_model
+
+if TYPE_CHECKING:
+    import xarray
 
 # every model at a size that a thread holds, with a parameter that is a member's own
 MODELS: dict[str, dict[str, Any]] = {
@@ -36,7 +38,7 @@ METHODS: dict[str, list[float | None]] = {
 }
 
 
-def same_as_runs(found: xr.Dataset, model: Any, count: int, params: Any = (), initial: Any = (), **options: Any) -> None:
+def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = (), initial: Any = (), **options: Any) -> None:
     """The first members of a strict ensemble have the bits, steps, status and events of strict runs. params, initial: what is a member's
     own, {name: (N, *shape)}."""
     names = found.attrs["status_names"]
