@@ -112,7 +112,10 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
 
 @contextmanager
 def _unoptimised() -> Iterator[None]:
-    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it, and machine code of its own."""
+    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it, and machine code of its own.
+
+    What nobody asked for is taken from numba's engine again: it would make machine code of all of it when it next makes any.
+    """
     import numba.core.config
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler_lock import global_compiler_lock
@@ -125,8 +128,9 @@ def _unoptimised() -> Iterator[None]:
         before, config.OPT = config.OPT, type(config.OPT)(0)
         library: Any = JITCodeLibrary
         context: Any = CPUContext
-        finalize, library._finalize_specific = library._finalize_specific, lambda self: None  # asked for, it still comes
-        executable, context.get_executable = context.get_executable, _executable(context.get_executable)
+        unasked: dict[int, Any] = {}  # libraries by their id
+        finalize, library._finalize_specific = library._finalize_specific, lambda self: unasked.setdefault(id(self), self)
+        executable, context.get_executable = context.get_executable, _executable(context.get_executable, unasked)
         collecting = gc.isenabled()
         gc.disable()  # a compiler makes many objects and few cycles
         try:
@@ -135,14 +139,17 @@ def _unoptimised() -> Iterator[None]:
             if collecting:
                 gc.enable()
             config.OPT, library._finalize_specific, context.get_executable = before, finalize, executable
+            for one in unasked.values():
+                one._codegen._engine._ee.remove_module(one._final_module)
 
 
-def _executable(usual: Any) -> Any:
+def _executable(usual: Any, unasked: dict[int, Any]) -> Any:
     """numba's way to what Python calls, but for a function without a wrapper for Python: its surroundings need no machine code."""
     from numba import _dynfunc  # type: ignore[attr-defined]
 
     def get_executable(self: Any, library: Any, description: Any, environment: Any) -> Any:
         if library.get_pointer_to_function(description.llvm_cpython_wrapper_name):
+            unasked.pop(id(library), None)
             return usual(self, library, description, environment)
         name = description.qualname.split(".")[-1]
         return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
