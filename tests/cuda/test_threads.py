@@ -112,11 +112,17 @@ def test_shim_without_memory_for_one_member(shim: Shim) -> None:
 
 
 def test_threads_contracts_outside_strict_mode(cuda: Shim) -> None:
-    """The compiler may fuse: the same members within the tolerance, most of them to a few roundings."""
+    """The compiler may fuse: the flow is the same one within some tens of the tolerance."""
     cuda(strict=False)
+    exact = [
+        odesim.integrate("joma.nonlinear", params={"mu": MU[i]}, initial={"v": V0[i]}, span=(0.0, 4.0), save=6, method="dop853", rtol=1e-11)
+        for i in range(8)
+    ]
     for method, save in (("tsit5", None), ("tsit5", 6), ("rodas5p", 6)):
-        a, b = both("joma.nonlinear", **{**JOMA, "strict": False}, method=method, save=save, rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(a.v, b.v, rtol=1e-7, atol=1e-7)
+        run: dict[str, Any] = {**JOMA, "strict": False, "method": method, "save": save, "rtol": 1e-8, "atol": 1e-8, "max_events": 0}
+        found = odesim.ensemble("joma.nonlinear", backend="cuda", **run).v.values
+        for i, one in enumerate(exact):
+            np.testing.assert_allclose(found[i], one.y["v"] if save else one.y["v"][-1:], rtol=5e-7, atol=5e-7)
 
 
 def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ def check_alone(run: Any, system: System, name: str, values: Any, members: Any, 
 @pytest.mark.parametrize(
     ("method", "dtype", "step"),
     [
-        *(("tsit5", dtype, None) for dtype in ("float64", "float32")),
+        ("tsit5", "float64", None),
+        pytest.param("tsit5", "float32", None, marks=pytest.mark.slow),
         ("rk4", "float64", 0.03),
         *(pytest.param(name, dtype, None, marks=pytest.mark.slow) for name in ("vern7", "dop853") for dtype in ("float64", "float32")),
         *(pytest.param(name, "float32", 0.03, marks=pytest.mark.slow) for name in ("euler", "tsit5", "dop853")),

@@ -74,7 +74,7 @@ def test_strict_members_are_single_runs(engine, end_only):
     np.testing.assert_array_equal(together.rejected, single.rejected)
 
 
-@pytest.mark.parametrize("engine", TOGETHER, ids=str)
+@pytest.mark.parametrize("engine", [pytest.param(e, marks=pytest.mark.slow) if e.method == "rodas4" else e for e in TOGETHER], ids=str)
 def test_any_order(engine):
     """Members in another order, in other lanes: the same bits and counts."""
     found, mixed = at_all_flows(engine), at_all_flows(engine, mixed=True)

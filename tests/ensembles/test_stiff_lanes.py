@@ -227,7 +227,7 @@ def test_a_singular_matrix_is_a_rejected_step(method):
     assert run.x.values[:, 0] == pytest.approx(np.exp(scale), rel=1e-5)  # errors grow with the solution
 
 
-@pytest.mark.parametrize("most", [300, 0])
+@pytest.mark.parametrize("most", [300, pytest.param(0, marks=pytest.mark.slow)])
 def test_loops_are_the_written_out_step(most, monkeypatch):
     """The same steps as without loops, to rounding; with the elimination written out, and as loops over a dense matrix."""
     run = {"method": "rodas5p", "save": 4, "span": (0.0, 1e3)}
@@ -241,6 +241,7 @@ def test_loops_are_the_written_out_step(most, monkeypatch):
         np.testing.assert_allclose(loops[name], written[name], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_events_in_loops(monkeypatch):
     """Events of a step in loops are those of the written out one, to rounding."""
     run: dict[str, Any] = {"method": "rodas5p", "rtol": 1e-5, "atol": 1e-5}
