@@ -47,6 +47,13 @@ def test_stiff() -> None:
     assert np.array_equal(run.at(1.0)["v"], named.at(1.0)["v"])
 
 
+@pytest.mark.parametrize("most", [20_000, 200_000])
+def test_too_few_steps_for_an_explicit_method(most: int) -> None:
+    """vern7 needs some 7e5 steps here and costs less than rodas5p, which ends after 700: it is chosen where vern7 may not take as many."""
+    run = odesim.integrate("joma.nonlinear", rtol=1e-10, atol=1e-13, max_steps=most, **STIFF)
+    assert run.method == "rodas5p" and run.ok and "stability, not accuracy" in run.attrs["auto"]
+
+
 def test_strict() -> None:
     """rodas5p where the system fits lanes, with the bits it has by its name; where it does not, the reason says so."""
     asked: dict[str, Any] = {**STIFF, "strict": True}

@@ -40,6 +40,8 @@ SHARE = 0.5
 """What a trial may cost, in units of what the explicit run has cost so far."""
 ITERATIONS = 12
 """Right sides for the spectral radius."""
+NEARLY = 4
+"""An explicit run that would need more steps than it may take is given up when it has taken this part of them: one in NEARLY."""
 HELD = 0.5
 """The step is held by stability where it is, on average, above this fraction of the largest stable one."""
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
@@ -111,7 +113,9 @@ class Rival:
         except CodegenError:
             self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
             return None
-        if budget < LEAST:
+        allowed = self.options.get("max_steps", 1_000_000)
+        hopeless = run.tried + left > allowed <= NEARLY * run.tried
+        if budget < LEAST and not hopeless:
             return None
         if self._run is None:
             from odesim.solve.rosenbrock.integrate import make_run
@@ -123,7 +127,7 @@ class Rival:
                     raise
                 self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
                 return None
-        ended = self._run.go(budget)
+        ended = self._run.go(allowed if hopeless else budget)
         if not ended and self._run.t <= run.t:
             self.why = f"; stability limits them, but {STIFF} is no faster"
             return None
