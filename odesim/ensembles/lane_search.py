@@ -8,18 +8,10 @@ each component: its direction, whether it is terminal, which event it belongs to
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-_compile: Any = njit  # some of its options are not in its type
-# fastmath is said: what says nothing takes over that of whoever calls it first
-helper = _compile(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from odesim.solve.explicit.roots import guess, helper, narrowed, passes
+
 EXACT = 8
-
-
-@helper
-def crosses(a: float, b: float, direction: int) -> bool:
-    """Whether a function that goes from a to b passes zero, or ends on it, in its direction."""
-    return (a < 0.0 and b >= 0.0 and direction >= 0) or (a > 0.0 and b <= 0.0 and direction <= 0)
 
 
 @helper
@@ -46,22 +38,11 @@ def root(probe: Any, S: Any, l: int, i: int, first: int, gap: int, pieces: int, 
     trial = 0
     while hi - lo > width and g_hi != 0.0 and trial < 200:
         trial += 1
-        theta = hi - g_hi * ((hi - lo) / (g_hi - g_lo))
-        if trial % 4 == 0 or not lo < theta < hi:
-            theta = lo + 0.5 * (hi - lo)
+        theta = guess(lo, hi, g_lo, g_hi, trial)
         if not lo < theta < hi:
             break
         g = probe(S, l, theta, i) if exact else modelled(S, first, gap, pieces, theta)
-        if g * g_lo > 0.0:
-            lo, g_lo = theta, g
-            if side == 1:
-                g_hi *= 0.5
-            side = 1
-        else:
-            hi, g_hi = theta, g
-            if side == 2:
-                g_lo *= 0.5
-            side = 2
+        lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
     return hi
 
 
@@ -90,14 +71,14 @@ def search(
     for piece in range(pieces):
         for i in range(size):
             at = (base + i) * width + l + piece * gap
-            if crosses(S[at], S[at + gap], facts[i]):
+            if passes(S[at], S[at + gap], facts[i]):
                 zeros += 1
     count, stop, theta_stop = np.int64(0), new, -1.0
     narrow = 2.2e-16 * (1.0 + abs(new) / h)
     for piece in range(pieces):
         for i in range(size):
             first = (base + i) * width + l
-            if crosses(S[first + piece * gap], S[first + (piece + 1) * gap], facts[i]):
+            if passes(S[first + piece * gap], S[first + (piece + 1) * gap], facts[i]):
                 theta = root(probe, S, l, i, first, gap, pieces, piece, narrow, zeros <= EXACT)
                 time = t + theta * h if theta < 1.0 else new
                 found[2 * count], found[2 * count + 1] = time, float(i)

@@ -21,7 +21,7 @@ from odesim.ensembles.lane_run import judged_text, run_text
 from odesim.ensembles.lane_save import save_texts
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
-SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", "solve.explicit.control", "solve.explicit.memory", "solve.explicit.slots")
+SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", *(f"solve.explicit.{name}" for name in ("control", "memory", "roots", "slots")))
 RUNTIME = ("maximum", "minimum", "powi")
 
 

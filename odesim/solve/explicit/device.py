@@ -25,7 +25,7 @@ def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
     numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
     functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
-    for name in ("norms", "control", "dense", "events", "loop"):
+    for name in ("norms", "control", "dense", "roots", "events", "loop"):
         for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
             match node:
                 case ast.FunctionDef():

@@ -7,6 +7,7 @@ import numpy as np
 from odesim.solve.explicit.dense import interpolate
 from odesim.solve.explicit.memory import call, doubles, floats, ints
 from odesim.solve.explicit.norms import helper
+from odesim.solve.explicit.roots import guess, narrowed, passes
 from odesim.solve.explicit.slots import (
     COUNT,
     DIRECTION,
@@ -60,9 +61,8 @@ def modelled(at: Any, i: int, theta: float) -> float:
 
 @helper
 def crosses(at: Any, piece: int, i: int) -> bool:
-    """Whether component i passes zero in this piece, or ends on it, in its direction. A zero where a piece begins was counted before."""
-    a, b, direction = value(at, piece, i), value(at, piece + 1, i), ints(at[DIRECTION])[i]
-    return (a < 0.0 and b >= 0.0 and direction >= 0) or (a > 0.0 and b <= 0.0 and direction <= 0)
+    """Whether component i passes zero in this piece."""
+    return passes(value(at, piece, i), value(at, piece + 1, i), ints(at[DIRECTION])[i])
 
 
 @helper
@@ -78,9 +78,7 @@ def root(at: Any, t: float, h: float, new: float, piece: int, i: int, exact: boo
     trial = 0
     while hi - lo > width and g_hi != 0.0 and trial < 200:
         trial += 1
-        theta = hi - g_hi * ((hi - lo) / (g_hi - g_lo))
-        if trial % 4 == 0 or not lo < theta < hi:
-            theta = lo + 0.5 * (hi - lo)
+        theta = guess(lo, hi, g_lo, g_hi, trial)
         if not lo < theta < hi:
             break
         if exact:
@@ -88,16 +86,7 @@ def root(at: Any, t: float, h: float, new: float, piece: int, i: int, exact: boo
             g = value(at, at[PIECES] + 1, i)
         else:
             g = modelled(at, i, theta)
-        if g * g_lo > 0.0:
-            lo, g_lo = theta, g
-            if side == 1:
-                g_hi *= 0.5
-            side = 1
-        else:
-            hi, g_hi = theta, g
-            if side == 2:
-                g_lo *= 0.5
-            side = 2
+        lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
     return hi
 
 

@@ -20,7 +20,7 @@ from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.tableau import Method
 
-SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "events", "loop"))
+SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "roots", "events", "loop"))
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 
