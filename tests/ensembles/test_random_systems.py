@@ -43,6 +43,7 @@ TERMS = (
     exp(-n * x[m] ** 2) + Piecewise((1, time > 1), (0, True)),
     Piecewise((tanh(x[m]), (x[m] > 0) & (time > 1.5)), (x[m] / 4, (m > 1) | (x[m] > 1)), (a[m] / (2 + m), m < 1), (0, True)),
 )
+JUMPS = {17, 18}
 # the same for a state with two axes, which sees the other state and is seen by it
 PLANES = (
     tanh(V[m, q]),
@@ -139,8 +140,9 @@ def check(chosen: Chosen, planes: Chosen, count: int, seed: int, method: str = "
     run: dict[str, Any] = {"span": (0.0, 3.0), "rtol": 1e-8, "atol": 1e-8, "method": method, "sizes": extent}
     compiled = compile_system(system)
     layout = compiled.layout(extent)
-    # the tolerance holds for a step; errors of some tens of them add up, and these flows contract
-    near: dict[str, Any] = {"rtol": 0, "atol": 3e-7}
+    # the tolerance holds for a step; errors of some tens of them add up, and these flows contract. A point saved inside a step over a
+    # jump in time has the interpolant's error, which no step control sees
+    near: dict[str, Any] = {"rtol": 0, "atol": 1e-6 if chosen.keys() & JUMPS else 3e-7}
     for i in (0, 10):
         own, first = {"a": drive[i], **shared}, {name: rows[i] for name, rows in start.items()}
 
