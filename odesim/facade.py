@@ -18,7 +18,7 @@ from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, device_here
 from odesim.memory import check_room
-from odesim.registry import load_model, reference
+from odesim.registry import load_original
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, Clock
@@ -84,7 +84,8 @@ def integrate(
     check_strict(method, strict, backend)
     check_clock(clock)
     check_arrays(arrays, backend, clock)
-    system, still = with_sensitivities(load_model(model), sensitivities, initial or {})
+    loaded, original = load_original(model)
+    system, still = with_sensitivities(loaded, sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
     check_sensitivities(system, numbers)
@@ -142,7 +143,7 @@ def integrate(
         backend=backend,
         dims=dims,
         attrs={
-            "ref": reference(model),
+            **original,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
             "params": numbers.params,

@@ -23,7 +23,7 @@ from odesim.facade_members import axis_names, check_threads, choose_members, lab
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, first_device
 from odesim.memory import check_fits, check_room
-from odesim.registry import load_model, reference
+from odesim.registry import load_model, load_original
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
 
@@ -147,9 +147,9 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
 
     names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
     ways = {name: options.pop(name) for name in names}
-    system = load_model(model)
+    system, original = load_original(model)
     chosen, request = ask(system, seed=seed, **options)
-    return begin(request.system, reference(model), chosen, request, seed, Path(out), **ways)
+    return begin(request.system, original, chosen, request, seed, Path(out), **ways)
 
 
 def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 from odesim.ensembles.lane_engine import LaneEngine
@@ -12,22 +13,24 @@ from odesim.errors import ParamError, StoreError
 from odesim.facade import CLOCKS, RESCALED, dimensions, versions
 from odesim.facade_members import AnyEngine, as_design, axis_names, engine_key, label_of, make_engine, make_request
 from odesim.facade_sensitivity import with_sensitivities
-from odesim.registry import load_model
 from odesim.sizes import make_extent
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest
+from odesim.stored_model import stored_model
 from odesim.symbolic.system import System
 
 
-def restore(store: EnsembleStore, *, same_code: bool = True) -> tuple[Members, Request, AnyEngine]:
+def restore(
+    store: EnsembleStore, model: str | PathLike[str] | None = None, *, same_code: bool = True
+) -> tuple[Members, Request, AnyEngine]:
     """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
 
-    same_code: nor may what integrates be other code than then.
+    model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.
     """
     said = store.said
     if said.get("ref") is None:
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
-    system, _ = with_sensitivities(load_model(said["ref"]), said.get("sensitivities", ()), ())
+    system, _ = with_sensitivities(stored_model(store.path, said, model), said.get("sensitivities", ()), ())
     params, initial = store.shared()
     numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
     try:
@@ -65,12 +68,12 @@ def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
 
 
-def make_manifest(system: System, ref: str | None, members: Members, seed: int, engine: AnyEngine) -> Manifest:
+def make_manifest(system: System, original: Mapping[str, Any], members: Members, seed: int, engine: AnyEngine) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
         "model": system.name,
-        "ref": ref,
+        **original,
         "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
         "time_unit": system.time,
         "sizes": shared.sizes,

@@ -1,6 +1,7 @@
 """Stored runs computed again from what they store, and compared; nothing is written."""
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,19 @@ from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.read import read_solution
 from odesim.store.write import INCOMPLETE
+from odesim.stored_model import stored_model
 
 BOUND = f"{TIMES:g} times its tolerances"
 
 
-def rerun_ensemble(path: Path, *, threads: int = 1, progress: Progress | None = None) -> Rerun:
-    """Computes every member of the ensemble at path again that is done there. Raises an OdesimError."""
+def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, threads: int = 1, progress: Progress | None = None) -> Rerun:
+    """Computes every member of the ensemble at path again that is done there. Raises an OdesimError.
+
+    model: the file of the model, where it was one.
+    """
     check_threads(threads)
     store = EnsembleStore(path)
-    members, _, first_engine = restore(store, same_code=False)
+    members, _, first_engine = restore(store, model, same_code=False)
     other = other_code(store.said, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
     with stopping() as asked:
@@ -83,12 +88,16 @@ class Shadow:
         self.found.add(pairs, done, lambda i: f"member {first + i}")
 
 
-def rerun_integration(path: Path, *, progress: Callable[[float], None] | None = None) -> Rerun:
-    """Integrates the run at path again and compares states, observables, events and how it ended. Raises an OdesimError."""
+def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, progress: Callable[[float], None] | None = None) -> Rerun:
+    """Integrates the run at path again and compares states, observables, events and how it ended. Raises an OdesimError.
+
+    model: the file of the model, where it was one.
+    """
     old = read_solution(path)
     said = old.attrs
     if said.get("ref") is None:
         raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
+    system = stored_model(path, said, model)
     names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
     try:
         options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
@@ -99,7 +108,7 @@ def rerun_integration(path: Path, *, progress: Callable[[float], None] | None = 
         raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
     save = said["even"] if "even" in said else grid if len(grid) else None
-    new = integrate(said["ref"], **asked, save=save, method=old.method, backend=old.backend, progress=progress, **options)
+    new = integrate(system, **asked, save=save, method=old.method, backend=old.backend, progress=progress, **options)
     other = other_code(said, new.attrs["kernel"], versions())
     found = Differences()
     compare_rows(found, old, new, said["rtol"], said["atol"])

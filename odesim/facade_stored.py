@@ -1,9 +1,10 @@
 """Ensembles on disk: begun, gone on with, and tried again where members failed."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class EnsembleRun:
 
 def begin(
     system: System,
-    ref: str | None,
+    original: Mapping[str, Any],
     members: Members,
     request: Request,
     seed: int,
@@ -81,13 +82,13 @@ def begin(
 ) -> EnsembleRun:
     """Makes the run at out, or joins the one that is there (a shard, or resume), and integrates what is not done.
 
-    ref: how the model is named to another process, None where it cannot be. Raises an OdesimError.
+    original: where the model is from, as load_original says. Raises an OdesimError.
     """
     check_threads(threads)
     if overwrite and (resume or shard):
         raise ParamError(f"--overwrite throws away what is there, which {'--resume' if resume else '--shard'} would go on with; choose one")
     engine = make_engine(request, members)
-    manifest = make_manifest(system, ref, members, seed, engine)
+    manifest = make_manifest(system, original, members, seed, engine)
     shard_chunks(manifest.design.count, manifest.chunk, shard or (1, 1))
     joins = (resume or shard is not None) and out.exists()
     lock = RunLock()
@@ -173,13 +174,15 @@ def resume(
     *,
     retry_failed: bool = False,
     method: str | None = None,
+    model: str | PathLike[str] | None = None,
     threads: int = 1,
     progress: Progress | None = None,
     fail_fast: bool = False,
 ) -> EnsembleRun:
     """Goes on with the ensemble at path; of a finished one nothing is done. Raises an OdesimError.
 
-    retry_failed: members that failed are integrated again, by another method where one is given.
+    retry_failed: members that failed are integrated again, by another method where one is given. model: the file of the model,
+    where it was one; it must have the sha256 that the run stores.
     """
     check_threads(threads)
     if method is not None and not retry_failed:
@@ -193,7 +196,7 @@ def resume(
         if found.done == found.total and not (retry_failed and found.failed):
             return EnsembleRun.of(store, found)
         store.check_writable()
-        members, request, engine = restore(store)
+        members, request, engine = restore(store, model)
         retried = 0
         if retry_failed:
             changed = {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GROUP = "odesim.models"
 CONSTANT = "SYSTEM"
+DIGEST = "__odesim_sha256__"  # in a module made of a model file
 
 
 def list_models() -> list[str]:
@@ -31,26 +32,36 @@ def load_model(ref: "str | os.PathLike[str] | System") -> "System":
 
     A model file is code, and it runs. Raises ModelError.
     """
-    if isinstance(ref, os.PathLike):
-        return _from_path(os.fspath(ref))
+    return load_original(ref)[0]
+
+
+def load_original(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict[str, Any]]":
+    """The System, as load_model, and what a run stores of where it is from: `ref`, and of a file `model_sha256`, of what was run.
+
+    ref: how another process, in another folder, names the model; None for a System, which it cannot have.
+    """
+    if isinstance(ref, os.PathLike) or (isinstance(ref, str) and is_path(ref)):
+        text = os.fspath(ref)
+        module, constant, path = _module(text)
+        about = {"ref": str(Path(text).expanduser().absolute()), "model_sha256": getattr(module, DIGEST)}
+        return _constant(module, constant, path), about
     if isinstance(ref, str):
-        return _from_path(ref) if _is_path(ref) else _from_name(ref)
+        return _from_name(ref), {"ref": ref}
     from odesim.symbolic import System
 
     if isinstance(ref, System):
-        return ref
+        return ref, {"ref": None}
     raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {ref!r}")
 
 
-def reference(ref: "str | os.PathLike[str] | System") -> str | None:
-    """How another process, in another folder, names the model; None for a System, which it cannot have."""
-    if not isinstance(ref, str | os.PathLike):
-        return None
-    text = os.fspath(ref)
-    return str(Path(text).expanduser().absolute()) if isinstance(ref, os.PathLike) or _is_path(text) else text
+def load_same(path: str, digest: str) -> "System":
+    """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another one, which is not run."""
+    module, constant, name = _module(path, digest)
+    return _constant(module, constant, name)
 
 
-def _is_path(ref: str) -> bool:
+def is_path(ref: str) -> bool:
+    """Whether a text names a file, not a model of a package."""
     return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
 
 
@@ -98,7 +109,8 @@ def _from_name(name: str) -> "System":
     return _constant(found, CONSTANT, where) if isinstance(found, ModuleType) else _check(found, where, "entry point")
 
 
-def _from_path(ref: str) -> "System":
+def _module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
+    """The file of FILE.py or FILE.py:NAME as a module, the name of the constant, and the file as it was written."""
     path, colon, constant = ref.rpartition(":")
     if not (colon and path.endswith(".py")):
         path, constant = ref, CONSTANT
@@ -111,8 +123,7 @@ def _from_path(ref: str) -> "System":
         raise ModelError(f"there is no model file {path!r}{_beside(path)}") from None
     except (OSError, ValueError, RuntimeError) as e:
         raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
-    module = _from_file(str(full), stat.st_mtime_ns, stat.st_size)
-    return _constant(module, constant, path)
+    return _from_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
 
 
 def _beside(path: str) -> str:
@@ -129,25 +140,30 @@ def _beside(path: str) -> str:
 
 
 @lru_cache(maxsize=32)
-def _from_file(path: str, mtime_ns: int, size: int) -> ModuleType:
-    """The file as a module, run once for each content that mtime and size tell apart; no bytecode is written beside it."""
+def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
+    """The file as a module, run once for each content that mtime and size tell apart; no bytecode is written beside it.
+
+    digest: the sha256 that the file must have, or it is not run; "" where any will do.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except OSError as e:
+        raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
+    found = sha256(text).hexdigest()
+    if digest and found != digest:
+        raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {found[:12]}..., that one's {digest[:12]}...")
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # dataclasses of the file look their module up
     try:
-        text = Path(path).read_bytes()
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
-    except OSError as e:
-        del sys.modules[name]
-        if e.filename == path:
-            raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
-        raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
     except BaseException as e:
         del sys.modules[name]
         if isinstance(e, KeyboardInterrupt):
             raise
         raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
+    setattr(module, DIGEST, found)
     return module
 
 

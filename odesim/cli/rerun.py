@@ -12,6 +12,7 @@ from odesim.cli.outcome import DONE, STOPPED, say
 if TYPE_CHECKING:
     from odesim.facade_differences import Rerun
 
+MODEL = "The model file that RUN was made from: it must have the sha256 that RUN stores. A file that RUN names is never run by itself."
 KEYS = ("same", "different", "first", "largest", "other", "message")
 
 
@@ -20,15 +21,16 @@ KEYS = ("same", "different", "first", "largest", "other", "message")
 @click.option(
     "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
 )
+@click.option("--model", metavar="FILE.py", type=click.Path(path_type=Path), help=MODEL)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def rerun_verb(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
+def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
     """Compute RUN again from what it stores and compare; RUN stays as it is.
 
     By the same code every bit must be the same. Where the code or a library is another one than then, that is said with the largest
     difference, which must be within a few tolerances. Exit code 3 where it is more.
     """
-    found = computed(run, threads, False if quiet else None)
+    found = computed(run, threads, model, False if quiet else None)
     if as_json:
         click.echo(json.dumps({"run": str(run), found.unit.split()[-1]: found.counted} | {name: getattr(found, name) for name in KEYS}))
     elif found.passed:
@@ -38,7 +40,7 @@ def rerun_verb(run: Path, threads: int | None, as_json: bool, quiet: bool) -> in
     return DONE if found.passed else STOPPED
 
 
-def computed(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
+def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
     """The comparison, with a line that says how far it is."""
     from odesim.store.read import run_kind
 
@@ -48,8 +50,9 @@ def computed(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
         from odesim.facade_rerun import rerun_ensemble
 
         with EnsembleProgress(run.name, watched) as members:
-            return rerun_ensemble(run, threads=threads or 1, progress=members.show)
+            return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
+        no_model(run, model)
         from odesim.cli.train import TrainingProgress
         from odesim.facade_retrain import rerun_training
 
@@ -59,4 +62,12 @@ def computed(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
     from odesim.facade_rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:
-        return rerun_integration(run, progress=fraction)
+        return rerun_integration(run, model=model, progress=fraction)
+
+
+def no_model(run: Path, model: Path | None) -> None:
+    """Raises ParamError where a model file is given for a training, which has none."""
+    if model is not None:
+        from odesim.errors import ParamError
+
+        raise ParamError(f"--model is for runs of a model file, and {run} is a training")

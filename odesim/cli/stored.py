@@ -8,6 +8,7 @@ import click
 
 from odesim.cli.kinds import Count
 from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.rerun import MODEL
 
 PATH = click.Path(path_type=Path)
 
@@ -45,6 +46,7 @@ def status_verb(run: Path, as_json: bool) -> int:
 @click.option(
     "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
 )
+@click.option("--model", metavar="FILE.py", type=PATH, help=MODEL)
 @click.option("--fail-fast", is_flag=True, help="Of an ensemble: stop after the first chunk with a member that failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")

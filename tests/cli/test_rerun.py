@@ -70,7 +70,8 @@ def test_an_integration_again(case, run, folder, monkeypatch):
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
-    done = run("rerun ../run.zarr")
+    file = "--model ../my.py" if INTEGRATIONS[case].startswith("my.py") else ""
+    done = run(f"rerun ../run.zarr {file}")
     rows = library.open_run("../run.zarr").sizes["time"]
     assert (done.exit_code, done.stdout) == (0, f"{rows} saved times computed again: every bit is the same\n"), done.stderr
     (folder / "elsewhere" / "my.py").unlink(missing_ok=True)
@@ -102,9 +103,9 @@ def test_another_end_is_found(run):
     for changed in ({"t_end": 0.5}, {"status": "ok"}, {"events": {**attributes_of(Path("run.zarr"))["events"], "one": []}}):  # type: ignore[index, dict-item]
         old = attributes_of(Path("run.zarr"))
         change("run.zarr", **changed)
-        assert "the first is" in run("rerun run.zarr").stderr
+        assert "the first is" in run("rerun run.zarr --model my.py").stderr
         change("run.zarr", **old)  # type: ignore[arg-type]
-    assert run("rerun run.zarr").exit_code == 0
+    assert run("rerun run.zarr --model my.py").exit_code == 0
 
 
 KINDS = {
@@ -153,7 +154,7 @@ def test_a_system_of_python_cannot_come_again(run, folder):
     done = run("rerun run.zarr")
     assert done.exit_code == 2 and "was made in Python from a System" in done.stderr and done.stderr.count("\n") == 1
     write_solution(library.integrate(folder / "my.py"), folder / "file.zarr")
-    assert run("rerun file.zarr").exit_code == 0
+    assert run("rerun file.zarr --model my.py").exit_code == 0
 
 
 TRAININGS = {

@@ -240,16 +240,16 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": N, "method": "tsit5", "save": 3, "observe": "all", "max_events": 2}
     odesim.ensemble(file, shard=(1, 2), out=out, **asked)
     assert look(out).tally.done == 8
-    assert resume(out).status == "ok"
+    assert resume(out, model=file).status == "ok"
     held = odesim.ensemble(file, **asked)
     same(odesim.open_run(out), held)
     ended = held.status.values == 1
     assert 0 < ended.sum() < N
     np.testing.assert_allclose(held.x_end[ended], 0.5, atol=1e-6)  # the default tolerance
-    assert rerun_ensemble(out).same
+    assert rerun_ensemble(out, model=file).same
     times = EnsembleStore(out).arrays["nine_tenths_t"]
     times[3, 0] = times[3, 0] + 0.5
-    assert rerun_ensemble(out).first == "nine_tenths_t of member 3"
+    assert rerun_ensemble(out, model=file).first == "nine_tenths_t of member 3"
     for other, word in (({"max_events": 3}, "max_events"), ({"observe": "rate"}, "observables")):
         with pytest.raises(ParamError, match=f"holds another ensemble: its {word}"):
             odesim.ensemble(file, out=out, resume=True, **{**asked, **other})

@@ -17,7 +17,7 @@ import pytest
 import odesim
 from odesim.ensembles import run as chunks_module
 from odesim.ensembles.result import STATUSES, UNDONE
-from odesim.errors import ParamError, StoreError
+from odesim.errors import ModelError, ParamError, StoreError
 from odesim.facade_rerun import rerun_ensemble as rerun
 from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
@@ -165,7 +165,7 @@ def test_a_start_that_follows_is_resumed(small_chunks, tmp_path):
     file.write_text(MODEL_FILE)
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": 20, "rtol": 1e-9, "atol": 1e-12, "out": out}
     odesim.ensemble(file, shard=(1, 2), **asked)
-    assert resume(out).status == "ok"
+    assert resume(out, model=file).status == "ok"
     found = odesim.open_run(out)
     a = found.a.values
     np.testing.assert_allclose(found.x.values[:, 0], 2 * a * np.exp(-a), rtol=1e-8)  # ten times the tolerance
@@ -177,8 +177,10 @@ def test_a_changed_model_is_not_mixed_in(small_chunks, tmp_path):
     file.write_text(MODEL_FILE)
     odesim.ensemble(file, vary={"a": "uniform(0.1,3)"}, members=20, shard=(1, 2), out=out)
     file.write_text(MODEL_FILE.replace("-a[m] * x[m]", "-a[m] * x[m] / 2"))
-    with pytest.raises(ParamError, match="was computed by other code"):
-        resume(out)
+    with pytest.raises(ModelError, match="is not the file that the run was made from"):
+        resume(out, model=file)
+    with pytest.raises(ParamError, match="holds another ensemble: its kernel differs"):
+        odesim.ensemble(file, vary={"a": "uniform(0.1,3)"}, members=20, resume=True, out=out)
 
 
 def test_failed_members_are_tried_again(small_chunks, tmp_path):
