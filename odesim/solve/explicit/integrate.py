@@ -23,6 +23,7 @@ from odesim.solve.tableau import Method
 SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "roots", "events", "loop"))
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
+MOST_SLICE = 2**40
 
 
 def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
@@ -110,7 +111,8 @@ class ExplicitRun:
             problem.rhs.check()
             if code == slots.BUFFER_FULL:
                 state.drain_events()
-            elif code != slots.RUNNING or state.count[slots.STOP]:
+                continue  # how long that call took says nothing of the steps that it was allowed
+            if code != slots.RUNNING or state.count[slots.STOP]:
                 self._code = code
                 return True
             self._slice = next_slice(steps, time.perf_counter() - begun)
@@ -126,7 +128,7 @@ class ExplicitRun:
 
 def next_slice(steps: int, seconds: float) -> int:
     """How many steps make about 50 ms, when the last `steps` took this long."""
-    return max(1, int(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))))
+    return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
 @contextmanager
