@@ -14,6 +14,7 @@ from odesim.codegen.arrays_ import ArrayFunction, value_at
 from odesim.domains import Domain, compile_domain
 from odesim.errors import SpecError
 from odesim.sizes import Extent, make_extent
+from odesim.symbolic.assumed import assumed
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
@@ -155,7 +156,16 @@ def _state_slot(s: System, key: Indexed | Symbol) -> Slot:
     name = base_name(key)
     own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
     start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
-    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start)
+    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, _kept(s, name))
+
+
+def _kept(s: System, name: str) -> Domain:
+    """Where a state may start: in the set that its symbols assume."""
+    interval = assumed(s)[name]
+    if interval is None:
+        return REALS
+    made = compile_domain(interval)
+    return Domain(f"{made.words}, which its symbol assumes", made.outside)
 
 
 def _rule(s: System, c: Constraint) -> Rule:

@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, nearest, no_such
+from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.expr import REDUCTIONS, base_name, time
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
@@ -51,6 +52,7 @@ def check_system(s: System) -> None:
     for c in s.constraints:
         _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
         scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+    check_assumptions(s)
     _check_span(s)
 
 
