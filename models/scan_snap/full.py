@@ -14,7 +14,22 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import (
+    ClosedForm,
+    Constraint,
+    Event,
+    Invariant,
+    Param,
+    Shift,
+    Source,
+    System,
+    index,
+    logsumexp,
+    over,
+    sizes,
+    softmax,
+    time,
+)
 
 n, m, l, j = index("n m l j")
 a, b, d, i, k, q, r = index("a b d i k q r")  # summed over
@@ -49,6 +64,20 @@ def uniform(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
 def every_token(sizes: dict[str, int], known: dict[str, Any]) -> float:
     """M = S + Q + K: context, query and next tokens are all different, and there are no others."""
     return float(sizes["S"] + np.max(known["psi"]) + 1 + sizes["K"])
+
+
+def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Y (S, K+1) and Z (Q, S) of classes that share no token, from 0: no force on Z, a margin u_n for each class.
+
+    Y is sum_n u_n f_n (e_n - 1/M), with exp(u_n) + (M - 1) u_n = 1 + M p_n eta_Y t by the Wright omega function.
+    """
+    from scipy.special import wrightomega
+
+    P, M = params["P"], params["M"]
+    total = 1 + M * params["p"] * params["eta_Y"] * t
+    u = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    f = P / np.linalg.norm(P, axis=1, keepdims=True)
+    return {"Y": (f * u[:, None]).T @ (np.eye(len(P), len(P) + 1) - 1 / M), "Z": np.zeros_like(y0["Z"])}
 
 
 z = Z[psi[n], l]
@@ -119,4 +148,5 @@ SYSTEM = System(
         Event("half way", surprise - log(2), direction=-1),
         Event("scanning ends", time * eta_Y - K * log(M), direction=1),
     ),
+    closed_forms=(ClosedForm("separate classes", "from 0, where no token is of two classes and M > 1", separate_classes),),
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sympy import IndexedBase, Interval, Sum, Symbol, exp, log, oo, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, over, sizes, time
+from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Shift, Source, System, index, over, sizes, time
 
 j, g, i, h, q = index("j g i h q")
 D, C = sizes("D C")
@@ -34,6 +34,21 @@ def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
 def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     """pc (C,): what p leaves, the same for every common token."""
     return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
+
+
+def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """All states where there are no common tokens (pc = 0), from 0: no force on z, and a margin m of the decoder.
+
+    exp(m) + (M - 1) m = 1 + M eta_Y t / K by the Wright omega function; a is (1 - 1/M) m fd, b and d are -m fd / M.
+    """
+    from scipy.special import wrightomega
+
+    p, M = params["p"], params["M"]
+    total = 1 + M * params["eta_Y"] * t / params["K"]
+    margin = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    rows = margin * p / np.linalg.norm(p)
+    still = {name: np.zeros_like(y0[name]) for name in ("z", "u", "v", "zc")}
+    return {"a": (1 - 1 / M) * rows, "b": -rows / M, "d": -rows / M, **still}
 
 
 top = over(Shift, z[q], (q, D))
@@ -96,4 +111,5 @@ SYSTEM = System(
         Event("half way", loss - log(2), direction=-1),
         Event("scanning ends", time * eta_Y - K * log(M), direction=1),
     ),
+    closed_forms=(ClosedForm("separate classes", "from 0, where pc = 0 and M > 1", separate_classes),),
 )
