@@ -11,24 +11,24 @@ import click
 
 from odesim.cli.outcome import exit_code, release
 
-# verb -> module of odesim.cli that has it as `<verb>_verb`, in the order of the help page
+# verb -> module that has it as `<verb>_verb`, in the order of the help page
 VERBS = {
-    "list": "models",
-    "show": "show",
-    "new": "new",
-    "integrate": "integrate",
-    "ensemble": "ensemble",
-    "train": "train",
-    "compare": "compare",
-    "status": "stored",
-    "resume": "stored",
-    "rerun": "rerun",
-    "plot": "runs",
-    "export": "runs",
-    "figure": "figure",
-    "cache": "cache",
-    "doctor": "doctor",
-    "completion": "completion",
+    "list": "odesim.cli.models",
+    "show": "odesim.cli.show",
+    "new": "odesim.cli.new",
+    "integrate": "odesim.cli.integrate",
+    "ensemble": "odesim.cli.ensemble",
+    "train": "odesim.cli.train",
+    "compare": "odesim.cli.compare",
+    "status": "odesim.cli.stored",
+    "resume": "odesim.cli.stored",
+    "rerun": "odesim.cli.rerun",
+    "plot": "odesim.cli.runs",
+    "export": "odesim.cli.runs",
+    "figure": "odesim.cli.figure",
+    "cache": "odesim.cli.cache",
+    "doctor": "odesim.cli.doctor",
+    "completion": "odesim.cli.completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
 EXIT_CODES = (
@@ -45,7 +45,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        found: click.Command = getattr(import_module(f"odesim.cli.{VERBS[cmd_name]}"), f"{cmd_name}_verb")
+        found: click.Command = getattr(import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -25,7 +25,7 @@ def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
     from odesim import __version__
 
-    yield "odesim", f"{__version__} in {Path(__file__).parents[1]}"
+    yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
     for name in CORE:
         yield name, version_of(name) or f"absent: pip install {name}"

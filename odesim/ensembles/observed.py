@@ -208,9 +208,9 @@ def loop_text(model: str, f: Formulas) -> str:
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in range(f.count) if f"p{k}" in used)]
     imports = [f"from math import {', '.join(words)}"] if (words := [w for w in PLAIN if w in used]) else []
     imports += ["import numba as nb"]
-    for module, names in (("runtime", RUNTIME), ("vmath", OWN)):
+    for module, names in (("odesim.codegen.runtime", RUNTIME), ("odesim.codegen.vmath", OWN)):
         words = [w for w in names if w in used]
-        imports += [f"from odesim.codegen.{module} import {', '.join(words)}"] if words else []
+        imports += [f"from {module} import {', '.join(words)}"] if words else []
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")

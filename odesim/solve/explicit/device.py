@@ -3,11 +3,11 @@
 import ast
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from odesim.codegen.cache import source_of
 from odesim.codegen.cuda import Driver
 from odesim.codegen.transpile import Scope
 from odesim.errors import DeviceError
@@ -15,6 +15,14 @@ from odesim.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.solve.explicit import control, slots
 from odesim.solve.explicit.state import RunState
 
+SOURCES = (
+    "odesim.solve.explicit.norms",
+    "odesim.solve.explicit.control",
+    "odesim.solve.explicit.dense",
+    "odesim.solve.explicit.roots",
+    "odesim.solve.explicit.events",
+    "odesim.solve.explicit.loop",
+)
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
 BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run at the same time, for they wait for each other
@@ -25,8 +33,8 @@ def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
     numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
     functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
-    for name in ("norms", "control", "dense", "roots", "events", "loop"):
-        for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
+    for name in SOURCES:
+        for node in ast.parse(source_of(name)).body:
             match node:
                 case ast.FunctionDef():
                     functions[node.name] = node

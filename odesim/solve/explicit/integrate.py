@@ -20,7 +20,16 @@ from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.tableau import Method
 
-SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "roots", "events", "loop"))
+SOURCES = (
+    "odesim.solve.explicit.slots",
+    "odesim.solve.explicit.memory",
+    "odesim.solve.explicit.norms",
+    "odesim.solve.explicit.control",
+    "odesim.solve.explicit.dense",
+    "odesim.solve.explicit.roots",
+    "odesim.solve.explicit.events",
+    "odesim.solve.explicit.loop",
+)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
