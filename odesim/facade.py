@@ -17,6 +17,7 @@ from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, device_here
+from odesim.memo import Memo, Same
 from odesim.memory import check_room
 from odesim.registry import load_original
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
@@ -28,9 +29,9 @@ from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, res
 from odesim.symbolic.system import System, free_in_order, key_indices
 from odesim.times import Save, as_save, save_times
 
-_MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
-_CLOCKS: dict[int, tuple[System, System]] = {}
-_MEMO_SIZE = 64
+Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
+_PARTS: Memo[Parts] = Memo()
+_CLOCKS: Memo[System] = Memo()
 RESCALED = "rescaled"
 CLOCKS = ("ordinary", RESCALED)
 ARRAYS = ("numpy", "cupy")
@@ -246,11 +247,7 @@ def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, stric
 
 def rescaled_system(system: System) -> System:
     """The rescaled form of a System, made once a process."""
-    if id(system) not in _CLOCKS:
-        while len(_CLOCKS) >= _MEMO_SIZE:
-            del _CLOCKS[next(iter(_CLOCKS))]
-        _CLOCKS[id(system)] = (system, rescaled(system))
-    return _CLOCKS[id(system)][1]
+    return _CLOCKS(Same(system), lambda: rescaled(system))
 
 
 def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
@@ -316,15 +313,14 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
     return out
 
 
-def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]:
+def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
     """The compiled right side of a System, made once a process."""
-    key = (id(system), backend, dtype, strict)
-    if key not in _MEMO:
-        while len(_MEMO) >= _MEMO_SIZE:
-            del _MEMO[next(iter(_MEMO))]
+
+    def make() -> Parts:
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
-        _MEMO[key] = (system, compiled, Observer(system), dimensions(system))
-    return _MEMO[key][1:]
+        return compiled, Observer(system), dimensions(system)
+
+    return _PARTS((Same(system), backend, dtype, strict), make)
 
 
 @cache

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from odesim.arrays import Array
 from odesim.codegen.arrays_ import ArrayFunction, value_at
 from odesim.domains import Domain, compile_domain
 from odesim.errors import SpecError
+from odesim.memo import Memo, Same
 from odesim.sizes import Extent, make_extent
 from odesim.symbolic.assumed import assumed
 from odesim.symbolic.expr import base_name
@@ -87,29 +87,15 @@ class Plan:
     rules: tuple[Rule, ...]
 
 
-class Same:
-    """A System as a key: by identity, for its mappings have no hash."""
-
-    __slots__ = ("system",)
-
-    def __init__(self, system: System):
-        self.system = system
-
-    def __hash__(self) -> int:
-        return id(self.system)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.system is self.system
+_PLANS: Memo[Plan] = Memo()
 
 
 def make_plan(system: System) -> Plan:
     """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
-    return _plan(Same(system))
+    return _PLANS(Same(system), lambda: _plan(system))
 
 
-@lru_cache(maxsize=64)
-def _plan(key: Same) -> Plan:
-    s = key.system
+def _plan(s: System) -> Plan:
     try:
         return Plan(
             name=s.name,

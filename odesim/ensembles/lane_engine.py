@@ -13,7 +13,6 @@ import numpy as np
 from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.cache import module_name
-from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
 from odesim.codegen.written import write_out, write_values
 from odesim.ensembles.lane_events import Watch, facts_of
@@ -22,6 +21,7 @@ from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
+from odesim.memo import Memo, Same
 from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -35,9 +35,8 @@ BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a t
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
-MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
-_PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
+_PLANS: Memo[Plan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
 _CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
 _STATUSES = np.array([UNDONE, *map(Request.number, _CODES)], np.int8)
@@ -214,7 +213,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     """The kernel's plan, the same object for the same request; what is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
     key = (
-        id(compiled),
+        Same(compiled),
         request.backend,
         sizes,
         request.method,
@@ -223,15 +222,14 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         bool(request.kept.events),
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
-    if key not in _PLANS:
-        while len(_PLANS) >= MOST_PLANS:
-            del _PLANS[next(iter(_PLANS))]
+
+    def make() -> Plan | str:
         try:
-            plan = _made(request, numbers, whole)
+            return _made(request, numbers, whole)
         except CodegenError as error:
-            plan = f"a right side that cannot be written out ({error})"
-        _PLANS[key] = (compiled, plan)
-    return _PLANS[key][1]
+            return f"a right side that cannot be written out ({error})"
+
+    return _PLANS(key, make)
 
 
 def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:

@@ -23,13 +23,13 @@ from odesim.codegen.observe import Observer
 from odesim.codegen.written import Formulas, write_values
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
+from odesim.memo import Memo, Same
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
 RUNTIME = ("maximum", "minimum", "powi")
-_MADE: dict[Any, tuple[CompiledRHS, "Observed"]] = {}  # the first of each keeps its id from being used again
-_MOST_MADE = 64
+_MADE: Memo["Observed"] = Memo()
 
 TEXT = '''
 """{model}, observables of members: generated, runtime {key}."""
@@ -158,12 +158,9 @@ def observe(request: Request, numbers: Numbers, chunk: Chunk, params: Mapping[st
     integers = {p.name for p in request.system.params if p.integer}
     whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
-    key = (id(request.compiled), request.kept.observe, tuple(sorted(numbers.sizes.items())), values)
-    if key not in _MADE:
-        while len(_MADE) >= _MOST_MADE:
-            del _MADE[next(iter(_MADE))]
-        _MADE[key] = (request.compiled, Observed(request.compiled, request.kept.observe, dict(numbers.sizes), whole))
-    _MADE[key][1].fill(request, numbers, chunk, params)
+    key = (Same(request.compiled), request.kept.observe, tuple(sorted(numbers.sizes.items())), values)
+    made = _MADE(key, lambda: Observed(request.compiled, request.kept.observe, dict(numbers.sizes), whole))
+    made.fill(request, numbers, chunk, params)
 
 
 def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
