@@ -25,6 +25,7 @@ from odesim.registry import load_model
 from odesim.solve.solution import Solution
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
+from odesim.wording import many
 
 MAPS = ("flow", "discrete")
 Run = str | PathLike[str] | Solution | Trajectory
@@ -117,7 +118,7 @@ def compare_training(
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {
         "theory": system.name,
-        "training": f"{trained.label}, {training.iteration} iterations",
+        "training": f"{trained.label}, {many(training.iteration, 'iteration')}",
         "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
@@ -178,7 +179,7 @@ def side_of(run: Solution | Trajectory) -> Side:
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
     """What the run is, and where it is stored."""
     where = f" ({place})" if isinstance(place, str | PathLike) else ""
-    iterations = f", {run.iteration} iterations" if isinstance(run, Trajectory) else ""
+    iterations = f", {many(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
     return f"{side.label}{iterations}{where}"
 
 

@@ -24,6 +24,7 @@ from odesim.reference.train import check_count, check_save
 from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import INTERRUPTED, Trajectory
 from odesim.stopping import stopping
+from odesim.wording import many
 
 if TYPE_CHECKING:
     from odesim.store.lock import RunLock
@@ -161,7 +162,7 @@ def make_experiment(
             raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
         given = {**given, "optimizer": optimizer}
     values = check_settings(task.name, task.settings, given)
-    named = f"{len(seeds)} seeds of {task.name}" if len(seeds) > 1 else task.name
+    named = f"{many(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
     check_fits(f"a training of {named} with these settings", task.room(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
     spec = experiment.optimizer
@@ -218,7 +219,7 @@ def place(
         check_same(path, old, about)
     steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
-        raise ParamError(f"{path} has {old['iteration']} iterations already, more than the {steps} asked for")
+        raise ParamError(f"{path} has {many(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and checkpoint_file(path).exists() else None
     if old and state:

@@ -10,6 +10,7 @@ from odesim.arrays import Array
 from odesim.cli.text import number, shape_text, table
 from odesim.reference.trajectory import Trajectory
 from odesim.store.plain import plain
+from odesim.wording import many
 
 
 def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def json_text(trajectory: Trajectory, out: Path | None) -> str:
 def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
     """The final observables over the seeds and how fast it was, in 80 columns."""
     count = len(trajectory.seeds)
-    seeds = f"{count} seeds" if count > 1 else f"seed {trajectory.seeds[0]}"
+    seeds = many(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
     head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
     rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
     stats = trajectory.stats

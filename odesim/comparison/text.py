@@ -9,6 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.comparison.metrics import METRICS
+from odesim.wording import many
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
@@ -23,7 +24,7 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
         lines = [entry("first", said["theory"]), entry("second", said["training"])]
     unit = f" {said['unit']}" if said["unit"] else ""
     lines += [entry("clock", said["clock"])] if said["clock"] else []
-    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {len(t)} times")]
+    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {many(len(t), 'time')}")]
     lines += [entry("note", note) for note in notes]
     names = [m.name for m in METRICS if m.name != "spread" or len(seeds) > 1]
     lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]

@@ -26,6 +26,7 @@ from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
+from odesim.wording import many
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
@@ -189,7 +190,7 @@ def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan |
     """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
-        return f"{request.layout.size} states: at most {MOST_STATES}"
+        return f"{many(request.layout.size, 'state')}: at most {MOST_STATES}"
     if what := method_obstacle(request):
         return what
     if own & set(whole):
@@ -239,12 +240,12 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
-            return f"{what} of {lines} operations: at most {MOST_LINES}"
+            return f"{what} of {many(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.method not in ROSENBROCK
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
-        return f"a Jacobian of {len(plan.linear.lines)} operations: at most {MOST_SLOPES}"
+        return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan
 
 

@@ -23,6 +23,7 @@ from odesim.solve.explicit.state import usable
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS, Method
+from odesim.wording import many
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -86,7 +87,7 @@ def sentence(run: ExplicitRun) -> str:
     """How an explicit run ended."""
     raw = run.raw()
     ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
-    return f"{ended} {raw.stats['steps']:.0f} steps"
+    return f"{ended} {many(raw.stats['steps'], 'step')}"
 
 
 class Rival:

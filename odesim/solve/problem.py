@@ -11,6 +11,7 @@ from odesim.arrays import Array, Layout
 from odesim.codegen.structured import Dense, Structured
 from odesim.errors import SolveError
 from odesim.solve.found import Events
+from odesim.wording import many
 
 Progress = Callable[[float], None]
 
@@ -147,7 +148,7 @@ class Problem:
             raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
         total = sum(event.size for event in self.events)
         if total != self.rhs.n_events:
-            raise SolveError(f"the events have {total} components, the system computes {self.rhs.n_events}")
+            raise SolveError(f"the events have {many(total, 'component')}, the system computes {self.rhs.n_events}")
 
 
 @dataclass(frozen=True)

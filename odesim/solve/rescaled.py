@@ -14,6 +14,7 @@ from odesim.arrays import Array
 from odesim.solve.found import Events
 from odesim.solve.integrate import integrate_problem
 from odesim.solve.problem import Problem, Raw, Status
+from odesim.wording import many
 
 LONGEST = 1e15
 """The span in s: more than any run takes."""
@@ -147,7 +148,7 @@ class Clock:
 
     def _message(self, run: Raw, status: Status, t_last: float, blow_up: tuple[float, float] | None) -> str:
         """One sentence in t."""
-        steps = f"{run.stats['steps']:.0f} steps of the rescaled clock"
+        steps = f"{many(run.stats['steps'], 'step')} of the rescaled clock"
         if blow_up is not None:
             return f"the solution runs to infinity at t = {blow_up[0]:.12g}, to within {blow_up[1]:.1g}; {steps}"
         if status is Status.OK:

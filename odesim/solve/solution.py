@@ -10,6 +10,7 @@ import numpy as np
 
 from odesim.arrays import Array, array_namespace, on_host
 from odesim.errors import SolveError
+from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray
@@ -158,7 +159,7 @@ class Solution:
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())
-        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {len(self.t)} saved times; {states}>"
+        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {many(len(self.t), 'saved time')}; {states}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -169,7 +170,7 @@ class Solution:
             f"<tr><td><b>{escape(name)}</b></td><td>{kind}</td><td>{shape or ''}</td><td>{_span(values)}</td></tr>"
             for name, kind, shape, values in rows
         )
-        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {self.stats['steps']:.0f} steps"
+        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {many(self.stats['steps'], 'step')}"
         titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "last values"))
         return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 

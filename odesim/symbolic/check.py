@@ -17,6 +17,7 @@ from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.expr import REDUCTIONS, base_name, time
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
+from odesim.wording import many
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
@@ -209,7 +210,7 @@ class Scope:
             fail(f"{e} is a state; only parameters and sizes may stand here")
         shape = self.shapes[name]
         if len(shape) != len(e.indices):
-            fail(f"{e} has {len(e.indices)} indices, {name} has {len(shape)} axes")
+            fail(f"{e} has {many(len(e.indices), 'index', 'indices')}, {name} has {many(len(shape), 'axis', 'axes')}")
         for i, extent in zip(e.indices, shape, strict=True):
             if isinstance(i, Symbol):
                 if i not in extents or i not in free:

@@ -14,6 +14,7 @@ from odesim.errors import DeviceError
 from odesim.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.solve.explicit import control, slots
 from odesim.solve.explicit.state import RunState
+from odesim.wording import many
 
 SOURCES = (
     "odesim.solve.explicit.norms",
@@ -85,7 +86,8 @@ class DeviceRun:
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
             rows, n = shapes[slots.OUT][0]
-            what = f"{self.state.problem.ref}: {rows - 1} saved times of {n} numbers, and {shapes[slots.K][0][0] + 3} more states of a run"
+            what = f"{self.state.problem.ref}: {many(rows - 1, 'saved time')} of {many(n, 'number')}"
+            what += f", and {shapes[slots.K][0][0] + 3} more states of a run"
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:

@@ -9,6 +9,7 @@ from odesim.solve.explicit import slots
 from odesim.solve.found import Events
 from odesim.solve.problem import BoundSystem, Problem, Raw, Status
 from odesim.solve.tableau import Method
+from odesim.wording import many
 
 _BY_CODE = {
     slots.FINISHED: Status.OK,
@@ -112,7 +113,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
 def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     t, step = state.t, state.step
     if status is Status.OK:
-        return f"reached t = {t:.9g} in {state.count[slots.STEPS]} steps"
+        return f"reached t = {t:.9g} in {many(int(state.count[slots.STEPS]), 'step')}"
     h = float(state.real[slots.H]) if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
