@@ -4,7 +4,7 @@ import importlib
 import os
 import pkgutil
 import sys
-import traceback
+import warnings
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ModelError, nearest, no_such
+from odesim.errors import ModelError, ModelWarning, nearest, no_such
+from odesim.mistakes import param_line, place, sentence
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -162,16 +163,22 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(e, KeyboardInterrupt):
             raise
-        raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
+        code = text.decode(errors="replace")
+        raise ModelError(f"model file {place(e, path, code)}: {sentence(e, path, code, vars(module))}") from e
+    _warn_of_unused(module, path, text.decode(errors="replace"))
     setattr(module, DIGEST, found)
     return module
 
 
-def _place(e: BaseException, path: str) -> str:
-    """`my.py, line 5`: where in the file e was raised."""
-    lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
-    line = e.lineno if isinstance(e, SyntaxError) and e.filename == path else lines[-1] if lines else None
-    return f"{path}, line {line}" if line else path
+def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
+    """Warns of each parameter that a System of the file declares and nothing uses, with its line."""
+    from odesim.symbolic import System
+    from odesim.symbolic.parts import unused
+
+    for system in (value for value in vars(module).values() if isinstance(value, System)):
+        for name in unused(system):
+            told = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
+            warnings.warn_explicit(told, ModelWarning, path, param_line(text, name))
 
 
 def _one_line(e: BaseException) -> str:

@@ -1,6 +1,5 @@
 """Places that numbers go to: each parameter and state of a System, read once, without sympy afterwards."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from odesim.sizes import Extent, make_extent
 from odesim.symbolic.assumed import assumed
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.parts import needed
 from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
@@ -131,11 +131,7 @@ def _default(p: Param) -> float | Default:
             raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
         return int(x) if p.integer and x.is_integer() else x
     f = p.default
-    try:
-        alone = len(inspect.signature(f).parameters) == 1
-    except ValueError:  # some functions written in C do not say
-        alone = False
-    return (lambda sizes, _: f(sizes)) if alone else f
+    return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
 
 
 def _state_slot(s: System, key: Indexed | Symbol) -> Slot:

@@ -27,6 +27,7 @@ FLOORS = (
         "domains",
         "slots",
         "rules",
+        "mistakes",
         "registry",
         "stored_model",
         "bind",

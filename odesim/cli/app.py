@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -9,7 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from odesim.cli.outcome import exit_code, release
+from odesim.cli.outcome import exit_code, release, say
+from odesim.errors import ModelWarning
 
 # verb -> module that has it as `<verb>_verb`, in the order of the help page
 VERBS = {
@@ -67,6 +69,7 @@ class Verbs(click.Group):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal without Greek letters is no reason to fail
         given = list(sys.argv[1:] if args is None else args)
+        warnings.showwarning = show_warning
 
         def run() -> int:
             with self.make_context(prog_name, given) as ctx:
@@ -75,6 +78,14 @@ class Verbs(click.Group):
         code = exit_code(run)
         release()
         sys.exit(code)
+
+
+def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    """Says a warning about a model file as one sentence; others are shown as Python shows them."""
+    if issubclass(category, ModelWarning):
+        say(f"warning: {filename}, line {lineno}: {message}")
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
 
 
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

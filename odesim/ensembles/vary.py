@@ -106,7 +106,9 @@ def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
         if n != asked:
             raise ParamError(f"members disagree: {name} has {many(n, 'row')} for {many(asked, 'member')}")
     if not parts:
-        raise ParamError("an ensemble needs members that differ: --vary NAME=uniform(a,b), --grid NAME=linspace(a,b,n) or --zip NAME=1,2,3")
+        raise ParamError(
+            "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
+        )
     if asked is None:
         raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")
     if asked > MOST:

@@ -3,7 +3,7 @@
 Symbol("g", positive=True): sqrt(g**2) becomes g, Abs(g) becomes g, and g > 0 becomes true, before odesim sees the expression.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -11,6 +11,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.errors import SpecError
 from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.parts import expressions
 
 if TYPE_CHECKING:
     from odesim.symbolic.system import System
@@ -142,21 +143,9 @@ def _end(domain: Any) -> Any:
 def _symbols(s: "System") -> Iterator[Any]:
     """Every Symbol and IndexedBase that s writes, each once, in a fixed order."""
     found: set[Any] = set()
-    for e in _parts(s):
+    for e in (*expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
         found |= sp.sympify(e).atoms(Symbol, IndexedBase)
     return iter(sorted(found, key=lambda x: (base_name(x), str(sorted(facts(x))))))
-
-
-def _parts(s: "System") -> Iterable[Any]:
-    """All expressions of s."""
-    yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
-    yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
-    yield from (part for law in s.invariants for part in (law.expr, law.when))
-    yield from (*(c.expr for c in s.constraints), *(event.expr for event in s.events))
-    yield from (p.symbol for p in s.params)
-    yield from (d for p in s.params for d in p.shape)
-    if s.growth is not None:
-        yield s.growth
 
 
 def _words(domain: Any) -> str:

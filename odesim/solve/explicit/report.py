@@ -139,6 +139,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
                 "end the span before it"
             )
+        case _ if bad := not_finite(problem, t, state.y):
+            return f"{bad} at {where}; change the initial values or the parameters, or end the span before"
         case _ if state.count[slots.STEPS] == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:
@@ -147,13 +149,32 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             )
 
 
+def not_finite(problem: Problem, t: float, y: Array) -> str:
+    """`the derivative of v[2] is inf (v[2] = 0)` for the first component of y (n,) or of its derivative that is not finite; else ""."""
+    with np.errstate(all="ignore"):
+        slope = np.empty_like(y)
+        problem.rhs(t, y, slope)
+    for what, values in (("", y), ("the derivative of ", slope)):
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            name, i = component(problem, int(bad[0])), int(bad[0])
+            others = f", as {bad.size - 1} others are" if bad.size > 1 else ""
+            return f"{what}{name} is {float(values[i])}{f' ({name} = {float(y[i]):.6g})' if what else ''}{others}"
+    return ""
+
+
 def largest(problem: Problem, y: Array) -> str:
     """`v[2] = 3.5` for the component of y (n,) that is largest in size, or one that is not finite."""
-    layout = problem.rhs.layout
-    if layout.size == 0:
+    if problem.rhs.layout.size == 0:
         return "nothing"
     i = int(np.argmax(np.where(np.isfinite(y), np.abs(y), np.inf)))
+    return f"{component(problem, i)} = {float(y[i]):.6g}"
+
+
+def component(problem: Problem, i: int) -> str:
+    """`v[2]`: the i-th component of the flat state."""
+    layout = problem.rhs.layout
     which = max(k for k in range(len(layout.names)) if layout.offsets[k] <= i)
     shape = layout.shapes[which]
     index = ", ".join(str(j) for j in np.unravel_index(i - layout.offsets[which], shape)) if shape else ""
-    return f"{layout.names[which]}{f'[{index}]' if index else ''} = {float(y[i]):.6g}"
+    return f"{layout.names[which]}{f'[{index}]' if index else ''}"
