@@ -224,7 +224,6 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
 
     if compiled.backend == "cuda":  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
-    costs = make_costs(compiled, numbers.sizes, linear)
 
     def strict(*asked: Any, **options: Any) -> StiffRun:
         from odesim.ensembles.lane_alone import LaneRun
@@ -232,6 +231,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
         return LaneRun(compiled, numbers.sizes, numbers.params, *asked, **options)
 
     alone = strict if compiled.strict and compiled.backend == "numba" else None
+    costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone)
 
 
@@ -250,8 +250,11 @@ def rescaled_system(system: System) -> System:
     return _CLOCKS(Same(system), lambda: rescaled(system))
 
 
-def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
-    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for."""
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
+    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
+
+    lanes: a stiff method runs in lanes, whose compiling is not counted.
+    """
 
     def right() -> float:
         from odesim.codegen.work import right_side
@@ -261,9 +264,14 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
     def derive() -> float:
         from odesim.codegen.work import derivation
 
-        return derivation(compiled.program)
+        return 0.0 if lanes else derivation(compiled.program)
 
     def stiff(stages: int) -> float:
+        if lanes:
+            from odesim.ensembles.auto import stiff_lanes_step
+
+            bound = linear()
+            return stiff_lanes_step(right(), bound.layout.size, dense=bound.chain.plan.along is None)
         from odesim.codegen.work import stiff_step
 
         return stiff_step(linear(), stages, right())

@@ -75,7 +75,8 @@ class Clock:
         }
         events[self.blow_up] = Events(np.array([blow_up[0]] if blow_up else []), None)
         message = self._message(first, status, t_last, blow_up)
-        raw = replace(first, t=times, y=y[:, :-1], events=events, status=status, message=message, t_last=t_last, y_last=first.y_last[:-1])
+        said = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = ")}
+        raw = replace(first, t=times, y=y[:, :-1], events=events, t_last=t_last, y_last=first.y_last[:-1], **said)
         return Rescaled(raw, blow_up)
 
     def _run(self, save: Array | None, options: Mapping[str, Any], method: str) -> Raw:
