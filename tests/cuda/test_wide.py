@@ -19,7 +19,7 @@ from tests.systems import SOURCE, SYSTEMS, numbers, param
 Shim = Callable[..., ModuleType]
 MODELS = list(list_models())
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
-TWO = ("joma.nonlinear", "joma.nonlinear_softmax")
+TWO = ("joma.nonlinear", pytest.param("joma.nonlinear_softmax", marks=pytest.mark.slow))
 
 
 def same(a: Any, b: Any) -> None:
