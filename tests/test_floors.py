@@ -37,7 +37,7 @@ FLOORS = (
     ("store", "plot"),
     (
         *("facade_sensitivity", "facade", "facade_train", "facade_members", "facade_manifest", "facade_stored", "facade_differences"),
-        *("facade_rerun", "facade_retrain", "facade_ensemble", "facade_theory", "facade_compare", "cli", "__main__"),
+        *("facade_rerun", "facade_retrain", "facade_ensemble", "facade_theory", "facade_doubts", "facade_compare", "cli", "__main__"),
     ),
 )
 ORDER = [name for row in FLOORS for name in row]
