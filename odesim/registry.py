@@ -153,12 +153,15 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     found = sha256(text).hexdigest()
     if digest and found != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {found[:12]}..., that one's {digest[:12]}...")
+    from odesim.symbolic.elements import own_arrays
+
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # dataclasses of the file look their module up
     try:
-        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+        with own_arrays():
+            exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException as e:
         del sys.modules[name]
         if isinstance(e, KeyboardInterrupt):

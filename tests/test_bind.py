@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Expr, FiniteSet, IndexedBase, Integers, Interval, Naturals, Range, Reals, S, Sum, Symbol, Union, oo, pi
+from sympy import Expr, FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Sum, Symbol, Union, oo, pi
 
 from odesim.bind import bind
 from odesim.domains import compile_domain
 from odesim.errors import ModelError, ParamError, SpecError
 from odesim.registry import list_models, load_model
-from odesim.symbolic import Constraint, Param, Source, System, index, over, sizes
+from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.values import parse_value
 
 n, l, m, j = index("n l m j")

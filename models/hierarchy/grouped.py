@@ -12,11 +12,25 @@ correlation rho, leaves that share only the root left out. Component h holds H =
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, Symbol, oo
+from sympy import Interval, Sum, Symbol, oo
 
-from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import (
+    ClosedForm,
+    Constraint,
+    Event,
+    IndexedBase,
+    Invariant,
+    Param,
+    Source,
+    System,
+    index,
+    logsumexp,
+    over,
+    sizes,
+    softmax,
+)
 
-h, k = index("h k")
+(h,) = index("h")
 (L,) = sizes("L")
 v = IndexedBase("v", shape=(L - 1,))
 N, rho, rho0, kappa = Symbol("N", positive=True), Symbol("rho", positive=True), Symbol("rho0", real=True), Symbol("kappa", real=True)
@@ -54,7 +68,7 @@ mu = kappa * P
 n = (N - 1) * N**h
 z = v[h] ** 2 / 2
 mass = softmax(z, (h, L - 1), weight=n)
-entropy = over(Sum, mass * (logsumexp(z.xreplace({h: k}), (k, L - 1), weight=n.xreplace({h: k})) - z), (h, L - 1))
+entropy = over(Sum, mass * (logsumexp(z, (h, L - 1), weight=n) - z), (h, L - 1))
 
 SYSTEM = System(
     name="hierarchy.grouped",

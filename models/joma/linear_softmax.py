@@ -12,11 +12,11 @@ Theorem 2 prints erf(v/2); conserved is erf(v/sqrt 2).
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, IndexedBase, Interval, Sum, erf, oo, sqrt
+from sympy import And, Eq, Interval, Sum, erf, oo, sqrt
 
-from odesim.symbolic import ClosedForm, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
 
-l, k = index("l k")
+(l,) = index("l")
 (M,) = sizes("M")
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
@@ -65,7 +65,7 @@ def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
 
 
 z = v[l] ** 2 / 2
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.linear_softmax",

@@ -10,11 +10,11 @@ Fig. 4, which has T = 3, v = 0.05 at the start and Euler steps of 0.02; the entr
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, Symbol, oo
+from sympy import Interval, Sum, Symbol, oo
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
 
-l, k = index("l k")
+(l,) = index("l")
 (M,) = sizes("M")
 v, mu, T = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,)), Symbol("T", positive=True)
 
@@ -49,7 +49,7 @@ def separated(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str,
 
 
 z = v[l] ** 2 / T
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.nonlinear_softmax",

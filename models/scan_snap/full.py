@@ -12,12 +12,13 @@ does not, and its attention moves more slowly by a factor that grows with M.
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
+from sympy import Eq, Expr, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
 from odesim.symbolic import (
     ClosedForm,
     Constraint,
     Event,
+    IndexedBase,
     Invariant,
     Param,
     Shift,
@@ -32,7 +33,7 @@ from odesim.symbolic import (
 )
 
 n, m, l, j = index("n m l j")
-a, b, d, i, k, q, r = index("a b d i k q r")  # summed over
+(k,) = index("k")  # summed over
 K, Q, S = sizes("K Q S")
 Y, Z = IndexedBase("Y", shape=(S, K + 1)), IndexedBase("Z", shape=(Q, S))
 P, psi, p = IndexedBase("P", shape=(K, S)), IndexedBase("psi", shape=(K,)), IndexedBase("p", shape=(K,))
@@ -81,20 +82,20 @@ def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> di
 
 
 z = Z[psi[n], l]
-top = over(Shift, Z[psi[n], a], (a, S))
+top = over(Shift, z, (l, S))
 seen = P[n, l] * exp(z - top)
-f = seen / sqrt(over(Sum, seen.xreplace({l: b}) ** 2, (b, S)))
+f = seen / sqrt(over(Sum, seen**2, (l, S)))
 
 copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
-logits = over(Sum, f.xreplace({l: i}) * Y[i, j], (i, S))
-odds = exp(logits - over(Shift, logits.xreplace({j: r}), (r, K + 1)))
-alpha = odds / over(Sum, (copies * odds).xreplace({j: r}), (r, K + 1))
+logits = over(Sum, f * Y[l, j], (l, S))
+odds = exp(logits - over(Shift, logits, (j, K + 1)))
+alpha = odds / over(Sum, copies * odds, (j, K + 1))
 wrong = Piecewise((0, Eq(n, j)), (copies * alpha, True))
 # 1 - alpha[n, n] as the sum of the others: a difference would round to 0
-e = Piecewise((over(Sum, wrong.xreplace({j: q}), (q, K + 1)), Eq(n, j)), (-alpha, True))
+e = Piecewise((over(Sum, wrong, (j, K + 1)), Eq(n, j)), (-alpha, True))
 
 g = over(Sum, copies * Y[l, j] * e, (j, K + 1))
-along = over(Sum, (f * g).xreplace({l: d}), (d, S))
+along = over(Sum, f * g, (l, S))
 own = Piecewise((1, Eq(n, j)), (0, True))
 surprise = over(Sum, own * (logsumexp(logits, (j, K + 1), weight=copies) - logits), (j, K + 1))
 loss = over(Sum, p[n] * surprise, (n, K))

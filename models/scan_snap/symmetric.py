@@ -13,11 +13,11 @@ a factor that grows with M: the claim that this only rescales the learning rate 
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, Symbol, exp, log, oo, sqrt
+from sympy import Interval, Sum, Symbol, exp, log, oo, sqrt
 
-from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Shift, Source, System, index, over, sizes, time
+from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, Param, Shift, Source, System, index, over, sizes, time
 
-j, g, i, h, q = index("j g i h q")
+j, g = index("j g")
 D, C = sizes("D C")
 a, b, d, z, p = (IndexedBase(name, shape=(D,)) for name in ("a", "b", "d", "z", "p"))
 u, v, zc, pc, mc = (IndexedBase(name, shape=(C,)) for name in ("u", "v", "zc", "pc", "mc"))
@@ -51,9 +51,9 @@ def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> di
     return {"a": (1 - 1 / M) * rows, "b": -rows / M, "d": -rows / M, **still}
 
 
-top = over(Shift, z[q], (q, D))
+top = over(Shift, z[j], (j, D))
 ct, cc = p[j] * exp(z[j] - top), pc[g] * exp(zc[g] - top)
-rho = sqrt(over(Sum, ct.xreplace({j: i}) ** 2, (i, D)) + over(Sum, (mc[g] * cc**2).xreplace({g: h}), (h, C)))
+rho = sqrt(over(Sum, ct**2, (j, D)) + over(Sum, mc[g] * cc**2, (g, C)))
 fd, fc = ct / rho, cc / rho
 
 # odds of another class and of all tokens that are never next, against the class itself: at most 1 each from a zero start

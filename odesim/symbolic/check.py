@@ -14,8 +14,9 @@ from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, nearest, no_such, shorter
 from odesim.symbolic.assumed import check_assumptions
-from odesim.symbolic.expr import REDUCTIONS, base_name, time
+from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.parts import element, of_part, plain
+from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
 from odesim.wording import many

@@ -9,6 +9,8 @@ from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError
+from odesim.symbolic.bound import canonical
+from odesim.symbolic.elements import own, own_element
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import plain
 
@@ -41,6 +43,7 @@ class Param:
     indexes: Symbol | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "symbol", own(self.symbol))
         from odesim.symbolic.parts import check_param
 
         check_param(self)
@@ -144,7 +147,7 @@ class System:
             for number, (key, e) in enumerate(getattr(self, field).items()):
                 with of_part(field, number):
                     function = field == "observables" and callable(e) and not isinstance(e, sp.Basic)
-                    made[key] = e if function else expression(e, f"{self.name}: {what} {key}")
+                    made[own_element(key)] = e if function else expression(e, f"{self.name}: {what} {key}")
             return made
 
         def exact(what: str) -> tuple[Any, ...]:
@@ -159,6 +162,8 @@ class System:
             object.__setattr__(self, name, as_written(name, what))
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what))
+        laws = tuple(replace(v, when=canonical(v.when)) if isinstance(v.when, sp.Basic) else v for v in self.invariants)
+        object.__setattr__(self, "invariants", laws)
         if self.growth is not None:
             object.__setattr__(self, "growth", expression(self.growth, f"{self.name}: growth"))
         check_system(self)
@@ -197,7 +202,7 @@ class System:
 
 
 def expression(e: Any, where: str) -> sp.Expr:
-    """e as a sympy expression. Raises SpecError for text, lists, arrays and conditions."""
+    """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
     try:
         made = sp.sympify(e, strict=True)
     except sp.SympifyError:
@@ -209,7 +214,7 @@ def expression(e: Any, where: str) -> sp.Expr:
         elif isinstance(made, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
         raise SpecError(f"{where} must be an expression, not {plain(e)}{hint}")
-    return made
+    return canonical(made)
 
 
 def key_indices(key: Key) -> tuple[Symbol, ...]:

@@ -17,8 +17,8 @@ from odesim.wording import many
 from tests.reference import toy
 
 MODEL = """
-from sympy import IndexedBase, Interval, oo
-from odesim.symbolic import Event, Param, Source, System, index, sizes
+from sympy import Interval, oo
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
 SYSTEM = System(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Piecewise, Range, S, Sum, symbols, tanh
+from sympy import Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
 from odesim.errors import OdesimError
 from odesim.gpu import architecture
 from odesim.registry import list_models
-from odesim.symbolic import Param, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, Range, Sum, exp, oo, symbols
+from sympy import Interval, Range, Sum, exp, oo, symbols
 
 import odesim
 from odesim.ensembles import observed
 from odesim.errors import ModelError, ParamError
 from odesim.memo import Memo
-from odesim.symbolic import Param, Source, System, index, over, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))

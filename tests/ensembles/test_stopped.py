@@ -148,8 +148,8 @@ def test_a_chunk_in_flight_is_lost_alone(small_chunks, tmp_path, monkeypatch):
 
 
 MODEL_FILE = """
-from sympy import IndexedBase, Interval, oo
-from odesim.symbolic import Param, Source, System, index, sizes
+from sympy import Interval, oo
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
 SYSTEM = System(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 import sympy as sp
-from sympy import IndexedBase, Sum, symbols
+from sympy import Sum, symbols
 
 from odesim.errors import SpecError
-from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
+from odesim.symbolic import Event, IndexedBase, Invariant, Param, System, index, over, sizes
 from tests.systems import REAL, SOURCE
 
 (m, k), (M, K) = index("m k"), sizes("M K")
