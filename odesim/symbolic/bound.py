@@ -93,7 +93,7 @@ class _Scope:
         for k in (k for k, _, _ in e.limits if k.assumptions0.items() - _FACTS):
             extra = ", ".join(f"{fact}={value}" for fact, value in sorted(k.assumptions0.items() - _FACTS) if fact in k._assumptions_orig)
             raise SpecError(
-                f"{k}, which is summed over, assumes {extra}, but takes every whole number from 0: make it by index({k.name!r})"
+                f"the symbol of index {k} assumes {extra}, but a summed index takes every whole number from 0: make it by index({k.name!r})"
             )
         holes = {k: BoundIndex(k.name, -1 - self.depth - n) for n, (k, _, _) in enumerate(e.limits)}
         body = _Scope({**self.holes, **holes}, self.depth + len(holes), self.above)(e.function)

@@ -10,6 +10,7 @@ from sympy import Expr, Indexed
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
 from odesim.errors import SpecError
+from odesim.wording import many
 
 
 class EndlessError(SpecError, TypeError):
@@ -25,7 +26,8 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
     def __getitem__(self, indices: Any, **_: Any) -> Any:
         given = tuple(indices) if isinstance(indices, tuple | list | sympy.Tuple) else (indices,)
         if self.shape and len(self.shape) != len(given):
-            raise SpecError(f"{self}[{', '.join(map(str, given))}] has {len(given)} indices, {self} has {len(self.shape)} axes")
+            have, need = many(len(given), "index", "indices"), many(len(self.shape), "axis", "axes")
+            raise SpecError(f"{self}[{', '.join(map(str, given))}] has {have}, {self} has {need}")
         # not Indexed(...): sympy takes a class with __iter__ for a list of numbers
         made = Expr.__new__(Indexed, self, *map(sympy.sympify, given))
         PlainBase._set_assumptions(made, self.assumptions0)

@@ -43,9 +43,9 @@ class Param:
     indexes: Symbol | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "symbol", own(self.symbol))
         from odesim.symbolic.parts import check_param
 
+        object.__setattr__(self, "symbol", own(self.symbol))
         check_param(self)
 
     @property

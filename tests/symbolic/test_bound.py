@@ -112,7 +112,7 @@ WRONG = {
     "sum": (lambda: sum(x), r"x is an array of symbols.*write over\(Sum, x\[i\], \(i, M\)\)"),
     "largest": (lambda: max(A), r"over\(Sum, A\[i, j\], \(i, M\), \(j, M\)\).*over\(MaxOver, ...\)"),
     "list": (lambda: list(IndexedBase("z")), r"z is an array"),
-    "axes": (lambda: A[i], r"A\[i\] has 1 indices, A has 2 axes"),
+    "axes": (lambda: A[i], r"A\[i\] has 1 index, A has 2 axes"),
 }
 
 
