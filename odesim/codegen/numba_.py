@@ -74,12 +74,12 @@ def runtime_key() -> str:
     return hashlib.sha256("".join(map(source_of, INLINED)).encode()).hexdigest()[:12]
 
 
-def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
-    """The imports that a body needs, and how it is compiled."""
+def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
+    """The imports that a body needs, and how it is compiled. foreign: functions whose bits vary by machine are allowed in strict mode."""
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
-    if strict:
+    if strict and not foreign:
         check_strict(system.name, plain)
     end = "_strict" if strict else ""
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]

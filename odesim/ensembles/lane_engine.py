@@ -92,11 +92,13 @@ class LaneEngine:
         pool: Any,
         into: Chunk | None = None,
         memory: Array | None = None,
+        seen: int = 0,
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
 
         stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are. memory: of one block that does all of them,
-        to be looked at; what was not saved is then not blanked.
+        to be looked at; what was not saved is then not blanked. seen: the address of a function of (0, time, state, 0) that is called after
+        every step of a single member, with a stiff method.
         """
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
@@ -113,7 +115,7 @@ class LaneEngine:
             table[AT["KEPT"]] = request.kept.most
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
-        table[AT["Y0_STEP"]] = n if initial else 0
+        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n if initial else 0, seen
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params

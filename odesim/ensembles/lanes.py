@@ -80,7 +80,7 @@ def head_text(plan: Plan, body: str) -> str:
     used_arithmetic = [w for w in ARITHMETIC if w in used]
     lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
     lines += [f"from odesim.ensembles.arithmetic import {', '.join(used_arithmetic)}"]
-    lines += ["from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [f"from odesim.solve.explicit.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

@@ -145,7 +145,7 @@ class Observed:
             return layout.split(out.astype(np.float64))
 
         states = layout.split(on_host(chunk.y[i, :reached]))
-        found, _ = self.observer(request.times[:reached], states, self.sizes, every, slopes, {})
+        found = self.observer(request.times[:reached], states, self.sizes, every, slopes)
         views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
         for name in names:
             views[name][i, :reached] = found[name]
@@ -179,7 +179,7 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
             return layout.split(out.astype(np.float64))
 
         start = {name: np.asarray(value, np.float64)[None] for name, value in numbers.initial.items()}
-        found, _ = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes, {})
+        found = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
         shapes |= {name: found[name].shape[1:] for name in names if name not in shapes}
     return {name: shapes[name] for name in names}
 

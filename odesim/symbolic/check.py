@@ -58,6 +58,8 @@ def _check_laws(s: System, scope: "Scope") -> None:
         with of_part("invariants", number):
             _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
             scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
+            if inv.tol is not None and (isinstance(inv.tol, bool) or not isinstance(inv.tol, Real) or not 0 <= inv.tol < float("inf")):
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {plain(inv.tol)}")
             if not isinstance(inv.when, Boolean):
                 raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {inv.when!r}")
             scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")

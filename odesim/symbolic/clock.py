@@ -4,6 +4,7 @@ dv/dt = f, growth g  ->  dv/ds = f / g, dclock/ds = 1 / g: t is a state. Near a 
 solution runs away, dv/ds is tame, and the time that is left, about (1/g) / (d ln g/ds), falls to nothing.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
@@ -41,6 +42,7 @@ def rescaled(system: System) -> System:
     faster = directional(sp.expand_log(sp.log(growth), force=True), {**ways, CLOCK: lambda _: tick})
     events = tuple(Event(e.name, e.expr.xreplace({time: t}), e.direction, e.terminal) for e in system.events)
     own = (Event(BLOW_UP, NOTHING * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
+    laws = tuple(replace(v, expr=v.expr.xreplace({time: t})) for v in system.invariants)
     bounds = tuple(Param(p, value, sp.Interval(-sp.oo, sp.oo), "of the span") for p, value in ((start, 0.0), (stop, 1.0)))
     return System(
         name=f"{system.name}.rescaled",
@@ -52,6 +54,7 @@ def rescaled(system: System) -> System:
         sizes=system.sizes,
         time="rescaled time",
         constraints=system.constraints,
+        invariants=laws,
         events=(*events, *own),
     )
 

@@ -135,7 +135,8 @@ def describe(system: System) -> dict[str, Any]:
         "observables": [_observable(system, n) for n in system.observables],
         "constraints": [{"name": c.name, "expression": f"{text_of(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
         "invariants": [
-            {"name": v.name, "expression": text_of(v.expr), "sense": v.sense, "when": condition_text(v.when)} for v in system.invariants
+            {"name": v.name, "expression": text_of(v.expr), "sense": v.sense, "when": condition_text(v.when), "tolerance": v.tol}
+            for v in system.invariants
         ],
         "events": [
             {"name": v.name, "expression": text_of(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events

@@ -76,13 +76,14 @@ class Invariant:
     """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
 
     when: a condition on the initial state, parameters and sizes, for every value of its free indices; where it does not hold, the
-    law says nothing of the run.
+    law says nothing of the run. tol: how far a run may be from the law; the message of one that is further says so. None: it never does.
     """
 
     name: str
     expr: sp.Expr
     sense: str
     when: Boolean = sp.true
+    tol: float | None = None
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def same(a: Any, b: Any) -> None:
     for name in a.y:
         np.testing.assert_array_equal(a.y[name], b.y[name])
         np.testing.assert_array_equal(a.y_end[name], b.y_end[name])
+    np.testing.assert_array_equal(list(a.invariants.values()), list(b.invariants.values()))
     for name in a.events:
         assert list(a.events[name]) == list(b.events[name])
 

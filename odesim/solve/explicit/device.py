@@ -22,6 +22,7 @@ SOURCES = (
     "odesim.solve.explicit.dense",
     "odesim.solve.explicit.roots",
     "odesim.solve.explicit.events",
+    "odesim.solve.explicit.laws",
     "odesim.solve.explicit.loop",
 )
 THREADS = 256
@@ -41,7 +42,8 @@ def driver_text() -> Driver:
                     functions[node.name] = node
                 case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
                     known[constant] = value
-    places = {"K": slots.K, "ROWS": slots.ROWS, "COEF": slots.COEF, "N": slots.N, "SUMS": slots.SUMS}
+    words = ("K", "ROWS", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
+    places = {word: getattr(slots, word) for word in words}
     return Driver(Scope(functions, known, "solve_"), places)
 
 
@@ -65,6 +67,10 @@ class DeviceRun:
             slots.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), slots.OUT: ((len(state.save) + 1, n), dtype),
             slots.FOUND_T: (max(self.room, 1), "float64"), slots.FOUND_I: (max(self.room, 1), "int64"),
         }  # fmt: skip
+        watched = len(state.violations)
+        given |= {slots.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
+        shapes |= dict.fromkeys((slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), (max(watched, 1), "float64"))
+        shapes |= {slots.LAW_NOW: (max(watched, 1), dtype)}
         self.check_room(shapes)
         self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
@@ -120,6 +126,8 @@ class DeviceRun:
         state = self.state
         saved, row = int(state.count[slots.SAVED]), int(state.count[slots.Y])
         state.work[row] = self.arrays[slots.WORK][row].get()
+        if len(state.violations):
+            state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
         if state.stays:
             state.out = self.arrays[slots.OUT]
         else:

@@ -28,6 +28,7 @@ SOURCES = (
     "odesim.solve.explicit.dense",
     "odesim.solve.explicit.roots",
     "odesim.solve.explicit.events",
+    "odesim.solve.explicit.laws",
     "odesim.solve.explicit.loop",
 )
 FIRST_SLICE = 64
@@ -74,7 +75,7 @@ class ExplicitRun:
         self.on_device = hasattr(rhs, "kernel")
         if not self.on_device:
             self._run, self._compile_seconds = driver()
-        _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
+        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
         self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
         if self.on_device:
@@ -118,6 +119,8 @@ class ExplicitRun:
             begun = time.perf_counter()
             code = self._run(state.address)
             problem.rhs.check()
+            if problem.laws is not None:
+                problem.laws.values.check()
             if code == slots.BUFFER_FULL:
                 state.drain_events()
                 continue  # how long that call took says nothing of the steps that it was allowed

@@ -7,6 +7,7 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.solve.explicit import slots
 from odesim.solve.found import Events
+from odesim.solve.laws import Worst, with_broken
 from odesim.solve.problem import BoundSystem, Problem, Raw, Status
 from odesim.solve.tableau import Method
 from odesim.wording import many
@@ -46,6 +47,9 @@ class Left(Protocol):
     def found(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
 
+    def worst(self) -> Worst:
+        """The worst violation of each law."""
+
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this code (RUNNING: interrupted)."""
@@ -60,8 +64,9 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
         rows[saved] = array_namespace(rows).asarray(state.y)
         saved += 1
     events, last_event = _events(problem, state, status)
-    message = _message(problem, state, status, last_event)
-    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats)
+    worst = state.worst()
+    message = with_broken(_message(problem, state, status, last_event), problem.laws, worst)
+    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats, worst=worst)
 
 
 def is_blow_up(problem: Problem, state: Left) -> bool:
