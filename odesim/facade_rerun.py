@@ -1,6 +1,6 @@
 """Stored runs computed again from what they store, and compared; nothing is written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
         )
     lost = store.lost_members()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
-    return shadow.found.report(path, "member", **more)
+    return shadow.found.report(path, "members", **more)
 
 
 class Shadow:
@@ -66,6 +66,9 @@ class Shadow:
     def status(self, first: int, end: int) -> Any:
         """Not done where the store is done, done where it is not."""
         return np.where(self.store.status(first, end) == UNDONE, 0, UNDONE).astype(np.int8)
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        return (piece for piece in self.store.pieces(first, end) if piece[2])
 
     def attempts(self, first: int, end: int) -> Any:
         return self.store.attempts(first, end)
@@ -113,7 +116,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     found = Differences()
     compare_rows(found, old, new, said["rtol"], said["atol"])
     compare_ends(found, old, new, exact=not other)
-    return found.report(path, "saved time", other=other, bound=BOUND)
+    return found.report(path, "saved times", other=other, bound=BOUND)
 
 
 def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:

@@ -32,8 +32,7 @@ def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool
     """
     found = computed(run, threads, model, False if quiet else None)
     if as_json:
-        count = {f"{found.unit.split()[-1]}s": found.counted}
-        click.echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
+        click.echo(json.dumps({"run": str(run), found.unit.split()[-1]: found.counted} | {name: getattr(found, name) for name in KEYS}))
     elif found.passed:
         click.echo(found.message)
     if not found.passed:
@@ -43,7 +42,7 @@ def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
     """The comparison, with a line that says how far it is."""
-    from odesim.store.read import run_kind
+    from odesim.store.inspected import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":

@@ -17,20 +17,20 @@ PATH = click.Path(path_type=Path)
 def plot_verb(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
-    from odesim.store.paths import attributes_of, check_file
-    from odesim.store.read import check_present, load_run, read_solution
+    from odesim.store.inspected import run_kind
+    from odesim.store.paths import check_file
+    from odesim.store.read import load_run, read_solution
 
-    said = attributes_of(check_present(run)) or {}
-    picture = check_file(check_picture(out or run.with_suffix(".png")), overwrite=True)
-    if "members" in said:
+    picture = check_file(check_picture(out), overwrite=True) if out else None
+    kind = run_kind(run)
+    picture = picture or check_file(check_picture(run.with_suffix(".png")), overwrite=True)
+    if kind == "ensemble":
         from odesim.cli import ensemble
 
         figure = ensemble.figure(run)
-    elif "task" in said:
+    elif kind == "training":
         from odesim.plot.trajectory import figure_of_trajectory
-        from odesim.store.trajectory import training_attributes
 
-        training_attributes(run)
         figure = figure_of_trajectory(load_run(run))
     else:
         from odesim.plot.solution import figure_of

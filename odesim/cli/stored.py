@@ -19,11 +19,11 @@ PATH = click.Path(path_type=Path)
 def status_verb(run: Path, as_json: bool) -> int:
     """Say what RUN is and how far: of an ensemble the members by status, also while it is computed."""
     from odesim.cli.text import table
-    from odesim.store.paths import attributes_of
-    from odesim.store.read import check_present
+    from odesim.store.inspected import inspect_run
 
-    said: dict[str, Any] = attributes_of(check_present(run)) or {}
-    if "members" in said:
+    inspected = inspect_run(run)
+    said, kind = inspected.said, inspected.kind
+    if kind == "ensemble":
         from odesim.cli.ensemble_result import json_object, run_text
         from odesim.facade_stored import look
 
@@ -32,7 +32,7 @@ def status_verb(run: Path, as_json: bool) -> int:
             say(found.message)
         click.echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
         return STOPPED if found.lost else DONE
-    kind, what = ("training", said.get("task")) if "task" in said else ("integration", said.get("model"))
+    what = said["task" if kind == "training" else "model"]
     names = ("status", "message", "iteration", "steps", "t_end")
     rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
     click.echo(json.dumps(rows) if as_json else table([(name, str(value)) for name, value in rows.items()], indent=""))
@@ -56,7 +56,7 @@ def resume_verb(run: Path, threads: int | None, as_json: bool, quiet: bool, **op
     Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it
     longer. An integration keeps nothing to go on from.
     """
-    from odesim.store.read import run_kind
+    from odesim.store.inspected import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
@@ -96,12 +96,12 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 def resume_integration(run: Path) -> int:
     """Nothing is left of one that came to its end. Raises ParamError for another: its integrator is gone."""
     from odesim.errors import ParamError
-    from odesim.store.paths import attributes_of
+    from odesim.store.inspected import inspect_run
 
-    said: dict[str, Any] = attributes_of(run) or {}
-    if said.get("status") in ("ok", "event"):
+    said = inspect_run(run).said
+    if said["status"] in ("ok", "event"):
         return DONE
     raise ParamError(
-        f"{run} is an integration that ended as {said.get('status')} at t = {said.get('t_end')}, and it keeps no state to go on from: "
+        f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and it keeps no state to go on from: "
         "odesim rerun computes it again and compares, odesim integrate computes it anew"
     )

@@ -1,5 +1,6 @@
 """Where the chunks of an ensemble are kept, and what says which members are done: in memory here, on disk in odesim.store."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,9 @@ class Ledger(Protocol):
 
     def status(self, first: int, end: int) -> Array:
         """(end - first,) numbers of STATUSES, UNDONE where a member is not done."""
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """(a, b, begun) of neighbours among the members first to end - 1, many chunks each: where nothing was begun, none is done."""
 
     def attempts(self, first: int, end: int) -> Array:
         """(end - first,): which of the engines is to integrate a member."""
@@ -40,6 +44,9 @@ class Held:
     def status(self, first: int, end: int) -> Array:
         return self.members.status[first:end]
 
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        return ((a, b, True) for a, b in slabs(first, end, self.chunk))
+
     def attempts(self, first: int, end: int) -> Array:
         return np.zeros(end - first, np.int8)
 
@@ -61,3 +68,10 @@ class Held:
             self.members.y[first:end] = np.nan
         self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
         return self.members
+
+
+def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """Members first to end - 1 in pieces of many chunks: asking the disk takes longer than a chunk of the ledger is."""
+    step = chunk * max(1, (1 << 20) // chunk)
+    for a in range(first, end, step):
+        yield a, min(a + step, end)

@@ -87,16 +87,10 @@ def tally(ledger: Ledger, chunks: range) -> Tally:
     """What the ledger holds of these chunks."""
     first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
     found = Tally(max(end - first, 0))
-    for a, b in slabs(first, end, ledger.chunk):
-        found.add(ledger.status(a, b))
+    for a, b, begun in ledger.pieces(first, end):
+        if begun:
+            found.add(ledger.status(a, b))
     return found
-
-
-def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
-    """Members first to end - 1 in pieces of many chunks: asking the disk takes longer than a chunk of the ledger is."""
-    step = chunk * max(1, (1 << 20) // chunk)
-    for a in range(first, end, step):
-        yield a, min(a + step, end)
 
 
 def run_chunks(
@@ -149,10 +143,10 @@ def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, in
     if not numbers:
         return
     size, last = ledger.chunk, min((numbers[-1] + 1) * ledger.chunk, ledger.count)
-    for a, b in slabs(numbers[0] * size, last, size):
-        undone = ledger.status(a, b) == UNDONE
+    for a, b, begun in ledger.pieces(numbers[0] * size, last):
+        undone = ledger.status(a, b) == UNDONE if begun else None
         for first in range(a, b, size):
-            if undone[first - a : first - a + size].any():
+            if undone is None or undone[first - a : first - a + size].any():
                 yield first, min(first + size, b)
 
 

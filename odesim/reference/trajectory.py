@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.arrays import Array
-from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray
@@ -72,9 +71,8 @@ class Trajectory:
             for name, value in self.final.items()
         )
         titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
-        head = (
-            f"<b>{escape(self.task)}</b> ({escape(self.model)}), {many(len(self.seeds), 'seed')}, {many(len(self.t), 'recorded iteration')}"
-        )
+        count = len(self.seeds)
+        head = f"<b>{escape(self.task)}</b> ({escape(self.model)}), {count} seed{'s' * (count > 1)}, {len(self.t)} recorded iterations"
         return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
@@ -99,4 +97,4 @@ def sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) ->
     if status == INTERRUPTED:
         where = f"interrupted at iteration {iteration} of {steps}"
         return "; ".join(filter(None, (where, not_finite)))
-    return not_finite or f"trained for {many(iteration, 'iteration')}"
+    return not_finite or f"trained for {iteration} iterations"

@@ -4,7 +4,7 @@ The array `status` is the ledger: it is written after the data, and what it does
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,13 @@ import numpy as np
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_of
 from odesim.ensembles.kept import kept_of
+from odesim.ensembles.ledger import slabs
 from odesim.ensembles.result import UNDONE, Chunk
-from odesim.ensembles.run import slabs
 from odesim.errors import StoreError
 from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, ensemble_attributes
-from odesim.store.read import reading
+from odesim.store.read import open_group, reading
 from odesim.store.write import INITIAL, PARAMS, TIME
-from odesim.wording import many
 
 
 class EnsembleStore:
@@ -33,14 +32,14 @@ class EnsembleStore:
         self.said = ensemble_attributes(path)
         self.count, self.chunk = self.said["members"], self.said["chunk"]
         with reading(path), zarr.config.set(ALWAYS):
-            self.group: Any = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
+            self.group = open_group(path, "r+" if os.access(path, os.W_OK) else "r")
             kept = self.said["kept"]
             parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
             names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
-                if array.shape[0] != self.count:
-                    raise ValueError(f"{name} is stored as {array.dtype} {array.shape} for {many(self.count, 'member')}")
+                if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
+                    raise ValueError(f"{name} is stored as {array.dtype} {array.shape} in chunks {array.chunks} for {self.count} members")
             self.arrays = arrays
             times: Any = self.group[TIME]
             check_arrays(path, {TIME: times})
@@ -98,10 +97,29 @@ class EnsembleStore:
         done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
         return [k for k in done if not has_files(f for name in self.written for f in chunk_files(self.path, name, self.arrays[name], k))]
 
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """As Ledger says: begun are the chunks whose status has a file, so that the work is that of what is on disk."""
+        folder, size = self.path / "status" / "c", self.chunk
+        names = (name for name in os.listdir(folder) if name.isdecimal() and len(name) < 20) if folder.is_dir() else ()
+        begun = np.array(sorted(k for k in map(int, names) if first <= k * size < end or k * size <= first < (k + 1) * size), np.int64)
+        at = first
+        for block in np.split(begun, np.flatnonzero(np.diff(begun) > 1) + 1) if len(begun) else ():
+            a, b = max(int(block[0]) * size, first), min((int(block[-1]) + 1) * size, end)
+            if at < a:
+                yield at, a, False
+            yield from ((x, y, True) for x, y in slabs(a, b, size))
+            at = b
+        if at < end:
+            yield at, end, False
+
+    def begun(self) -> Iterator[tuple[int, int]]:
+        """The pieces of all members that were begun."""
+        return ((a, b) for a, b, begun in self.pieces(0, self.count) if begun)
+
     def lost_members(self) -> int:
         """How many members are said to be done in chunks that lack a file."""
         count = 0
-        for a, b in slabs(0, self.count, self.chunk):
+        for a, b in self.begun():
             said = self.said_status(a, b)
             parts = (said[k * self.chunk - a : (k + 1) * self.chunk - a] for k in self.lost(a, b, said))
             count += sum(int((part != UNDONE).sum()) for part in parts)
@@ -168,10 +186,9 @@ class EnsembleStore:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
         attempts = [*self.said["attempts"], dict(options)]
         if len(attempts) > np.iinfo(np.int8).max:
-            raise StoreError(f"{self.path} was tried {many(len(attempts) - 1, 'time')} already")
+            raise StoreError(f"{self.path} was tried {len(attempts) - 1} times already")
         marked = 0
-        for first in range(0, self.count, self.chunk):
-            end = min(first + self.chunk, self.count)
+        for first, end in ((k, min(k + self.chunk, b)) for a, b in self.begun() for k in range(a, b, self.chunk)):
             status = self.status(first, end)
             bad = ~np.isin(status, (UNDONE, *good))
             if not bad.any():
@@ -189,4 +206,4 @@ class EnsembleStore:
 
 def lost_sentence(members: int) -> str:
     """What to do about members that are said to be done and are not all there."""
-    return f"lacks files of {many(members, 'finished member')}: odesim resume computes them again"
+    return f"lacks files of {members} members that are done: odesim resume computes them again"

@@ -15,9 +15,10 @@ from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.kept import Kept
 from odesim.ensembles.result import MEANINGS, STATUSES, UNDONE
 from odesim.errors import ParamError, StoreError
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, publish, sibling
+from odesim.store.inspected import inspect_run
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, sibling
 from odesim.store.plain import plain
-from odesim.store.read import check_present
+from odesim.store.schema import ENSEMBLE, TRAINING
 from odesim.store.write import INITIAL, PARAMS, TIME
 
 MEMBER = "member"
@@ -27,24 +28,6 @@ COUNTS: dict[str, tuple[Any, Any]] = {"t_end": (np.float64, np.nan), "steps": (n
 LEDGER = ("status", *COUNTS)
 # attributes in which two runs of the same request agree
 IDENTITY = ("model", "sizes", "span", "method", "step", "rtol", "atol", "max_steps", "seed", "dtype", "strict", "kernel")
-# attributes that every stored ensemble has
-SAID: dict[str, type] = {
-    "model": str,
-    "members": int,
-    "chunk": int,
-    "design": list,
-    "labels": dict,
-    "sizes": dict,
-    "span": list,
-    "method": str,
-    "attempts": list,
-    "identity": dict,
-    "states": list,
-    "kernel": str,
-    "lanes": int,
-    "seed": int,
-    "kept": dict,
-}
 
 
 @dataclass(frozen=True)
@@ -98,17 +81,11 @@ def digest_text(value: Any) -> str:
 
 def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
-    found: dict[str, Any] = attributes_of(check_present(path)) or {}
-    if "members" not in found:
-        kind = f"a training of {found['task']}" if "task" in found else f"an integration of {found.get('model')}"
+    run = inspect_run(path)
+    if run.kind != ENSEMBLE:
+        kind = f"a training of {run.said['task']}" if run.kind == TRAINING else f"an integration of {run.said['model']}"
         raise StoreError(f"{path} is {kind}, not an ensemble")
-    found.setdefault("kept", Kept().said())  # of a run from before there was such a thing
-    for name, kind_ in SAID.items():
-        value: Any = found.get(name)
-        least = 1 if name in ("members", "chunk") else 0
-        if not isinstance(value, kind_) or (isinstance(value, int) and (isinstance(value, bool) or value < least)):
-            raise StoreError(f"{path} is damaged: its attribute {name!r} is {str(value)[:60]!r}")
-    return found
+    return run.said
 
 
 def check_same(path: Path, identity: Mapping[str, str]) -> None:

@@ -1,15 +1,16 @@
 """Whether a file or a run may be written at a path, asked before anything is computed; and how it gets there whole."""
 
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from odesim.errors import StoreError
+from odesim.store.document import read_document
 
 RUN_FORMAT = 1
 RUN_MARK = "run_format"
@@ -17,15 +18,13 @@ RUN_MARK = "run_format"
 FILE_SUFFIXES = frozenset((".csv", ".gif", ".h5", ".jpg", ".json", ".nc", ".npy", ".npz", ".pdf", ".png", ".svg", ".toml", ".txt"))
 
 
-def attributes_of(path: Path) -> dict[str, object] | None:
+def attributes_of(path: Path) -> dict[str, Any] | None:
     """The attributes of a zarr v3 group at path; None where there is none."""
     try:
-        found = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_document(path / "zarr.json")
+    except (OSError, ValueError, StoreError):
         return None
-    if not isinstance(found, dict) or found.get("node_type") != "group":
-        return None
-    attributes = found.get("attributes", {})
+    attributes = found.get("attributes", {}) if found.get("node_type") == "group" else None
     return attributes if isinstance(attributes, dict) else None
 
 

@@ -4,15 +4,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import OdesimError, StoreError
 from odesim.solve.found import Events
-from odesim.solve.solution import Known, Seen, Solution
-from odesim.store.paths import attributes_of, is_run
+from odesim.solve.solution import Seen, Solution
+from odesim.store.inspected import inspect_run
+from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
 if TYPE_CHECKING:
@@ -26,16 +27,21 @@ def open_run(path: str | Path) -> "xr.Dataset":
     """
     import xarray as xr
 
-    path = check_present(path)
-    if "members" in (attributes_of(path) or {}):
+    run = inspect_run(path)
+    said, names = run.said, run.names
+    if run.kind == ENSEMBLE:
         from odesim.store.ensemble import EnsembleStore
 
-        EnsembleStore(path).check_whole()
-    with reading(path):
-        # times are numbers whatever their unit is called
-        run = xr.open_dataset(path, engine="zarr", consolidated=False, chunks=None, decode_times=False)
-        run = run[[*run.attrs["states"], *run.attrs["observables"], *run.attrs.get("ledger", ())]]  # a folder has no order
-        return run.isel({TIME: slice(run.attrs["rows"])}) if "rows" in run.attrs else run  # a training that is not done
+        EnsembleStore(run.path).check_whole()
+    with reading(run.path):
+        # numbers are numbers, whatever their unit or another attribute says; of arrays that are not the run's nothing is read
+        plain: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
+        other = {name for name in run.arrays if "/" not in name} - {*names, *run.coordinates}
+        found = xr.open_dataset(
+            run.path, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(other), **plain
+        )
+        found = found[names]  # a folder has no order
+        return found.isel({TIME: slice(said["rows"])}) if run.kind == TRAINING else found  # a training that is not done
 
 
 def load_run(path: str | Path) -> "xr.Dataset":
@@ -59,32 +65,20 @@ def reading(path: str | Path) -> Iterator[None]:
             raise StoreError(f"{path} is damaged and cannot be read: {what}") from error
 
 
-def check_present(path: str | Path) -> Path:
-    """path where it holds a run. Raises StoreError."""
-    path = Path(path)
-    if not path.exists():
-        raise StoreError(f"no run {path}")
-    if not is_run(path):
-        if (path / "zarr.json").exists() and attributes_of(path) is None:
-            raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
-        kind = "a zarr group of something else" if attributes_of(path) is not None else "a folder" if path.is_dir() else "a file"
-        raise StoreError(f"{path} is {kind}, not a run of odesim")
-    return path
+def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
+    """The zarr v3 group at path, by its own metadata alone."""
+    import zarr
 
-
-def run_kind(path: str | Path) -> str:
-    """`ensemble`, `training` or `integration`. Raises StoreError where path holds no run."""
-    said = attributes_of(check_present(path)) or {}
-    return "ensemble" if "members" in said else "training" if "task" in said else "integration"
+    return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=False)
 
 
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
+    said, kind = (found := inspect_run(path)).said, found.kind
+    if kind != INTEGRATION:
+        what = f"a training of {said['task']}" if kind == TRAINING else f"an ensemble of {said['model']}"
+        raise StoreError(f"{path} is {what}, not an integration; odesim.open_run reads it")
     run = load_run(path)
-    for mark, kind in (("task", "a training"), ("members", "an ensemble")):
-        if mark in run.attrs:
-            said = run.attrs["task"] if mark == "task" else run.attrs.get("model")
-            raise StoreError(f"{path} is {kind} of {said}, not an integration; odesim.open_run reads it")
     with reading(path):
         return _solution(path, run)
 
@@ -104,7 +98,7 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
     worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
     ends = _small(path, FINAL)
     rows = {name: run[name].values for name in observables}
-    seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables})
+    seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables}, worst)
 
     return Solution(
         t=run[TIME].values,
@@ -114,7 +108,6 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
         _observe=seen,
-        _violations=Known(worst),
         _again=_not_again,
         **own,
     )
@@ -145,7 +138,5 @@ def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
 
 def _small(path: str | Path, name: str) -> dict[str, Array]:
     """The arrays of a group inside a run; none where it is not there."""
-    import zarr
-
     folder = Path(path) / name
-    return {key: np.asarray(array[...]) for key, array in zarr.open_group(folder, mode="r").arrays()} if folder.exists() else {}
+    return {key: np.asarray(array[...]) for key, array in open_group(folder).arrays()} if folder.exists() else {}

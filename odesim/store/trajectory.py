@@ -13,31 +13,18 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.errors import StoreError
 from odesim.reference.trajectory import SEED, TIME, Trajectory, axes
+from odesim.store.inspected import check_present, inspect_run
 from odesim.store.lock import RunLock
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, attributes_of, check_run, publish, sibling
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling
 from odesim.store.plain import plain
-from odesim.store.read import check_present, reading
+from odesim.store.read import open_group, reading
+from odesim.store.schema import TRAINING
 from odesim.store.write import FINAL, chunk_shape
-from odesim.wording import many
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"
 ROWS = "rows"
-# attributes that every stored training has
-SAID: dict[str, type] = {
-    "task": str,
-    "model": str,
-    "config": dict,
-    "optimizer": dict,
-    "seeds": list,
-    "observables": list,
-    "steps": int,
-    "iteration": int,
-    ROWS: int,
-    "status": str,
-    "message": str,
-}
 
 
 class RunSink:
@@ -71,7 +58,7 @@ class RunSink:
         said = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
         if self.resume:
             with reading(self.path):
-                self.group = zarr.open_group(self.path, mode="r+")
+                self.group = open_group(self.path, "r+")
                 stored = {name: self.group[name] for name in (TIME, *rows, *self.group.attrs["observables"])}
                 arrays = {name: stored[name] for name in (TIME, *rows)}
                 self._check_arrays(arrays, rows)
@@ -106,7 +93,7 @@ class RunSink:
             self.lock.take(self.path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        self.group = zarr.open_group(self.path, mode="r+")
+        self.group = open_group(self.path, "r+")
         return block
 
     def _check_arrays(self, arrays: Mapping[str, Any], rows: Mapping[str, Array]) -> None:
@@ -116,7 +103,7 @@ class RunSink:
             array = arrays[name]
             shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
             if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < held:
-                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {many(held, 'row')}")
+                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {held} rows")
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
@@ -155,13 +142,11 @@ class StoredRows(Mapping[str, Array]):
         self.path, self.names = path, tuple(names)
 
     def __getitem__(self, name: str) -> Array:
-        import zarr
-
         if name not in self.names:
             raise KeyError(name)
+        rows = training_attributes(self.path)[ROWS]
         with reading(self.path):
-            rows = (attributes_of(self.path) or {})[ROWS]
-            return np.asarray(zarr.open_array(self.path / name, mode="r")[:, :rows])
+            return np.asarray(open_group(self.path)[name][:, :rows])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -177,20 +162,16 @@ def checkpoint_file(path: str | Path) -> Path:
 
 def training_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the training stored at path. Raises StoreError where there is none."""
-    found: dict[str, Any] = {"backend": "numpy", **(attributes_of(check_present(path)) or {})}  # the only one there was
-    if "task" not in found:
-        raise StoreError(f"{path} is an integration of {found.get('model')}, not a training")
-    for name, kind in SAID.items():
-        value = found.get(name)
-        if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
-            raise StoreError(f"{path} is damaged: its attribute {name!r} is {str(value)[:60]!r}")
-    return found
+    run = inspect_run(path)
+    if run.kind != TRAINING:
+        raise StoreError(f"{path} is an {run.kind} of {run.said['model']}, not a training")
+    return {"backend": "numpy", **run.said}  # the only one there was
 
 
 def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
     """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
     if said[ROWS] < written:
-        raise StoreError(f"{path} is damaged: it has {many(said[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}")
+        raise StoreError(f"{path} is damaged: it has {said[ROWS]} recorded iterations, and its checkpoint goes on after {written}")
 
 
 def read_trajectory(path: str | Path) -> Trajectory:
@@ -201,9 +182,7 @@ def read_trajectory(path: str | Path) -> Trajectory:
 
 
 def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
-    import zarr
-
-    group: Any = zarr.open_group(path, mode="r")
+    group = open_group(Path(path))
     names = said["observables"]
     rows = StoredRows(Path(path), [name for name in names if _timed(group[name])])
     t = np.asarray(group[TIME][: said[ROWS]])
@@ -225,11 +204,9 @@ def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
 
 def read_exact(path: str | Path) -> dict[str, Array]:
     """The task's exact arrays, stored with the training at path."""
-    import zarr
-
     path = check_present(path)
     with reading(path):
-        group: Any = zarr.open_group(path, mode="r")
+        group = open_group(path)
         return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
 
 
