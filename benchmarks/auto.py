@@ -11,6 +11,8 @@ import odesim
 METHODS = ("tsit5", "vern7", "dop853", "rodas5p")
 STIFF: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("joma.nonlinear, mu to 5", "joma.nonlinear", {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}),
+    ("joma.nonlinear, mu 4.8, 3, 2", "joma.nonlinear", {"params": {"mu": [4.8, 3.0, 2.0]}, "span": (0.0, 4.0)}),
+    ("joma.nonlinear, mu 7, 6, 5", "joma.nonlinear", {"params": {"mu": [7.0, 6.0, 5.0]}}),
     ("joma.nonlinear, mu 4", "joma.nonlinear", {"params": {"mu": 4.0}, "sizes": {"M": 4}, "span": (0.0, 10.0)}),
     ("joma.nonlinear_softmax, long", "joma.nonlinear_softmax", {"span": (0.0, 1e5)}),
 )

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from card import Timed, free_all, peak
-from sympy import IndexedBase, S, Sum
+from sympy import S, Sum
 
 import odesim
 from odesim import facade
 from odesim.gpu import cupy_here, current_device
 from odesim.solve.explicit.device import driver_text
-from odesim.symbolic import Param, Source, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 
 STEPS, STAGES, CHECKED = 5, 4, 8  # of rk4; columns
 COLUMNS = (

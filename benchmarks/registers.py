@@ -48,7 +48,7 @@ def thread_text(work: str, method: str) -> str:
 def wide_source(system: System) -> str:
     """The text of one large system."""
     made = CompiledRHS(system, "cuda", "float64", False)
-    return wide_text(made.system, made.program, made.events_program, driver_text(), dtype="float64", strict=False).source
+    return wide_text(made.system, made.program, made.events_program, made.laws_program, driver_text(), dtype="float64", strict=False).source
 
 
 def main() -> None:

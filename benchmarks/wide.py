@@ -16,10 +16,10 @@ from measuring import Report, arguments  # first: one thread
 # isort: split
 import numpy as np
 from scipy.integrate import solve_ivp
-from sympy import IndexedBase, Interval, Sum, exp, oo
+from sympy import Interval, Sum, exp, oo
 
 import odesim
-from odesim.symbolic import Param, Source, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 
 TOLERANCE, END, SEED = 1e-6, 50.0, 0
 COLUMNS = (

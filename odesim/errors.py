@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable
 
+LONGEST = 200  # characters of one word of a message
+
 
 class OdesimError(Exception):
-    """A request that cannot be met: the message is one sentence for the person who asked."""
+    """A request that cannot be met: the message is one sentence for the person who asked. Words beyond 200 characters are cut."""
+
+    def __init__(self, sentence: str = "", *more: object) -> None:
+        super().__init__(" ".join(map(shorter, str(sentence).split(" "))), *more)
 
 
 class SpecError(OdesimError):
-    """A System is not well formed; the message holds the expression."""
+    """A System is not well formed; the message holds the expression. part: the field of the System and the number of its item."""
+
+    part: tuple[str, int | None] | None = None
 
 
 class CodegenError(OdesimError):
@@ -21,6 +28,10 @@ class ParamError(OdesimError):
 
 class ModelError(OdesimError):
     """A model cannot be found or its file cannot be used."""
+
+
+class ModelWarning(UserWarning):
+    """A model can be used, but something in its file is likely a slip."""
 
 
 class SolveError(OdesimError):
@@ -40,11 +51,16 @@ class StoreError(OdesimError):
     """A file cannot be read or written."""
 
 
+def shorter(word: str, most: int = LONGEST) -> str:
+    """word, or its beginning and its end where it is longer than most."""
+    return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
+
+
 def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the choice spelled most like name, or an empty string."""
     import difflib
 
-    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name[:LONGEST], list(choices), n=1, cutoff=0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
@@ -53,4 +69,4 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
     options = sorted(choices)
     place = f" in {where}" if where else ""
     listed = f"; choose from {', '.join(options)}" if options else "; there are none"
-    return f"no {what} {name!r}{place}{listed}{nearest(name, options)}"
+    return f"no {what} {shorter(name, 60)!r}{place}{listed}{nearest(name, options)}"

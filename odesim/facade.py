@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 from os import PathLike
@@ -17,9 +18,11 @@ from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, device_here
-from odesim.memory import check_room
+from odesim.memo import Memo, Same
+from odesim.memory import check_fits, check_room
 from odesim.registry import load_original
 from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
+from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, Clock
 from odesim.solve.solution import Solution
@@ -28,9 +31,9 @@ from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, res
 from odesim.symbolic.system import System, free_in_order, key_indices
 from odesim.times import Save, as_save, save_times
 
-_MEMO: dict[tuple[int, str, str, bool], tuple[System, CompiledRHS, Observer, dict[str, tuple[str, ...]]]] = {}
-_CLOCKS: dict[int, tuple[System, System]] = {}
-_MEMO_SIZE = 64
+Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
+_PARTS: Memo[Parts] = Memo()
+_CLOCKS: Memo[System] = Memo()
 RESCALED = "rescaled"
 CLOCKS = ("ordinary", RESCALED)
 ARRAYS = ("numpy", "cupy")
@@ -122,11 +125,12 @@ def integrate(
         return layout.split(out.astype(np.float64))
 
     def again(asked: Array) -> dict[str, Array]:
+        bare = replace(problem, laws=None)
         with there(), on_device():
             if clock == RESCALED:
                 run = clocked.integrate(asked, options, raw.method).raw
             else:
-                run = integrate_problem(problem, method=raw.method, save=asked, **options)
+                run = integrate_problem(bare, method=raw.method, save=asked, **options)
         return layout.split(run.y[: len(asked)])
 
     return Solution(
@@ -163,7 +167,11 @@ def integrate(
             **about,
             **({"auto": raw.auto} if raw.auto else {}),
         },
-        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes, numbers.initial),
+        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
+        _violations=lambda: {
+            law.name: raw.worst[law.name][0] if observer.applies(law, numbers.sizes, numbers.params, numbers.initial) else None
+            for law in system.invariants
+        },
         _again=again,
     )
 
@@ -221,9 +229,9 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
     def linear() -> Linear:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
+    laws = make_laws(compiled, numbers, rhs)
     if compiled.backend == "cuda":  # where no Jacobian is computed
-        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name)
-    costs = make_costs(compiled, numbers.sizes, linear)
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=laws)
 
     def strict(*asked: Any, **options: Any) -> StiffRun:
         from odesim.ensembles.lane_alone import LaneRun
@@ -231,7 +239,28 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
         return LaneRun(compiled, numbers.sizes, numbers.params, *asked, **options)
 
     alone = strict if compiled.strict and compiled.backend == "numba" else None
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone)
+    costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, laws)
+
+
+def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
+    """What an integrator watches of the System's invariants; None where it has none. Raises ParamError where they are too large."""
+    if not compiled.system.invariants:
+        return None
+    laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
+    specs = tuple(LawSpec(v.name, v.sense, s, v.tol) for v, s in zip(compiled.system.invariants, laws.shapes(sizes), strict=True))
+    check_fits(f"{compiled.system.name}: watching the invariants", {f"{s.name!r} of shape {s.shape}": 5 * s.size for s in specs}, 8)
+    if compiled.backend == "numba":
+        return Laws(specs, laws.bind(sizes, numbers.params, layout))
+    if compiled.backend == "cuda":
+        return Laws(specs, rhs.laws)
+    values = _as_dtype(numbers.params, compiled.dtype)
+
+    def look(t: float, y: Array, g: Array) -> None:
+        made = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"law{k}"]) for k in range(len(specs))])
+
+    return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
 
 
 def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:
@@ -246,15 +275,14 @@ def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, stric
 
 def rescaled_system(system: System) -> System:
     """The rescaled form of a System, made once a process."""
-    if id(system) not in _CLOCKS:
-        while len(_CLOCKS) >= _MEMO_SIZE:
-            del _CLOCKS[next(iter(_CLOCKS))]
-        _CLOCKS[id(system)] = (system, rescaled(system))
-    return _CLOCKS[id(system)][1]
+    return _CLOCKS(Same(system), lambda: rescaled(system))
 
 
-def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
-    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for."""
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
+    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
+
+    lanes: a stiff method runs in lanes, whose compiling is not counted.
+    """
 
     def right() -> float:
         from odesim.codegen.work import right_side
@@ -264,9 +292,14 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
     def derive() -> float:
         from odesim.codegen.work import derivation
 
-        return derivation(compiled.program)
+        return 0.0 if lanes else derivation(compiled.program)
 
     def stiff(stages: int) -> float:
+        if lanes:
+            from odesim.ensembles.auto import stiff_lanes_step
+
+            bound = linear()
+            return stiff_lanes_step(right(), bound.layout.size, dense=bound.chain.plan.along is None)
         from odesim.codegen.work import stiff_step
 
         return stiff_step(linear(), stages, right())
@@ -285,12 +318,16 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
     return compiled.bind(numbers.sizes, numbers.params)
 
 
+def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """The parameters in the type of the states: numpy computes in the widest that it is given."""
+    return {n: v.astype(dtype) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
+
+
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
     """The right side in numpy behind the integrator's C functions."""
     layout = compiled.layout(numbers.sizes)
     sizes = numbers.sizes
-    # numpy computes in the widest dtype it is given
-    values = {n: v.astype(compiled.dtype) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in numbers.params.items()}
+    values = _as_dtype(numbers.params, compiled.dtype)
 
     def right(t: float, y: Array, out: Array) -> None:
         made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
@@ -316,15 +353,14 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
     return out
 
 
-def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]:
+def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
     """The compiled right side of a System, made once a process."""
-    key = (id(system), backend, dtype, strict)
-    if key not in _MEMO:
-        while len(_MEMO) >= _MEMO_SIZE:
-            del _MEMO[next(iter(_MEMO))]
+
+    def make() -> Parts:
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
-        _MEMO[key] = (system, compiled, Observer(system), dimensions(system))
-    return _MEMO[key][1:]
+        return compiled, Observer(system), dimensions(system)
+
+    return _PARTS((Same(system), backend, dtype, strict), make)
 
 
 @cache

@@ -12,6 +12,7 @@ from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pairs import Facts, Pair, check_described, check_flow, find_pair
 from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
+from odesim.facade_doubts import doubts_of, exact_of
 from odesim.facade_theory import theory_of
 from odesim.facade_train import check_seeds, make_experiment
 from odesim.gpu import array_module
@@ -25,8 +26,10 @@ from odesim.registry import load_model
 from odesim.solve.solution import Solution
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
+from odesim.wording import many
 
 MAPS = ("flow", "discrete")
+COUNTED = ("SGD steps", "iterations")  # units of which an iteration of plain descent takes one
 Run = str | PathLike[str] | Solution | Trajectory
 
 
@@ -97,12 +100,10 @@ def compare_training(
     align: tuple[str, ...],
 ) -> Comparison:
     """The training, and the System under the parameters that the task names, beside each other."""
-    facts = Facts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer))
-    check_described(system.name, experiment.task, experiment.theory)
+    facts = Facts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_flow(facts)
+    check_described(system.name, facts, experiment.theory)
     pair = find_pair(system.name, experiment.task)
-    if pair:
-        pair.check(facts)
     if map == "discrete" and pair and not pair.linear:
         raise ParamError(
             f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
@@ -117,7 +118,7 @@ def compare_training(
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {
         "theory": system.name,
-        "training": f"{trained.label}, {training.iteration} iterations",
+        "training": f"{trained.label}, {many(training.iteration, 'iteration')}",
         "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
@@ -159,15 +160,20 @@ def compare_runs(
         return compare_sides(*sides, said=said, **options)
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
-    facts = Facts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"])
+    facts = Facts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
     check_flow(facts)
     pair = find_pair(solution.model, trajectory.task)
-    clock = Clock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
+    if not pair and theory.unit not in ("", *COUNTED):
+        raise ParamError(
+            f"the time of {solution.model} is in {theory.unit}, and nothing says how much of it an iteration of {trajectory.task} takes"
+        )
+    clock = Clock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
     trained = replace(trained, t=clock.times(trained.t), unit=theory.unit)
     said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
     said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
-    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, **options)
+    doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
+    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, doubts=doubts, **options)
 
 
 def side_of(run: Solution | Trajectory) -> Side:
@@ -178,17 +184,8 @@ def side_of(run: Solution | Trajectory) -> Side:
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
     """What the run is, and where it is stored."""
     where = f" ({place})" if isinstance(place, str | PathLike) else ""
-    iterations = f", {run.iteration} iterations" if isinstance(run, Trajectory) else ""
+    iterations = f", {many(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
     return f"{side.label}{iterations}{where}"
-
-
-def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
-    """The task's exact arrays: those stored with the training, or made again from its settings."""
-    if isinstance(place, str | PathLike):
-        from odesim.store.trajectory import read_exact
-
-        return read_exact(Path(place))
-    return make_experiment(load_task(trajectory.task), trajectory.config, None, trajectory.seeds, None, {}, "float64").exact
 
 
 def read_run(run: Run | System) -> Solution | Trajectory:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.wording import many
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth
@@ -17,9 +18,9 @@ TIMES = 20.0  # tolerances between two runs, each of which is within ten of the 
 class Rerun:
     """A stored run and the same computed again.
 
-    counted: rows compared, of this unit ("members"); different: those with another bit; first: where the first one is; largest: of all
-    differences. other: in what the code that computes is another than then, `` where in nothing; bound: what such code may change, in
-    words; beyond: whether more than that is different. lost: a sentence on what is stored no more.
+    counted: rows compared, of this unit ("member"), and of what beside it; different: those with another bit; first: where the first one
+    is; largest: of all differences. other: in what the code that computes is another than then, `` where in nothing; bound: what such
+    code may change, in words; beyond: whether more than that is different. lost: a sentence on what is stored no more.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class Rerun:
     beyond: bool = False
     stopped: bool = False
     lost: str = ""
+    of: str = ""
 
     @property
     def same(self) -> bool:
@@ -47,7 +49,8 @@ class Rerun:
     @property
     def message(self) -> str:
         """One sentence."""
-        head = f"stopped after {self.counted} {self.unit}" if self.stopped else f"{self.counted} {self.unit} computed again"
+        rows = f"{many(self.counted, self.unit)}{self.of}"
+        head = f"stopped after {rows}" if self.stopped else f"{rows} computed again"
         head += f" by other code ({self.other})" if self.other else ""
         tail = f"; {self.lost}" if self.lost else ""
         if not self.different:
@@ -55,7 +58,7 @@ class Rerun:
         sizes = f"; the largest difference is {self.largest:.3g}" if self.largest else ""
         if self.other:
             sizes += f", {'more than' if self.beyond else 'within'} {self.bound}"
-        return f"{head}: {self.different} differ, the first is {self.first}{sizes}{tail}"
+        return f"{head}: {self.different} {'differs' if self.different == 1 else 'differ'}, the first is {self.first}{sizes}{tail}"
 
 
 class Differences:

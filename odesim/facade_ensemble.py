@@ -26,6 +26,7 @@ from odesim.memory import check_fits, check_room
 from odesim.registry import load_model, load_original
 from odesim.stopping import stopping
 from odesim.symbolic.system import System
+from odesim.wording import many
 
 TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
 
@@ -136,7 +137,7 @@ def ensemble(
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
-    what = f"the states of {count} members of {request.system.name}"
+    what = f"the states of {many(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
         return dataset(request, chosen, held.ended())
 

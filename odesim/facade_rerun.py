@@ -50,7 +50,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
         )
     lost = store.lost_members()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
-    return shadow.found.report(path, "members", **more)
+    return shadow.found.report(path, "member", **more)
 
 
 class Shadow:
@@ -116,7 +116,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     found = Differences()
     compare_rows(found, old, new, said["rtol"], said["atol"])
     compare_ends(found, old, new, exact=not other)
-    return found.report(path, "saved times", other=other, bound=BOUND)
+    return found.report(path, "saved time", other=other, bound=BOUND)
 
 
 def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:

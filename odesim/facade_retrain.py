@@ -18,6 +18,7 @@ from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import Trajectory
 from odesim.stopping import stopping
 from odesim.store.trajectory import RUNNING, read_trajectory, training_attributes
+from odesim.wording import many
 
 Progress = Callable[[int, int, Array], None]
 
@@ -80,9 +81,9 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
     stopped = new.iteration < min(last, old.steps)
     found = Differences()
     compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
-    unit = "recorded iterations" if len(old.seeds) == 1 else f"recorded iterations of {len(old.seeds)} seeds"
+    of = "" if len(old.seeds) == 1 else f" of {many(len(old.seeds), 'seed')}"
     other = other_code(said, "", versions(said["backend"]))
-    return found.report(path, unit, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)
+    return found.report(path, "recorded iteration", of=of, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)
 
 
 def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, *, ends: bool) -> None:

@@ -1,16 +1,16 @@
 """What `sensitivities` asks of a run: the System that has them, and what they start from."""
 
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
 from odesim.bind import Numbers
 from odesim.errors import ParamError
+from odesim.memo import Memo, Same
 from odesim.memory import check_fits
-from odesim.slots import Same
 from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import System
 
 ROWS = 16  # vectors of the length of the state that an integrator holds, about: stages, the state, its scale
+_MADE: Memo[System] = Memo(32)  # what is compiled is remembered by the System
 
 
 def with_sensitivities(system: System, names: str | Iterable[str], given: Collection[str]) -> tuple[System, dict[str, float]]:
@@ -25,18 +25,12 @@ def with_sensitivities(system: System, names: str | Iterable[str], given: Collec
     for name in asked:
         if not isinstance(name, str):
             raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
-    made = _made(Same(system), asked) if asked else system
+    made = _MADE((Same(system), asked), lambda: sensitivities(system, *asked)) if asked else system
     still: dict[str, float] = {}
     for name, pairs in made.sensitivities.items():
         if name not in made.states:
             still |= {twin: 0.0 for of, twin in pairs.items() if of in made.states and (of in given or of in still)}
     return made, still
-
-
-@lru_cache(maxsize=32)
-def _made(key: Same, names: tuple[str, ...]) -> System:
-    """Made once a process: what is compiled is remembered by the System."""
-    return sensitivities(key.system, *names)
 
 
 def check_sensitivities(system: System, numbers: Numbers) -> None:

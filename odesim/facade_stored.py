@@ -14,12 +14,14 @@ from odesim.ensembles.run import GOOD, Engine, Progress, Tally, open_chunks, run
 from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
 from odesim.facade_members import check_threads, make_engine, make_request, together
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same, create_ensemble, ensemble_attributes
 from odesim.store.paths import check_run
 from odesim.symbolic.system import System
+from odesim.wording import many
 
 AGAIN = "odesim resume goes on"
 
@@ -49,20 +51,29 @@ class EnsembleRun:
         return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, **more)
 
     @property
+    def stiff(self) -> bool:
+        """Whether the members that failed were tried by a stiff method last."""
+        return self.method.rpartition(" ")[2] in ROSENBROCK
+
+    @property
     def status(self) -> str:
-        """`interrupted` where members are left to do, `failed` where some did not come to their end, else `ok`."""
-        return "interrupted" if self.tally.done < self.tally.total else "failed" if self.tally.failed else "ok"
+        """`interrupted` where this command was stopped, `unfinished` where members are left to do by another shard or by resume, `failed`
+        where some did not come to their end, else `ok`."""
+        if self.tally.done < self.tally.total:
+            return "interrupted" if self.tally.stopped else "unfinished"
+        return "failed" if self.tally.failed else "ok"
 
     @property
     def message(self) -> str:
         """One sentence on what is missing or failed."""
         t = self.tally
-        failed = f"{t.failed} of {t.done} members failed ({t.failures})" if t.failed else ""
+        failed = f"{t.failed} of {many(t.done, 'member')} failed ({t.failures})" if t.failed else ""
         if self.lost:
             return f"{self.path} {lost_sentence(self.lost)}"
         if t.done < t.total:
-            return "; ".join(filter(None, (f"stopped after {t.done} of {t.total} members", failed, f"what is done is kept in {self.path}")))
-        return f"{failed}; what was computed is in {self.path}" if failed else f"{t.total} members are done"
+            how = f"stopped after {t.done} of {many(t.total, 'member')}" if t.stopped else f"{t.done} of {many(t.total, 'member')} done"
+            return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
+        return f"{failed}; what was computed is in {self.path}" if failed else f"{many(t.total, 'member')} done"
 
 
 def begin(
@@ -119,7 +130,7 @@ def kept(error: DeviceError, path: Path) -> DeviceError:
         done = tally(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
         return error
-    return DeviceError(f"{error}; {done} members are kept in {path}, {AGAIN}", kept=True)
+    return DeviceError(f"{error}; {many(done, 'member')} kept in {path}, {AGAIN}", kept=True)
 
 
 def integrate(

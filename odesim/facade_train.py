@@ -17,13 +17,14 @@ from odesim.gpu import array_module, device_name
 from odesim.memory import check_fits, check_room
 from odesim.reference.checkpoint import read_checkpoint
 from odesim.reference.kinds import Experiment, Optimizer, Task
-from odesim.reference.optim import check_optimizer
+from odesim.reference.optim import check_optimizer, used
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import load_task
 from odesim.reference.train import check_count, check_save
 from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import INTERRUPTED, Trajectory
 from odesim.stopping import stopping
+from odesim.wording import many
 
 if TYPE_CHECKING:
     from odesim.store.lock import RunLock
@@ -73,7 +74,9 @@ def train(
     """
     found = load_task(task) if isinstance(task, str) else task
     array_module(backend)  # before anything is made
-    experiment = make_experiment(found, settings or {}, model, check_seeds(seeds), optimizer, rates or {}, check_dtype(dtype))
+    experiment = make_experiment(
+        found, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, check_dtype(dtype)
+    )
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
     options: dict[str, Any] = {"dtype": dtype, "backend": backend, "save": save, "observe": observe, "threads": threads}
     options["progress"] = progress
@@ -152,7 +155,7 @@ def make_experiment(
     rates: Mapping[str, float],
     dtype: str,
 ) -> Experiment:
-    """The experiment of a task: settings checked, the optimizer's name and rates as asked for. Raises ParamError."""
+    """The experiment of a task: settings checked, the optimizer's name and rates as asked for; its config says them. Raises ParamError."""
     if model is not None and model not in task.models:
         raise ParamError(no_such("model", model, task.models, task.name))
     chosen = any(setting.name == "optimizer" for setting in task.settings)
@@ -160,20 +163,48 @@ def make_experiment(
         if given.get("optimizer", optimizer) != optimizer:
             raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
         given = {**given, "optimizer": optimizer}
+    given = with_rates(task, given, rates)
     values = check_settings(task.name, task.settings, given)
-    named = f"{len(seeds)} seeds of {task.name}" if len(seeds) > 1 else task.name
+    named = f"{many(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
     check_fits(f"a training of {named} with these settings", task.room(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
     spec = experiment.optimizer
     if optimizer is not None and not chosen:
         momentum = spec.momentum or MOMENTUM if optimizer == "momentum" else spec.momentum
         spec = replace(spec, name=optimizer, momentum=momentum)
-    for group in rates:
+    config = dict(experiment.config)
+    for group, rate in rates.items():
         if group not in spec.rates:
-            raise ParamError(no_such("group of parameters", group, spec.rates, f"{task.name} ({experiment.model.name})"))
+            raise ParamError(no_such("group of parameters", str(group), spec.rates, f"{task.name} ({experiment.model.name})"))
+        own = rate_setting(group)
+        if own in values and spec.rates[group] != rate:
+            stands = f"{own}={rate:g} stands for {spec.rates[group]:g}"
+            raise ParamError(f"the learning rate of {group} cannot be {rate:g} in {task.name}, where {stands}")
     spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
+    if "momentum" not in used(vars(spec)):
+        default = next((setting.default for setting in task.settings if setting.name == "momentum"), None)
+        if default is not None and values["momentum"] != default:
+            raise ParamError(f"momentum={values['momentum']:g} has no meaning with the optimizer {spec.name}, which has betas instead")
+        spec = replace(spec, momentum=0.0)
+        config.pop("momentum", None)
     check_optimizer(spec)
-    return replace(experiment, optimizer=spec)
+    return replace(experiment, optimizer=spec, config=config)
+
+
+def rate_setting(group: str) -> str:
+    """The setting of a task that is the learning rate of a group of parameters, where there is one."""
+    return f"eta_{group}"
+
+
+def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, Any]:
+    """The settings given, with those that learning rates of groups are. Raises ParamError for one that is given twice."""
+    if not isinstance(rates, Mapping):
+        raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
+    names = {group: rate_setting(group) for group in rates if any(s.name == rate_setting(group) for s in task.settings)}
+    for group, name in names.items():
+        if given.get(name, rates[group]) != rates[group]:
+            raise ParamError(f"the learning rate of {group} is given twice: {rates[group]} and --set {name}={given[name]}")
+    return {**given, **{name: rates[group] for group, name in names.items()}}
 
 
 def check_seeds(seeds: Any) -> tuple[int, ...]:
@@ -218,7 +249,7 @@ def place(
         check_same(path, old, about)
     steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
-        raise ParamError(f"{path} has {old['iteration']} iterations already, more than the {steps} asked for")
+        raise ParamError(f"{path} has {many(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and checkpoint_file(path).exists() else None
     if old and state:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from odesim.errors import ParamError
+from odesim.wording import many
 
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container, which may be less than the machine has
 STATUS = Path("/proc/meminfo")
@@ -20,7 +21,8 @@ def check_room(rows: int, entries: int, width: int) -> None:
     free = free_bytes()
     if free is not None and need > free:
         raise ParamError(
-            f"{rows} saved times of {entries} numbers take {need / 1e9:.3g} GB, more than the {free / 1e9:.3g} GB that are free"
+            f"{many(rows, 'saved time')} of {many(entries, 'number')} would take {need / 1e9:.3g} GB, "
+            f"more than the {free / 1e9:.3g} GB that are free"
         )
 
 

@@ -4,7 +4,7 @@ import importlib
 import os
 import pkgutil
 import sys
-import traceback
+import warnings
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ModelError, nearest, no_such
+from odesim.errors import ModelError, ModelWarning, nearest, no_such
+from odesim.mistakes import param_line, place, sentence
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -152,26 +153,35 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     found = sha256(text).hexdigest()
     if digest and found != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {found[:12]}..., that one's {digest[:12]}...")
+    from odesim.symbolic.elements import own_arrays
+
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # dataclasses of the file look their module up
     try:
-        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+        with own_arrays():
+            exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException as e:
         del sys.modules[name]
         if isinstance(e, KeyboardInterrupt):
             raise
-        raise ModelError(f"model file {_place(e, path)}: {_one_line(e)}") from e
+        code = text.decode(errors="replace")
+        raise ModelError(f"model file {place(e, path, code)}: {sentence(e, path, code, vars(module))}") from e
+    _warn_of_unused(module, path, text.decode(errors="replace"))
     setattr(module, DIGEST, found)
     return module
 
 
-def _place(e: BaseException, path: str) -> str:
-    """`my.py, line 5`: where in the file e was raised."""
-    lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
-    line = e.lineno if isinstance(e, SyntaxError) and e.filename == path else lines[-1] if lines else None
-    return f"{path}, line {line}" if line else path
+def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
+    """Warns of each parameter that a System of the file declares and nothing uses, with its line."""
+    from odesim.symbolic import System
+    from odesim.symbolic.parts import unused
+
+    for system in (value for value in vars(module).values() if isinstance(value, System)):
+        for name in unused(system):
+            told = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
+            warnings.warn_explicit(told, ModelWarning, path, param_line(text, name))
 
 
 def _one_line(e: BaseException) -> str:

@@ -1,9 +1,7 @@
 """Places that numbers go to: each parameter and state of a System, read once, without sympy afterwards."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,12 @@ from odesim.arrays import Array
 from odesim.codegen.arrays_ import ArrayFunction, value_at
 from odesim.domains import Domain, compile_domain
 from odesim.errors import SpecError
+from odesim.memo import Memo, Same
 from odesim.sizes import Extent, make_extent
+from odesim.symbolic.assumed import assumed
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.parts import needed
 from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
@@ -86,29 +87,15 @@ class Plan:
     rules: tuple[Rule, ...]
 
 
-class Same:
-    """A System as a key: by identity, for its mappings have no hash."""
-
-    __slots__ = ("system",)
-
-    def __init__(self, system: System):
-        self.system = system
-
-    def __hash__(self) -> int:
-        return id(self.system)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.system is self.system
+_PLANS: Memo[Plan] = Memo()
 
 
 def make_plan(system: System) -> Plan:
     """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
-    return _plan(Same(system))
+    return _PLANS(Same(system), lambda: _plan(system))
 
 
-@lru_cache(maxsize=64)
-def _plan(key: Same) -> Plan:
-    s = key.system
+def _plan(s: System) -> Plan:
     try:
         return Plan(
             name=s.name,
@@ -144,18 +131,23 @@ def _default(p: Param) -> float | Default:
             raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
         return int(x) if p.integer and x.is_integer() else x
     f = p.default
-    try:
-        alone = len(inspect.signature(f).parameters) == 1
-    except ValueError:  # some functions written in C do not say
-        alone = False
-    return (lambda sizes, _: f(sizes)) if alone else f
+    return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
 
 
 def _state_slot(s: System, key: Indexed | Symbol) -> Slot:
     name = base_name(key)
     own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
     start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
-    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start)
+    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, _kept(s, name))
+
+
+def _kept(s: System, name: str) -> Domain:
+    """Where a state may start: in the set that its symbols assume."""
+    interval = assumed(s)[name]
+    if interval is None:
+        return REALS
+    made = compile_domain(interval)
+    return Domain(f"{made.words}, which its symbol assumes", made.outside)
 
 
 def _rule(s: System, c: Constraint) -> Rule:

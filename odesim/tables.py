@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ParamError, no_such
 from odesim.grammar import parse_number, show_text
+from odesim.wording import many
 
 if TYPE_CHECKING:
     from odesim.arrays import Array
@@ -66,7 +67,7 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
                 row = _csv_row(line, f"{where}: {path!r}, line {number}")
                 first = first or number
                 if rows and len(row) != len(rows[0]):
-                    raise ParamError(f"{where}: {path!r}, line {number}: {len(row)} values, where line {first} has {len(rows[0])}")
+                    raise ParamError(f"{where}: {path!r}, line {number}: {many(len(row), 'value')}, where line {first} has {len(rows[0])}")
                 rows.append(row)
     except UnicodeDecodeError:
         raise ParamError(f"{where}: {path!r} is not text") from None

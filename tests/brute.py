@@ -20,16 +20,16 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def value(e: Any, env: Mapping[str, Any]) -> Any:
-    """e with the names in env: numbers, arrays and indices."""
+def value(e: Any, env: Mapping[Any, Any]) -> Any:
+    """e with the names in env: numbers, arrays and indices; summed indices stand there as symbols."""
     if isinstance(e, Indexed):
         return env[str(e.base.label)][tuple(int(value(i, env)) for i in e.indices)]
     if isinstance(e, Symbol):
-        return env[e.name]
+        return env[e] if e in env else env[e.name]
     if isinstance(e, sp.Sum | MaxOver):
         ranges = [range(int(value(low, env)), int(value(high, env)) + 1) for _, low, high in reversed(e.limits)]
-        names = [k.name for k, _, _ in reversed(e.limits)]
-        terms = [value(e.function, {**env, **dict(zip(names, at, strict=True))}) for at in itertools.product(*ranges)]
+        indices = [k for k, _, _ in reversed(e.limits)]
+        terms = [value(e.function, {**env, **dict(zip(indices, at, strict=True))}) for at in itertools.product(*ranges)]
         return math.fsum(terms) if isinstance(e, sp.Sum) else max(terms)
     if isinstance(e, sp.Piecewise):
         return next(value(x, env) for x, condition in e.args if value(condition, env))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Eq, IndexedBase, Interval, KroneckerDelta, Piecewise, S, Sum, exp, log, oo, sqrt, symbols, tanh
+from sympy import Eq, Interval, KroneckerDelta, Piecewise, S, Sum, exp, log, oo, sqrt, symbols, tanh
 
-from odesim.symbolic import Event, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
 REAL = Interval(-oo, oo)
 SOURCE = Source("none", "made for the tests")

@@ -1,6 +1,7 @@
 """`auto` from the facade: choices on the shipped models, and what is said of them in a Solution and by an ensemble."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import odesim
+from odesim.bind import bind
 from odesim.cli import cli
+from odesim.facade import compiled_parts, make_problem
 from odesim.registry import list_models, load_model
+from odesim.solve import METHODS
+from odesim.solve.auto import PILOT, explicit_name, step_cost
 
 EXPLICIT = ("tsit5", "vern7", "dop853")
 STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
@@ -37,6 +42,43 @@ def test_saved_points_are_as_exact_as_ends(name: str, rtol: float) -> None:
     run = odesim.integrate(name, rtol=rtol, atol=1e-3 * rtol, save=11)
     true = odesim.integrate(name, method="vern7", rtol=1e-13, atol=1e-15, save=11)
     assert np.max(np.abs(run.y["v"] - true.y["v"]) / (1e-3 + np.abs(true.y["v"]))) < 50 * rtol
+
+
+MOST = 120_000
+CHOICES = {
+    f"{mu}, {rtol:g}{', strict' * strict}": (mu, span, rtol, strict)
+    for rtol, strict in ((1e-6, False), (1e-8, False), (1e-6, True))
+    for mu, span in (((2.0, 2.0, 2.0), 5.0), ((3.5, 3.0, 2.0), 5.0), ((4.0, 4.0, 4.0), 5.0), ((4.8, 3.0, 2.0), 4.0), ((7.0, 6.0, 5.0), 5.0))
+}
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_choice_by_counted_work(case: str) -> None:
+    """What was chosen costs at most three times the cheapest method in counted operations, and the reason has its real numbers."""
+    mu, span, rtol, strict = CHOICES[case]
+    kw: dict[str, Any] = {"params": {"mu": mu}, "span": (0.0, span), "rtol": rtol, "atol": 1e-3 * rtol, "strict": strict}
+    system = load_model("joma.nonlinear")
+    compiled = compiled_parts(system, "numba", "float64", strict)[0]
+    costs = make_problem(compiled, bind(system, params=kw["params"])).costs
+    assert costs is not None
+    explicit = explicit_name(rtol, None, between=True)  # the model has events
+
+    def work(run: odesim.Solution) -> float:
+        stiff = run.method == "rodas5p"
+        step = costs.stiff(8) if stiff else step_cost(METHODS[run.method], costs.right(), 3)
+        tried = float(run.stats["steps"] + run.stats["rejected"])
+        return tried * step + (costs.derivation() if stiff else 0.0) if run.ok else np.inf
+
+    chosen = odesim.integrate(system, **kw)
+    named = {m: odesim.integrate(system, method=m, **kw, max_steps=MOST) for m in (explicit, "rodas5p")}
+    assert chosen.ok and work(chosen) <= 3 * min(map(work, named.values())), chosen.attrs["auto"]
+    assert chosen.attrs["auto"].startswith(f"{chosen.method}: done in {chosen.stats['steps']:.0f} steps")
+    spent = re.search(r"came to t = (\S+) with (\d+) right sides", chosen.attrs["auto"])
+    assert (spent is not None) is (chosen.method == "rodas5p")
+    if spent:  # what the pilot did: the explicit method, by its name, with the steps that it had by then
+        tried = PILOT * 2 ** round(np.log2(int(spent[2]) / METHODS[explicit].last / PILOT))
+        pilot = odesim.integrate(system, **kw, method=explicit, max_steps=tried)
+        assert (f"{pilot.t_end:.4g}", pilot.stats["rhs_calls"]) == (spent[1], int(spent[2]))
 
 
 def test_stiff() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Expr, FiniteSet, IndexedBase, Integers, Interval, Naturals, Range, Reals, S, Sum, Symbol, Union, oo, pi
+from sympy import Expr, FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Sum, Symbol, Union, oo, pi
 
 from odesim.bind import bind
 from odesim.domains import compile_domain
 from odesim.errors import ModelError, ParamError, SpecError
 from odesim.registry import list_models, load_model
-from odesim.symbolic import Constraint, Param, Source, System, index, over, sizes
+from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.values import parse_value
 
 n, l, m, j = index("n l m j")
@@ -277,7 +277,6 @@ def small(**changes):
         (lambda sizes: "x", ModelError, ["default of a fails"]),
         (lambda sizes: np.zeros(2), ModelError, ["default of a has shape (2,); (K,) is (3,)"]),
         (lambda sizes: -1.0, ParamError, ["a = -1 lies outside [0, inf)"]),
-        ("x", SpecError, ["test.small: the default of a is neither"]),
         (0, ParamError, ["x[0] = inf is not a finite number"]),
         (lambda sizes: sys.exit(3), ModelError, ["default of a fails with K = 3 as given", "SystemExit: 3"]),
         (lambda sizes: np.empty(10**17), ParamError, ["test.small: the arrays do not fit in memory (K = 3)"]),

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.special import exp1
-from sympy import Abs, Expr, IndexedBase, Interval, Sum, Symbol, cos, exp, oo
+from sympy import Abs, Expr, Interval, Sum, Symbol, cos, exp, oo
 
 import odesim
 from odesim.cli import cli
 from odesim.errors import SolveError, SpecError
 from odesim.registry import load_model
-from odesim.symbolic import Param, Source, System, index, logsumexp, over, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
 
 y, q = Symbol("y", real=True), Symbol("q", real=True)
 l, k = index("l k")

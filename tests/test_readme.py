@@ -22,13 +22,27 @@ def blocks(language: str) -> list[str]:
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """`odesim ...` as a reader would type it, in folder, with the odesim of this environment."""
-    first, *rest = shlex.split(command)
-    assert first == "odesim", command
+    """`odesim ...` as a reader would type it into bash, in folder, with the odesim of this environment."""
+    assert command.startswith("odesim "), command
+    shell = f'odesim() {{ {shlex.quote(sys.executable)} -m odesim "$@"; }}\n{command}'
     environment = os.environ | {"COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", "odesim", *rest], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    return subprocess.run(["bash", "-c", shell], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def commands(page: str) -> list[str]:
+    """Every `odesim ...` in the text of a page, and every line of its sh blocks."""
+    text = (ROOT / page).read_text()
+    shown = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [*re.findall(r"`(odesim [^`]*)`", text), *(line for block in shown for line in block.splitlines())]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/README.md"])
+def test_bash_reads_every_command(page):
+    """What a page shows as a command is one that bash can read: values with parentheses are quoted."""
+    assert commands(page)
+    for command in commands(page):
+        done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture

@@ -46,7 +46,8 @@ def solution(**changed: Any) -> Solution:
             "span": [0.1, 3.0],
             "time_unit": "SGD steps since the start",  # no date
         },
-        _observe=lambda *_: (observed, {"norm": 1e-9, "loss": float("nan"), "apart": None}),
+        _observe=lambda *_: observed,
+        _violations=lambda: {"norm": 1e-9, "loss": float("nan"), "apart": None},
         _again=lambda _: {},
     )
     return replace(made, **changed)
@@ -57,7 +58,7 @@ def wide(rows: int, entries: int) -> Solution:
     rng = np.random.default_rng(2)
     t, v = np.arange(rows) / 7, rng.normal(size=(rows, entries))
     gap = rng.normal(size=(rows, entries))
-    return solution(t=t, y={"v": v}, t_end=float(t[-1]), y_end={"v": v[-1]}, _observe=lambda *_: ({"gap": gap}, {}))
+    return solution(t=t, y={"v": v}, t_end=float(t[-1]), y_end={"v": v[-1]}, _observe=lambda *_: {"gap": gap}, _violations=dict)
 
 
 def files(folder: Path) -> set[str]:
@@ -89,9 +90,9 @@ def test_a_stored_run_is_the_run(tmp_path):
 def test_the_end_comes_back_where_it_is_no_saved_time(tmp_path):
     """t_end, states and observables there, beside saved times that end before; the arrays over time are the saved ones."""
     seen = {"entropy": np.array([0.5]), "gap": np.full((1, M), np.inf)}
-    rows, worst = solution().observables, solution().invariants
+    rows = solution().observables
     end = {"v": np.arange(M) / 3, "B": np.array(7.5), "A": np.ones((M, K), np.float32)}
-    run = solution(t_end=9.5, y_end=end, _observe=lambda t, _: (seen if len(t) == 1 else rows, worst))
+    run = solution(t_end=9.5, y_end=end, _observe=lambda t, _: seen if len(t) == 1 else rows)
     write_solution(run, tmp_path / "run.zarr")
     back = read_solution(tmp_path / "run.zarr")
     assert (back.t_end, back.t[-1], list(back.final_observables)) == (9.5, 3.0, ["entropy", "gap"])
@@ -200,7 +201,7 @@ def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
     import zarr.storage._local as local
 
     rows = 60
-    run = replace(wide(rows, 4000), _observe=lambda *_: ({}, {}))
+    run = replace(wide(rows, 4000), _observe=lambda *_: {}, _violations=dict)
     monkeypatch.setattr("odesim.store.write.CHUNK_BYTES", 4000 * 8)
     put, left = local._put, [room]
 

@@ -11,11 +11,11 @@ winner, largest in |Delta|, diverges at t* = sqrt(pi/2) / |Delta| (from v = 0), 
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, IndexedBase, Interval, Sum, erf, exp, oo, pi, sqrt
+from sympy import And, Eq, Interval, Sum, erf, exp, oo, pi, sqrt
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
-l, k = index("l k")
+(l,) = index("l")
 (M,) = sizes("M")
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
@@ -33,7 +33,7 @@ def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
 
 
 z = v[l] ** 2 / 2
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.linear",

@@ -12,11 +12,11 @@ The exponent is the row sum 1/2 sum_j V[l, j]^2: the product of matrices in the 
 from typing import Any
 
 import numpy as np
-from sympy import Eq, IndexedBase, Interval, Sum, erf, exp, oo, pi, sqrt
+from sympy import Eq, Interval, Sum, erf, exp, oo, pi, sqrt
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
-l, k, j, r = index("l k j r")
+l, k, j = index("l k j")
 M, K = sizes("M K")
 V, Delta = IndexedBase("V", shape=(M, K)), IndexedBase("Delta", shape=(M, K))
 
@@ -55,7 +55,7 @@ def stable_rank_dV(t: float, states: dict[str, Any], derivatives: dict[str, Any]
 
 z = over(Sum, V[l, j] ** 2, (j, K)) / 2
 length = sqrt(over(Sum, Delta[l, j] ** 2, (j, K)))
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: r}), (r, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.linear_multinode",

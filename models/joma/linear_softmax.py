@@ -12,11 +12,11 @@ Theorem 2 prints erf(v/2); conserved is erf(v/sqrt 2).
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, IndexedBase, Interval, Sum, erf, oo, sqrt
+from sympy import And, Eq, Interval, Sum, erf, oo, sqrt
 
-from odesim.symbolic import ClosedForm, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
 
-l, k = index("l k")
+(l,) = index("l")
 (M,) = sizes("M")
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
@@ -26,18 +26,46 @@ def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     return np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
-def common_ratio(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
-    """Growth of erf(v/sqrt 2) against that of the most salient component (M,): 0 on a solution."""
-    from scipy.special import erf
+def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """v (M,) at time t: the component that joma.linear has diverge first is at w, and the others follow from w.
 
-    Delta = params["Delta"]
-    first = np.argmax(np.abs(Delta))
-    grown = erf(y["v"] / np.sqrt(2)) - erf(y0["v"] / np.sqrt(2))
-    return grown * Delta[first] - grown[first] * Delta
+    w solves sum_l (v_l - v_l(0)) / Delta_l = t, which holds because the attention sums to 1.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import erfc, log_ndtr, ndtri_exp
+
+    v0, Delta = np.asarray(y0["v"], float), np.asarray(params["Delta"], float)
+    moving = Delta != 0
+    if not moving.any():
+        return {"v": v0.copy()}
+    sign, pull = np.sign(Delta[moving]), np.abs(Delta[moving])
+    start = sign * v0[moving]
+    left = erfc(start / np.sqrt(2))  # in the clock of joma.linear it falls at the rate sqrt(2/pi) |Delta|
+    first = np.argmin(left / pull)
+    rest = np.maximum(left - pull * (left[first] / pull[first]), 0)  # what is left of it when the first one's is 0
+
+    def others(w: float) -> np.ndarray:
+        """The moving components, in the direction of Delta, when the first one is at w."""
+        with np.errstate(divide="ignore"):
+            tail = np.logaddexp(np.log(rest / 2), np.log(pull / pull[first]) + log_ndtr(-w))
+        return np.where(np.arange(len(pull)) == first, w, -ndtri_exp(tail))
+
+    begin = others(start[first])
+
+    def late(w: float) -> float:
+        """By how much the first one is at w after t."""
+        clock = np.sqrt(np.pi / 2) * (left[first] - erfc(w / np.sqrt(2))) / pull[first]
+        return float(((others(w) - begin) / pull).sum() + (np.exp(v0[~moving] ** 2 / 2) * clock).sum() - t)
+
+    most = start[first] + pull[first] * t  # its attention is at most 1
+    w = most if late(most) <= 0 else brentq(late, start[first], most, xtol=1e-13, rtol=1e-14)
+    v = v0.copy()
+    v[moving] = sign * others(w)
+    return {"v": v}
 
 
 z = v[l] ** 2 / 2
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.linear_softmax",
@@ -54,5 +82,5 @@ SYSTEM = System(
         Invariant("ratio", erf(v[l] / sqrt(2)) * Delta[0] - erf(v[0] / sqrt(2)) * Delta[l], "constant"),
         Invariant("entropy falls", entropy, "nonincreasing", when=And(Eq(v[l] ** 2, v[0] ** 2), v[l] * Delta[l] >= 0)),
     ),
-    closed_forms=(ClosedForm("common ratio", "for every start", common_ratio, "implicit"),),
+    closed_forms=(ClosedForm("inverse error function in the winner's clock", "for every start", solution),),
 )

@@ -13,11 +13,11 @@ Stiff for max(mu) > 3: the rate of a component that has arrived is exp(mu^2/2).
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, exp, oo
+from sympy import Interval, Sum, exp, oo
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
 
-l, k = index("l k")
+(l,) = index("l")
 (M,) = sizes("M")
 v, mu = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,))
 
@@ -44,7 +44,7 @@ def arrival(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, A
 
 
 z = v[l] ** 2 / 2
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z.xreplace({l: k}), (k, M)) - z), (l, M))
+entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
 
 SYSTEM = System(
     name="joma.nonlinear",

@@ -12,12 +12,28 @@ does not, and its attention moves more slowly by a factor that grows with M.
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, IndexedBase, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
+from sympy import Eq, Expr, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import (
+    ClosedForm,
+    Constraint,
+    Event,
+    IndexedBase,
+    Invariant,
+    Param,
+    Shift,
+    Source,
+    System,
+    index,
+    logsumexp,
+    over,
+    sizes,
+    softmax,
+    time,
+)
 
 n, m, l, j = index("n m l j")
-a, b, d, i, k, q, r = index("a b d i k q r")  # summed over
+(k,) = index("k")  # summed over
 K, Q, S = sizes("K Q S")
 Y, Z = IndexedBase("Y", shape=(S, K + 1)), IndexedBase("Z", shape=(Q, S))
 P, psi, p = IndexedBase("P", shape=(K, S)), IndexedBase("psi", shape=(K,)), IndexedBase("p", shape=(K,))
@@ -51,21 +67,35 @@ def every_token(sizes: dict[str, int], known: dict[str, Any]) -> float:
     return float(sizes["S"] + np.max(known["psi"]) + 1 + sizes["K"])
 
 
+def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Y (S, K+1) and Z (Q, S) of classes that share no token, from 0: no force on Z, a margin u_n for each class.
+
+    Y is sum_n u_n f_n (e_n - 1/M), with exp(u_n) + (M - 1) u_n = 1 + M p_n eta_Y t by the Wright omega function.
+    """
+    from scipy.special import wrightomega
+
+    P, M = params["P"], params["M"]
+    total = 1 + M * params["p"] * params["eta_Y"] * t
+    u = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    f = P / np.linalg.norm(P, axis=1, keepdims=True)
+    return {"Y": (f * u[:, None]).T @ (np.eye(len(P), len(P) + 1) - 1 / M), "Z": np.zeros_like(y0["Z"])}
+
+
 z = Z[psi[n], l]
-top = over(Shift, Z[psi[n], a], (a, S))
+top = over(Shift, z, (l, S))
 seen = P[n, l] * exp(z - top)
-f = seen / sqrt(over(Sum, seen.xreplace({l: b}) ** 2, (b, S)))
+f = seen / sqrt(over(Sum, seen**2, (l, S)))
 
 copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
-logits = over(Sum, f.xreplace({l: i}) * Y[i, j], (i, S))
-odds = exp(logits - over(Shift, logits.xreplace({j: r}), (r, K + 1)))
-alpha = odds / over(Sum, (copies * odds).xreplace({j: r}), (r, K + 1))
+logits = over(Sum, f * Y[l, j], (l, S))
+odds = exp(logits - over(Shift, logits, (j, K + 1)))
+alpha = odds / over(Sum, copies * odds, (j, K + 1))
 wrong = Piecewise((0, Eq(n, j)), (copies * alpha, True))
 # 1 - alpha[n, n] as the sum of the others: a difference would round to 0
-e = Piecewise((over(Sum, wrong.xreplace({j: q}), (q, K + 1)), Eq(n, j)), (-alpha, True))
+e = Piecewise((over(Sum, wrong, (j, K + 1)), Eq(n, j)), (-alpha, True))
 
 g = over(Sum, copies * Y[l, j] * e, (j, K + 1))
-along = over(Sum, (f * g).xreplace({l: d}), (d, S))
+along = over(Sum, f * g, (l, S))
 own = Piecewise((1, Eq(n, j)), (0, True))
 surprise = over(Sum, own * (logsumexp(logits, (j, K + 1), weight=copies) - logits), (j, K + 1))
 loss = over(Sum, p[n] * surprise, (n, K))
@@ -119,4 +149,5 @@ SYSTEM = System(
         Event("half way", surprise - log(2), direction=-1),
         Event("scanning ends", time * eta_Y - K * log(M), direction=1),
     ),
+    closed_forms=(ClosedForm("separate classes", "from 0, where no token is of two classes and M > 1", separate_classes),),
 )

@@ -14,11 +14,11 @@ S_d stays below 1 / max(p)^2. It comes so near that rounding tells once z of the
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, IndexedBase, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
+from sympy import And, Eq, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
 
-from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
+from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
 
-j, g, i = index("j g i")
+j, g = index("j g")
 D, C = sizes("D C")
 p, pc, mc = IndexedBase("p", shape=(D,)), IndexedBase("pc", shape=(C,)), IndexedBase("mc", shape=(C,))
 S_d, S_c, B, u = (Symbol(name, real=True) for name in ("S_d", "S_c", "B", "u"))
@@ -63,8 +63,8 @@ E_diag = -(K - 1) * eps * E_off
 beta = M / (M - 1) * E_off + M / (M - 1) ** 2 * (1 - E_diag - (K - 2) * E_off)
 push = eta_Z / K * gamma * (K - 1) * beta
 
-winner = over(MaxOver, z.xreplace({j: i}), (i, D))
-share = over(MaxOver, p[i] ** 2, (i, D)) / (over(Sum, p[j] ** 2, (j, D)) + over(Sum, mc[g] * pc[g] ** 2, (g, C)))
+winner = over(MaxOver, z, (j, D))
+share = over(MaxOver, p[j] ** 2, (j, D)) / (over(Sum, p[j] ** 2, (j, D)) + over(Sum, mc[g] * pc[g] ** 2, (g, C)))
 from_zero = And(Eq(S_d, 0), Eq(S_c, 0), Eq(B, 0), u >= 0)  # the start that Theorem 3 assumes
 
 SYSTEM = System(

@@ -13,11 +13,11 @@ a factor that grows with M: the claim that this only rescales the learning rate 
 from typing import Any
 
 import numpy as np
-from sympy import IndexedBase, Interval, Sum, Symbol, exp, log, oo, sqrt
+from sympy import Interval, Sum, Symbol, exp, log, oo, sqrt
 
-from odesim.symbolic import Constraint, Event, Invariant, Param, Shift, Source, System, index, over, sizes, time
+from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, Param, Shift, Source, System, index, over, sizes, time
 
-j, g, i, h, q = index("j g i h q")
+j, g = index("j g")
 D, C = sizes("D C")
 a, b, d, z, p = (IndexedBase(name, shape=(D,)) for name in ("a", "b", "d", "z", "p"))
 u, v, zc, pc, mc = (IndexedBase(name, shape=(C,)) for name in ("u", "v", "zc", "pc", "mc"))
@@ -36,9 +36,24 @@ def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
 
 
-top = over(Shift, z[q], (q, D))
+def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """All states where there are no common tokens (pc = 0), from 0: no force on z, and a margin m of the decoder.
+
+    exp(m) + (M - 1) m = 1 + M eta_Y t / K by the Wright omega function; a is (1 - 1/M) m fd, b and d are -m fd / M.
+    """
+    from scipy.special import wrightomega
+
+    p, M = params["p"], params["M"]
+    total = 1 + M * params["eta_Y"] * t / params["K"]
+    margin = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    rows = margin * p / np.linalg.norm(p)
+    still = {name: np.zeros_like(y0[name]) for name in ("z", "u", "v", "zc")}
+    return {"a": (1 - 1 / M) * rows, "b": -rows / M, "d": -rows / M, **still}
+
+
+top = over(Shift, z[j], (j, D))
 ct, cc = p[j] * exp(z[j] - top), pc[g] * exp(zc[g] - top)
-rho = sqrt(over(Sum, ct.xreplace({j: i}) ** 2, (i, D)) + over(Sum, (mc[g] * cc**2).xreplace({g: h}), (h, C)))
+rho = sqrt(over(Sum, ct**2, (j, D)) + over(Sum, mc[g] * cc**2, (g, C)))
 fd, fc = ct / rho, cc / rho
 
 # odds of another class and of all tokens that are never next, against the class itself: at most 1 each from a zero start
@@ -96,4 +111,5 @@ SYSTEM = System(
         Event("half way", loss - log(2), direction=-1),
         Event("scanning ends", time * eta_Y - K * log(M), direction=1),
     ),
+    closed_forms=(ClosedForm("separate classes", "from 0, where pc = 0 and M > 1", separate_classes),),
 )

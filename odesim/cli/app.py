@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -9,26 +10,27 @@ from typing import Any, NoReturn
 
 import click
 
-from odesim.cli.outcome import exit_code, release
+from odesim.cli.outcome import exit_code, release, say
+from odesim.errors import ModelWarning
 
-# verb -> module of odesim.cli that has it as `<verb>_verb`, in the order of the help page
+# verb -> module that has it as `<verb>_verb`, in the order of the help page
 VERBS = {
-    "list": "models",
-    "show": "show",
-    "new": "new",
-    "integrate": "integrate",
-    "ensemble": "ensemble",
-    "train": "train",
-    "compare": "compare",
-    "status": "stored",
-    "resume": "stored",
-    "rerun": "rerun",
-    "plot": "runs",
-    "export": "runs",
-    "figure": "figure",
-    "cache": "cache",
-    "doctor": "doctor",
-    "completion": "completion",
+    "list": "odesim.cli.models",
+    "show": "odesim.cli.show",
+    "new": "odesim.cli.new",
+    "integrate": "odesim.cli.integrate",
+    "ensemble": "odesim.cli.ensemble",
+    "train": "odesim.cli.train",
+    "compare": "odesim.cli.compare",
+    "status": "odesim.cli.stored",
+    "resume": "odesim.cli.stored",
+    "rerun": "odesim.cli.rerun",
+    "plot": "odesim.cli.runs",
+    "export": "odesim.cli.runs",
+    "figure": "odesim.cli.figure",
+    "cache": "odesim.cli.cache",
+    "doctor": "odesim.cli.doctor",
+    "completion": "odesim.cli.completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
 EXIT_CODES = (
@@ -45,7 +47,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        found: click.Command = getattr(import_module(f"odesim.cli.{VERBS[cmd_name]}"), f"{cmd_name}_verb")
+        found: click.Command = getattr(import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -67,6 +69,7 @@ class Verbs(click.Group):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal without Greek letters is no reason to fail
         given = list(sys.argv[1:] if args is None else args)
+        warnings.showwarning = show_warning
 
         def run() -> int:
             with self.make_context(prog_name, given) as ctx:
@@ -75,6 +78,14 @@ class Verbs(click.Group):
         code = exit_code(run)
         release()
         sys.exit(code)
+
+
+def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    """Says a warning about a model file as one sentence; others are shown as Python shows them."""
+    if issubclass(category, ModelWarning):
+        say(f"warning: {filename}, line {lineno}: {message}")
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
 
 
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

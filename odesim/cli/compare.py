@@ -63,6 +63,12 @@ def compare_verb(
     scale   the factor that brings theory nearest to training
     shift   how much later training is half way; worst: of one component
     spread  the difference in standard errors over the seeds
+
+    \b
+    A second table says until when both agree to within a tenth and, of what is
+    positive and spans a decade, the root mean square of ln(training / theory)
+    and the ratio at the end. `loss` is the training's loss in infinite
+    contexts, which theory is of; `loss_batch` that of its batches.
     """
     from odesim.cli.compare_result import json_text
     from odesim.cli.train_request import read_seeds, read_settings

@@ -13,7 +13,7 @@ def json_object(comparison: Comparison) -> dict[str, Any]:
     each {metric: [value of every seed]}: empty for one seed.
     """
     times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
-    said = {**comparison.said, "notes": comparison.notes, "seeds": comparison.seeds, "time": times}
+    said = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
     return dict(plain({**said, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
 
 

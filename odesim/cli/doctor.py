@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from odesim.wording import many
+
 CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
 CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
 
@@ -25,7 +27,7 @@ def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
     from odesim import __version__
 
-    yield "odesim", f"{__version__} in {Path(__file__).parents[1]}"
+    yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
     for name in CORE:
         yield name, version_of(name) or f"absent: pip install {name}"
@@ -50,7 +52,7 @@ def cache() -> Iterator[tuple[str, str]]:
 
     found = entries()
     yield "folder", str(cache_dir())
-    yield "size", f"{len(found)} modules, {bytes_text(sum(e.size for e in found))}"
+    yield "size", f"{many(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
     yield "writable", "yes" if can_write(cache_dir()) else "no: set ODESIM_CACHE_DIR to a folder that is, or every run compiles"
 
 

@@ -90,6 +90,7 @@ def ensemble_verb(
     POINTS, of --grid and --zip, are
       1,2,3   @file.csv            each fills the shape
       linspace(a,b,n)  logspace(a,b,n)
+    What has parentheses is quoted in a shell: --vary 'mu=uniform(0,1)'.
 
     Ctrl-C keeps the chunks that are done (exit code 3); `odesim resume RUN` goes
     on, and the run ends with the same bits.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.progress import Counter
+from odesim.wording import many
 
 RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
 
@@ -58,7 +59,7 @@ def meanings(run: "EnsembleRun") -> dict[str, str]:
     """{status: what it says of a member and what can be done}, of those that members have, but ok."""
     from odesim.ensembles.result import MEANINGS
 
-    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again" * (not run.stiff)
     counts = run.tally.counts
     return {str(s): text + again * (s in RETRIED) for s, text in MEANINGS.items() if counts[str(s)] and s != "ok"}
 
@@ -69,10 +70,10 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
-    now = f"{t.new} members in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
+    now = f"{many(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
     rest = [("now", now), ("method", f"{run.method}, {way}")]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
-    head = f"{run.model}: {run.status}, {t.done} of {t.total} members"
+    head = f"{run.model}: {run.status}, {t.done} of {many(t.total, 'member')}"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

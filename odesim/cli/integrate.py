@@ -78,6 +78,8 @@ def integrate_verb(
       @file.csv   @file.npy        a table; one row or column is a vector
       linspace(a,b)  logspace(a,b) evenly from a to b, or 10^a to 10^b
       uniform(a,b)   normal(m,s)   random, from --seed
+
+    What has parentheses is quoted in a shell: --set 'mu=uniform(0,1)'.
     """
     from odesim.cli.progress import Progress
     from odesim.cli.request import make_request

@@ -13,9 +13,9 @@ This file is code that runs when it is integrated:   odesim integrate {name}.py 
 What it holds:                                       odesim show {name}.py
 """
 
-from sympy import IndexedBase, Interval, Rational, Sum, exp, oo, symbols
+from sympy import Interval, Rational, Sum, exp, oo, symbols
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, index, over, sizes
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
 
 # Indices, and the sizes they run over. Nothing is unrolled: M may be a million.
 (m,) = index("m")

@@ -32,7 +32,8 @@ def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool
     """
     found = computed(run, threads, model, False if quiet else None)
     if as_json:
-        click.echo(json.dumps({"run": str(run), found.unit.split()[-1]: found.counted} | {name: getattr(found, name) for name in KEYS}))
+        count = {f"{found.unit.split()[-1]}s": found.counted}
+        click.echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
     elif found.passed:
         click.echo(found.message)
     if not found.passed:

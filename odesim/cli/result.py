@@ -11,6 +11,7 @@ from odesim.arrays import Array
 from odesim.cli.text import GLUE, number, shape_text, table
 from odesim.solve.solution import Solution
 from odesim.store.plain import plain, plain_events
+from odesim.wording import many
 
 ENTRIES = 4  # of an array, or times of an event, that a table shows
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
@@ -50,7 +51,7 @@ def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
-    head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {len(solution.t)} saved times"
+    head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {many(len(solution.t), 'saved time')}"
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
@@ -107,6 +108,6 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
     return [
         ("method", f"{solution.method} on {solution.backend}"),
         *([("auto", chosen)] if chosen else []),
-        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {s['rhs_calls']:.0f} right sides"),
+        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {many(s['rhs_calls'], 'right side')}"),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]

@@ -8,8 +8,10 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.cli.text import number, shape_text, table
+from odesim.reference.optim import used
 from odesim.reference.trajectory import Trajectory
 from odesim.store.plain import plain
+from odesim.wording import many
 
 
 def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
         "time": trajectory.iteration,
         "final": {name: [plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
         "stats": trajectory.stats,
-        "optimizer": trajectory.attrs["optimizer"],
+        "optimizer": used(trajectory.attrs["optimizer"]),
         "backend": trajectory.attrs["backend"],
         "out": out,
     }
@@ -39,7 +41,7 @@ def json_text(trajectory: Trajectory, out: Path | None) -> str:
 def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
     """The final observables over the seeds and how fast it was, in 80 columns."""
     count = len(trajectory.seeds)
-    seeds = f"{count} seeds" if count > 1 else f"seed {trajectory.seeds[0]}"
+    seeds = many(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
     head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
     rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
     stats = trajectory.stats
@@ -58,9 +60,8 @@ def range_text(values: Array) -> str:
 
 
 def optimizer_text(spec: Any) -> str:
-    """Its name, the learning rates, and the momentum where there is one."""
+    """Its name, the learning rates, momentum and weight decay where there are."""
     rates = [f"{group} {number(rate)}" for group, rate in spec["rates"].items()]
-    more = [f"momentum {number(spec['momentum'])}"] * bool(spec["momentum"]) + [f"weight decay {number(spec['weight_decay'])}"] * bool(
-        spec["weight_decay"]
-    )
+    values = used(spec)
+    more = [f"{name.replace('_', ' ')} {number(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
     return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"

@@ -53,7 +53,7 @@ def module_name(text: str, stem: str) -> str:
 @cache
 def _builder() -> str:
     """The source of what makes machine code: a change of it makes new code."""
-    return Path(__file__).with_name("native.py").read_text(encoding="utf-8")
+    return source_of("odesim.codegen.native")
 
 
 def load_module(text: str, stem: str) -> ModuleType:
@@ -183,10 +183,18 @@ def _version(package: str) -> str:
     return Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8")
 
 
+def source_of(module: str) -> str:
+    """The source of a module of odesim by its dotted name, read and not imported."""
+    package, *rest = module.split(".")
+    home = find_spec(package)
+    if home is None or not home.submodule_search_locations:
+        raise CodegenError(f"no source of {module}")
+    return Path(home.submodule_search_locations[0]).joinpath(*rest).with_suffix(".py").read_text(encoding="utf-8")
+
+
 def _own_text(module: str) -> str:
     """The module's text without its imports from odesim: those names stand in the same file."""
-    path = Path(__file__).parents[1].joinpath(*module.split(".")[1:]).with_suffix(".py")
-    text = path.read_text(encoding="utf-8")
+    text = source_of(module)
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):

@@ -16,6 +16,7 @@ from odesim.codegen import numba_
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.blocks import BLOCK
 from odesim.codegen.extents import extents
+from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.table import Table, make_table
 from odesim.errors import CodegenError, ParamError, no_such
 from odesim.gpu import cupy_here
@@ -106,6 +107,16 @@ class CompiledRHS:
 
         return Linearization(self.system)
 
+    @cached_property
+    def laws(self) -> CompiledLaws:
+        """The System's invariants; nothing of them is compiled before it is asked for."""
+        return CompiledLaws(self.system, self.dtype, self.strict)
+
+    @property
+    def laws_program(self) -> Program | None:
+        """The invariants' expressions; None where there are none."""
+        return self.laws.program if self.system.invariants else None
+
     def cuda(self, driver: "Driver") -> "CudaRHS":
         """The right side for a GPU, made once, with the integrator that asks for it there."""
         from odesim.codegen.cuda_bound import CudaRHS
@@ -121,7 +132,8 @@ class CompiledRHS:
     @property
     def seconds(self) -> float:
         """What compiling has taken so far."""
-        return sum(self._times)
+        laws: CompiledLaws | None = self.__dict__.get("laws")
+        return sum(self._times) + (laws.seconds if laws else 0.0)
 
     @cached_property
     def key(self) -> str:

@@ -29,7 +29,7 @@ class CudaRHS:
     @cached_property
     def text(self) -> Text:
         c = self.compiled
-        return wide_text(c.system, c.program, c.events_program, self.driver, dtype=c.dtype, strict=c.strict)
+        return wide_text(c.system, c.program, c.events_program, c.laws_program, self.driver, dtype=c.dtype, strict=c.strict)
 
     @property
     def kernel(self) -> Any:
@@ -93,7 +93,7 @@ class BoundCuda:
     def _arrays(self) -> list[Any]:
         """The table and what it points to."""
         cp, text, compiled = cupy_here(), self.right.text, self.right.compiled
-        programs = [p for p in (compiled.program, compiled.events_program) if p is not None]
+        programs = [p for p in (compiled.program, compiled.events_program, compiled.laws_program) if p is not None]
         scratch = {"part_": (part_size(programs, self.sizes, text.scratch), "float64"), "state_": (self.layout.size, self.dtype)}
         entries, kept = np.zeros(len(text.slots), np.int64), []
         for place, slot in enumerate(text.slots):
@@ -119,6 +119,33 @@ class BoundCuda:
         made = self.right.compiled.arrays(self.sizes, {**self.params, **self.layout.split(y), "t": t})
         for name, view in self.layout.split(out).items():
             view[...] = made[f"d_{name}"]
+
+    def check(self) -> None:
+        """Nothing can have been raised."""
+
+    @cached_property
+    def laws(self) -> "DeviceLaws":
+        """The invariants, whose function is part of the kernel."""
+        return DeviceLaws(self)
+
+
+@dataclass(frozen=True)
+class DeviceLaws:
+    """The invariants of a System on a GPU (odesim.solve.laws.Values)."""
+
+    bound: BoundCuda
+
+    @property
+    def events(self) -> int:
+        return self.bound.stage
+
+    @property
+    def table(self) -> int:
+        return self.bound.table
+
+    @cached_property
+    def n_events(self) -> int:
+        return sum(prod(shape) for shape in self.bound.right.compiled.laws.shapes(self.bound.sizes))
 
     def check(self) -> None:
         """Nothing can have been raised."""

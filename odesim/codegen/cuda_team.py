@@ -111,6 +111,21 @@ template <int LATE, class R> __device__ __forceinline__ R odesim_combined(const 
     return (R)sum;
 }
 
+// values now (n,) against their senses, as odesim.solve.explicit.laws.judge has it
+template <class R> __device__ void odesim_judge_all(odesim_team& team, long long n, const long long* sense, const R* value, double* best,
+                                                    double* worst, double* times, double t, long long first) {
+    for (long long i = team.thread; i < n; i += team.threads) {
+        const double now = value[i];
+        if (first == 1) { best[i] = now; worst[i] = 0.0; times[i] = t; }
+        double off = now - best[i];
+        if (sense[i] == 0) off = fabs(off);
+        else if (sense[i] == 1) { if (now < best[i]) best[i] = now; }
+        else if (sense[i] == 2) { off = -off; if (now > best[i]) best[i] = now; }
+        else off = -now;
+        if (worst[i] == worst[i] && !(off <= worst[i])) { worst[i] = off; times[i] = t; }
+    }
+}
+
 // y (n,) = x + sum_j coef[j] k_j
 template <class R> __device__ void odesim_fill_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
                                                    long long ns, long long n, R* y) {
@@ -164,6 +179,16 @@ __device__ void odesim_events(long long table, double t, long long y, long long 
     m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
     odesim_order(2);
 }
+__device__ void odesim_laws(long long table, double t, long long y, long long g) {
+    long long* m = odesim_mail + 4;
+    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
+    odesim_order(5);
+}
+__device__ void odesim_judge(long long* at, double t, long long first) {
+    long long* m = odesim_mail + 4;
+    m[0] = (long long)at; m[1] = __double_as_longlong(t); m[2] = first;
+    odesim_order(6);
+}
 __device__ double odesim_squares(long long* at, long long y, long long ns, long long a, long long b, double atol, double rtol) {
     long long* m = odesim_mail + 4;
     m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = a; m[4] = b; m[5] = __double_as_longlong(atol); m[6] = __double_as_longlong(rtol);
@@ -213,6 +238,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, lon
         if (what == 4)
             odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
                             a[@N@], (@R@*)m[3]);
+        if (what == 5) laws_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
+        if (what == 6)
+            odesim_judge_all(team, a[@LAW_SIZE@], (const long long*)a[@LAW_SENSE@], (const @R@*)a[@LAW_NOW@], (double*)a[@LAW_BEST@],
+                             (double*)a[@LAW_WORST@], (double*)a[@LAW_TIME@], __longlong_as_double(m[1]), m[2]);
         odesim_wait(team);
         if (threadIdx.x == 0) {
             __threadfence();

@@ -29,28 +29,35 @@ STAGE_HEAD = (
     "odesim_team& team, long long table_, double t, long long y0_, long long k0_, long long rows0_, long long coef0_, "
     "long long ns_, long long s_, long long z0_"
 )
-EVENTS_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
+VALUES_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
+VALUES = {"find_events": "events_all", "find_laws": "laws_all"}
 
 
-def wide_text(system: System, right: Program, events: Program | None, driver: Driver, *, dtype: str, strict: bool) -> Text:
+def wide_text(
+    system: System, right: Program, events: Program | None, laws: Program | None, driver: Driver, *, dtype: str, strict: bool
+) -> Text:
     """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
     shape = shape_of(system, right, strict=True)
     late, shape = LATE if shape.local else 0, replace(shape, local=False)
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype))
+    body = "\n\n\n".join(k.definition() for k in kernels)
+    head_text(system, body, dtype, strict)  # raises where there is no strict mode
+    if laws is not None:
+        kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers = tuple(p.name for p in system.params if not p.shape)
     slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("numbers", "numbers")]
     slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
     slots += [Slot("temporary", f"{k.name}.{r}", s) for k in kernels for r, s in k.temporaries.items()]
     slots += [Slot("scratch", "part_"), Slot("scratch", "state_")]
     body = "\n\n\n".join(k.definition() for k in kernels)
-    scope = module_scope(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n")
+    scope = module_scope(f"{head_text(system, body, dtype, strict, foreign=True)}\n\n\n{body}\n")
     translation = Translation(own=_orders())
     entry = REAL if dtype == "float64" else SINGLE
     teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry, late) for k in kernels]
-    if events is None:
-        teams.append(f"__device__ void events_all({EVENTS_HEAD}) {{}}")
+    there = {k.name for k in kernels}
+    teams += [f"__device__ void {word}({VALUES_HEAD}) {{}}" for name, word in VALUES.items() if name not in there]
     lead = Translation(own=_orders())
     run = lead.function(driver.scope, "run", (INT,))
     places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
@@ -78,6 +85,8 @@ def _orders() -> dict[str, tuple[Any, str]]:
         "fill": (None, "odesim_fill"),
         "call STAGE": (None, "odesim_stage"),
         "call EVENTS": (None, "odesim_events"),
+        "call LAWS": (None, "odesim_laws"),
+        "judge": (None, "odesim_judge"),
     }
 
 
@@ -130,5 +139,5 @@ def _team_function(
         lines += [f"{entry} *y_ = ({entry}*)y0_, *out_ = ({entry}*)g0_;"]
     (node,) = [n for n in ast.parse(kernel.definition()).body if isinstance(n, ast.FunctionDef)]
     lines += Phases(translation, scope, node, arrays, known, late).lines()
-    head = f"__device__ void {'stage_all' if right else 'events_all'}({STAGE_HEAD if right else EVENTS_HEAD}) {{"
+    head = f"__device__ void {'stage_all' if right else VALUES[kernel.name]}({STAGE_HEAD if right else VALUES_HEAD}) {{"
     return "\n".join([head, *(f"    {line}" for line in lines), "}"])

@@ -4,9 +4,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from odesim.codegen.cache import module_name
+from odesim.codegen.cache import module_name, source_of
 from odesim.codegen.kernels import Entries, Kernel, RightSide, Slot
 from odesim.codegen.native import load_native
 from odesim.codegen.wide import shape_of
@@ -20,6 +19,13 @@ RUNTIME = (
     "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
 ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store")
+INLINED = (
+    "odesim.codegen.runtime",
+    "odesim.codegen.reduce",
+    "odesim.codegen.vmath",
+    "odesim.codegen.intrinsics",
+    "odesim.codegen.access",
+)
 TWO_MODES = ("combine_block", "matmul")
 PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atan2")
 
@@ -65,17 +71,15 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
 @cache
 def runtime_key() -> str:
     """12 hex digits of the source that generated modules inline: a change of it makes new modules."""
-    here = Path(__file__).parent
-    text = "".join((here / f"{m}.py").read_text(encoding="utf-8") for m in ("runtime", "reduce", "vmath", "intrinsics", "access"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256("".join(map(source_of, INLINED)).encode()).hexdigest()[:12]
 
 
-def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
-    """The imports that a body needs, and how it is compiled."""
+def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
+    """The imports that a body needs, and how it is compiled. foreign: functions whose bits vary by machine are allowed in strict mode."""
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
-    if strict:
+    if strict and not foreign:
         check_strict(system.name, plain)
     end = "_strict" if strict else ""
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]

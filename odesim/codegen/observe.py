@@ -1,4 +1,4 @@
-"""Observables and invariants of a System at saved states, on whole arrays."""
+"""Observables of a System at saved states, on whole arrays; and whether its invariants are meant for a run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,9 +32,8 @@ class Observer:
     @cached_property
     def _function(self) -> ArrayFunction:
         axes = self.system.axes
-        shown = [self.system.observables[n] for n in self.expressions]
         outputs = {}
-        for k, e in enumerate([*shown, *(sp.sympify(v.expr) for v in self.system.invariants)]):
+        for k, e in enumerate(self.system.observables[n] for n in self.expressions):
             free = free_in_order(e, axes)
             base = IndexedBase(f"_seen{k}", shape=tuple(axes[i] for i in free))
             outputs[base[free] if free else Symbol(f"_seen{k}", real=True)] = e
@@ -47,20 +46,15 @@ class Observer:
         sizes: Mapping[str, int],
         params: Mapping[str, Any],
         derivatives: Derivatives,
-        start: Mapping[str, Array],
-    ) -> tuple[dict[str, Array], dict[str, float | None]]:
-        """({observable: (T, *shape)}, {invariant: worst violation}) for states {name: (T, *shape)} at times t (T,).
-
-        start: {state: shape} at the beginning of the run; None for a law that does not hold for runs from there.
-        """
+    ) -> dict[str, Array]:
+        """{observable: (T, *shape)} for states {name: (T, *shape)} at times t (T,)."""
         rows: dict[str, list[Array]] = {n: [] for n in self.system.observables}
-        laws: list[list[Array]] = [[] for _ in self.system.invariants]
         functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
         for k, time in enumerate(t):
             now = {name: values[k].astype(np.float64) for name, values in y.items()}
-            seen = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions or laws else []
-            for place, value in zip([*(rows[n] for n in self.expressions), *laws], seen, strict=True):
-                place.append(np.asarray(value, np.float64))
+            seen = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions else []
+            for name, value in zip(self.expressions, seen, strict=True):
+                rows[name].append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
             for name, f in functions.items():
                 value = self._computed(name, f, float(time), now, slopes, params)
@@ -68,11 +62,7 @@ class Observer:
                     said = f"has shape {value.shape} at t = {float(time):g}, and {rows[name][0].shape} at t = {float(t[0]):g}"
                     raise ModelError(f"observable {name!r} of {self.system.name} {said}")
                 rows[name].append(value)
-        worst = {
-            v.name: violation(np.stack(values), v.sense) if self.applies(v, sizes, params, start) else None
-            for v, values in zip(self.system.invariants, laws, strict=True)
-        }
-        return {name: np.stack(values) for name, values in rows.items()}, worst
+        return {name: np.stack(values) for name, values in rows.items()}
 
     def _computed(self, name: str, f: Callable[..., Any], t: float, *given: Any) -> Array:
         """What the function of an observable returns, as an array. Raises ModelError."""
@@ -94,16 +84,3 @@ class Observer:
         holds = sp.Piecewise((1, law.when), (0, True), evaluate=False)
         axes = self.system.axes
         return bool(np.all(evaluate(holds, free_in_order(holds, axes), axes, sizes, {**params, **start})))
-
-
-def violation(values: Array, sense: str) -> float:
-    """How far values (T, ...) are from being constant, nonincreasing, nondecreasing or nonnegative; 0 where they are, NaN as NaN."""
-    if np.any(np.isnan(values)):
-        return float("nan")
-    if sense == "constant":
-        off = np.abs(values - values[0])
-    elif sense == "nonnegative":
-        off = -values
-    else:
-        off = np.diff(values, axis=0) * (1 if sense == "nonincreasing" else -1)
-    return float(max(0.0, np.max(off, initial=0.0)))

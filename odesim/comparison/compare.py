@@ -1,7 +1,7 @@
 """Two sides held against each other, quantity by quantity."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.comparison.align import aligned
-from odesim.comparison.metrics import METRICS, NAMES, measure, measure_each
+from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_each
 from odesim.comparison.pairs import Facts, Pair
 from odesim.comparison.side import Side, common_times
 from odesim.comparison.text import html_of, text_of
@@ -37,6 +37,8 @@ class Comparison:
 
     theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
+    meanings: {name: what stands beside what, where the name does not say it}. doubts: sentences on why the theory may not be that
+    of the training.
     """
 
     t: Array
@@ -46,6 +48,8 @@ class Comparison:
     said: Mapping[str, str]
     seeds: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
 
     @cached_property
     def _rows(self) -> tuple[dict[str, Any], ...]:
@@ -54,11 +58,15 @@ class Comparison:
             training = self.training[name]
             each = measure_each(self.t, training, theory) if len(training) > 1 else {}
             values = measure(self.t, training, theory)
-            rows.append({"observable": name, "shape": training.shape[2:], **values, "each": each})
+            row = {"observable": name, "meaning": self.meanings.get(name, ""), "shape": training.shape[2:]}
+            rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row an observable: its name, shape, every metric of the means over seeds, and `each` {metric: (R,)} of every seed."""
+        """One row an observable: its name, meaning, shape, every metric of the means over seeds, and `each` {metric: (R,)} of every seed.
+
+        agree_until: the last time up to which both agree to within a tenth.
+        """
         return [dict(row) for row in self._rows]
 
     def worst(self) -> dict[str, Any]:
@@ -97,16 +105,16 @@ class Comparison:
             alone = len(theory) != len(self.seeds)
             variables[f"{name}_theory"] = (("time", *own), theory[0]) if alone else (("seed", "time", *own), theory)
         coordinates = {"seed": np.array(self.seeds), "time": self.t}
-        return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join(self.notes)})
+        return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
 
     def __str__(self) -> str:
-        return text_of(self.said, self.t, self.seeds, self._rows, self.notes)
+        return text_of(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
 
     def _repr_html_(self) -> str:
-        return html_of(self.said, self._rows, self.notes)
+        return html_of(self.said, self._rows, (*self.doubts, *self.notes))
 
 
 def compare_sides(
@@ -118,26 +126,33 @@ def compare_sides(
     align: Sequence[str] = (),
     pair: Pair | None = None,
     facts: Facts | None = None,
+    doubts: tuple[str, ...] = (),
 ) -> Comparison:
     """The Comparison of two sides on one clock, at the times of the coarser one where both are, linear in between.
 
     observables: those to compare, default all in common. align: axes whose order is that of the best fit, seed by seed.
     pair, facts: how what is trained becomes what the theory has; without them it is by name and shape.
-    Raises ParamError: no overlap in time, nothing in common, an observable or axis that there is not, an order of axes where none fits.
+    Raises ParamError: times of two units, no overlap in time, nothing in common, an observable or axis that there is not, an order of
+    axes where none fits.
     """
-    times = common_times(theory.t, training.t)
     links = {link.name: link for link in pair.links} if pair and facts else {}
-    possible = [name for name, link in links.items() if name in theory.makers and all(s in training.makers for s in link.sources)]
+    possible = [name for name, link in links.items() if link.quantity in theory.makers and all(s in training.makers for s in link.sources)]
     possible = possible if links else [name for name in theory.makers if name in training.makers]
     lacking = [name for name in observables if name not in possible]
     if lacking:
         raise ParamError(no_such("observable", lacking[0], possible, "both runs"))
+    if not possible:
+        raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
+    if theory.unit and training.unit and theory.unit != training.unit:
+        raise ParamError(f"two runs are compared on one clock: the time of one is in {theory.unit}, that of the other in {training.unit}")
+    times = common_times(theory.t, training.t)
     a: dict[str, Array] = {}
     b: dict[str, Array] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name in observables or possible:
-        own = tuple(theory.dims.get(name, ()))
-        here, there = theory.at(name, times), None
+        quantity = links[name].quantity if name in links else name
+        own = tuple(theory.dims.get(quantity, ()))
+        here, there = theory.at(quantity, times), None
         if name in links and facts:
             link = links[name]
             here = link.theory(here)
@@ -155,7 +170,8 @@ def compare_sides(
         raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
     for axis in align:
         a = aligned(a, b, dims, axis)
-    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes))
+    meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
+    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes), meanings, doubts)
 
 
 def listed(side: Side) -> str:

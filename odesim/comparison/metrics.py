@@ -1,5 +1,8 @@
 """How far two bundles of curves are apart: correlation, errors, scale, delay, and the difference beside the spread of the seeds.
 
+Of positive quantities that span a decade, also the error of the logarithms and the ratio at the end: where a curve has fallen far,
+all else measures its beginning.
+
 a (R, T, *shape) is held against b (1 or R, T, *shape), mean over seeds against mean over seeds. Every saved time counts alike.
 """
 
@@ -11,6 +14,8 @@ import numpy as np
 from odesim.arrays import Array
 
 STILL = 1e-12  # a component that goes less than this, against its largest value, goes nowhere
+DECADE = 10.0  # largest over smallest value from which on a positive quantity is seen on a logarithmic scale
+AGREE = 0.1  # the difference up to which curves agree
 
 
 def correlation(a: Array, b: Array) -> float:
@@ -73,6 +78,41 @@ def spread(a: Array, b: Array) -> float:
     return difference / error if error > 0 else np.inf if difference > 0 else np.nan
 
 
+def is_scaled(a: Array, b: Array) -> bool:
+    """Whether a and b (T, n) are finite and positive, and one of the components of either spans a decade or more."""
+    if not all(np.all(np.isfinite(x) & (x > 0)) for x in (a, b)):
+        return False
+    return any(bool(np.any(x.max(axis=0) >= DECADE * x.min(axis=0))) for x in (a, b))
+
+
+def log_error(a: Array, b: Array) -> float:
+    """Root mean square of ln(a / b) of a and b (T, n): a relative error where it is small; nan unless they are positive over a decade."""
+    return float(np.sqrt(np.mean(np.log(a / b) ** 2))) if is_scaled(a, b) else np.nan
+
+
+def end_ratio(a: Array, b: Array) -> float:
+    """a / b (T, n) at the last time, of the component in which it is farthest from 1; nan unless they are positive over a decade."""
+    if not is_scaled(a, b):
+        return np.nan
+    ratios = np.log(a[-1] / b[-1])
+    return float(np.exp(ratios[np.argmax(np.abs(ratios))]))
+
+
+def agree_until(t: Array, a: Array, b: Array) -> float:
+    """The last of the times t (T,) up to which a and b (R, T, *shape), means over seeds, agree to within a tenth; nan where never.
+
+    A tenth of each value where they are positive over a decade; else of the largest length of b, and of the length of a - b.
+    """
+    a, b = (x.reshape(*x.shape[:2], -1).mean(axis=0) for x in (a, b))
+    with np.errstate(all="ignore"):
+        if is_scaled(a, b):
+            good = np.all(np.abs(np.log(a / b)) <= np.log1p(AGREE), axis=1)
+        else:
+            good = np.linalg.norm(a - b, axis=1) <= AGREE * np.max(np.linalg.norm(b, axis=1))
+    first = int(np.argmin(good)) if not good.all() else len(t)
+    return float(t[first - 1]) if first else np.nan
+
+
 @dataclass(frozen=True)
 class Metric:
     """A word of the table; function(t (T,), a (T, n), b (T, n)), None where it is of all seeds. miss: how far a value is from ideal."""
@@ -102,6 +142,11 @@ def worst_delay(t: Array, a: Array, b: Array) -> float:
     return float(found[np.argmax(np.abs(found))]) if found.size else np.nan
 
 
+def times_off(ratio: float) -> float:
+    """How far a ratio is from 1, the same for twice as large and half as large."""
+    return max(ratio, 1 / ratio) - 1 if ratio > 0 else np.nan
+
+
 METRICS = (
     Metric("correlation", lambda t, a, b: correlation(a, b), lambda x: 1 - x, "normalised correlation; ideal 1"),
     Metric("relative_l2", lambda t, a, b: relative_l2(a, b), abs, "|training - theory| / |theory|; ideal 0"),
@@ -109,6 +154,8 @@ METRICS = (
     Metric("scale", lambda t, a, b: scale(a, b), lambda x: abs(x - 1), "factor that theory lacks; ideal 1"),
     Metric("shift", mean_delay, abs, "how much later training is half way, mean over components; ideal 0"),
     Metric("shift_worst", worst_delay, abs, "the same of the component that is most out of step; ideal 0"),
+    Metric("log_error", lambda t, a, b: log_error(a, b), abs, "root mean square of ln(training / theory), positive over a decade; ideal 0"),
+    Metric("end_ratio", lambda t, a, b: end_ratio(a, b), times_off, "training / theory at the end, positive over a decade; ideal 1"),
     Metric("spread", None, abs, "difference of the means in standard errors over the seeds; chance gives 1"),
 )
 NAMES = tuple(metric.name for metric in METRICS)

@@ -3,7 +3,7 @@
 A pair that is not in the table goes by name: what both call the same and have in the same shape.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,16 @@ FLOWS = ("sgd", "momentum")  # the optimizers whose path a gradient flow describ
 
 @dataclass(frozen=True)
 class Facts:
-    """What a training was: its task and settings, exact arrays of the task, the optimizer with its learning rates {group: rate}."""
+    """What a training was: its task and settings, exact arrays of the task, the optimizer with its learning rates {group: rate}.
+
+    model: the word of --model; empty where it is the task's own.
+    """
 
     task: str
     config: Mapping[str, Any]
     exact: Mapping[str, Array]
     optimizer: Mapping[str, Any]
+    model: str = ""
 
     @property
     def momentum(self) -> float:
@@ -35,10 +39,10 @@ Make = Callable[[Mapping[str, Array], Facts], Array]
 
 @dataclass(frozen=True)
 class Link:
-    """One quantity of a System, from observables of the training.
+    """One row of a comparison: a quantity of a System, by default of the row's name, from observables of the training.
 
     make: {source: (R, T, *shape)} -> (R, T, *shape of the quantity). theory: what is done to the System's own (R, T, *shape); dims:
-    axes that are left of it, None for all.
+    axes that are left of it, None for all. doc: what stands beside what, where the name does not say it.
     """
 
     name: str
@@ -46,6 +50,13 @@ class Link:
     make: Make
     theory: Callable[[Array], Array] = lambda values: values
     dims: tuple[str, ...] | None = None
+    of: str = ""
+    doc: str = ""
+
+    @property
+    def quantity(self) -> str:
+        """The System's name of it."""
+        return self.of or self.name
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,8 @@ class Pair:
 
     linear: the states are linear in the trained parameters, so that descent on them is descent on those. start: {state: initial
     values (R, *shape)} from what was recorded at iteration 0; without it the System's own. each: every seed has parameters of its own.
-    check: raises ParamError where the training starts or goes otherwise than the System. example: {setting: value} over the
-    task's defaults under which the System describes it.
+    needs: {setting: the values with which the System describes the task}; more: what else does not fit, in phrases. example:
+    {setting: value} over the task's defaults under which the System describes it.
     """
 
     links: tuple[Link, ...]
@@ -63,7 +74,8 @@ class Pair:
     linear: bool = True
     start: Mapping[str, Link] = field(default_factory=dict)
     each: bool = False
-    check: Callable[[Facts], None] = lambda facts: None
+    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    more: Callable[[Facts], Sequence[str]] = lambda facts: ()
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -115,22 +127,49 @@ def class_mean(source: str, common: bool) -> Make:
     return make
 
 
-def from_zero(facts: Facts) -> None:
-    """Raises ParamError unless Y and Z start at 0, as the Systems do."""
-    if facts.config.get("init", "zero") != "zero":
-        raise ParamError(f"the Systems of scan_snap start from 0, this training with init = {facts.config['init']}")
+def not_alike(facts: Facts) -> list[str]:
+    """Why the classes of a scan_snap training are not all alike."""
+    last, common, per_last, unique = (
+        facts.config[name] for name in ("num_last", "num_common", "num_common_per_last", "num_unique_per_next")
+    )
+    found = [f"num_common_per_last is {per_last}, not 0, with num_last={last}"] * bool(per_last and last > 1)
+    found += ["there are no common tokens (num_common is 0)"] * (common + per_last == 0)
+    return found + ["num_unique_per_next is 0, not more"] * (unique == 0)
 
 
-LOSS = same("loss", "loss_population")
+def not_exact(facts: Facts) -> list[str]:
+    """Why the flow of a joma_gaussian training is not that of V alone: other classes, another ratio of the rates, momentum."""
+    rates, T = facts.optimizer["rates"], facts.config["temperature"]
+    ratio = rates["z"] / rates["w"]
+    found = [] if np.isclose(ratio, T * T, rtol=1e-12) else [f"eta_z / eta_w is {ratio:g}, not temperature^2 = {T * T:g}"]
+    return found + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
+
+
+def several(facts: Facts) -> list[str]:
+    """not_exact(), and one class."""
+    return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
+
+
+def other_model(facts: Facts) -> list[str]:
+    """The model where it is not that of Y and Z."""
+    return [f"the model is {facts.model}, not yz"] * (facts.model not in ("", "yz"))
+
+
+LOSSES = (
+    Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"], doc="the training's loss_population, in infinite contexts"),
+    Link(
+        "loss_batch", ("loss",), lambda seen, _: seen["loss"], of="loss", doc="the training's loss, of its batches, beside the same theory"
+    ),
+)
 SYMMETRIC = (
-    LOSS,
+    *LOSSES,
     Link("c", ("c",), class_mean("c", common=False)),
     Link("cc", ("c",), class_mean("c", common=True)),
     Link("z", ("Z",), class_mean("Z", common=False)),
     Link("zc", ("Z",), class_mean("Z", common=True)),
 )
 FULL = (
-    LOSS,
+    *LOSSES,
     same("c"),
     same("entropy"),
     Link("entropy_distinct", ("entropy_distinct",), lambda seen, _: seen["entropy_distinct"], lambda x: x.mean(axis=-1), ()),
@@ -140,17 +179,38 @@ FULL = (
 EXACT_JOMA: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
 ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
+# what the Systems assume of the one-layer model
+AS_ASSUMED: Mapping[str, tuple[Any, ...]] = {
+    "init": ("zero",),
+    "decoder": ("vanilla",),
+    "normalize": (True,),
+    "residual": (False,),
+    "attn_include_query": (False,),
+}
+DECORRELATED: Mapping[str, Any] = {"decoder": "decorrelated", "eta_Z": 0.01}
+ALIKE: Mapping[str, tuple[Any, ...]] = {**AS_ASSUMED, "P": (None,)}
+JOMA: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
+
 PAIRS: Mapping[tuple[str, str], Pair] = {
-    ("scan_snap.full", "scan_snap"): Pair(FULL, check=from_zero),
-    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, check=from_zero),
-    ("scan_snap.reduced_symmetric", "scan_snap"): Pair(SYMMETRIC, linear=False, check=from_zero),
-    ("scan_snap.full", "corpus"): Pair(FULL, example={"contexts": "infinite"}),
+    ("scan_snap.full", "scan_snap"): Pair(FULL, needs=AS_ASSUMED),
+    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, needs=ALIKE, more=not_alike),
+    ("scan_snap.reduced_symmetric", "scan_snap"): Pair(
+        SYMMETRIC, linear=False, needs={**ALIKE, "decoder": ("decorrelated",)}, more=not_alike, example=DECORRELATED
+    ),
+    ("scan_snap.full", "corpus"): Pair(FULL, needs=AS_ASSUMED, more=other_model, example={"contexts": "infinite"}),
     # attention is integrated out by an invariant of the flow, which descent does not keep
     ("joma.linear", "joma_gaussian"): Pair(
-        (ONE_NODE,), lambda rates: rates["w"], False, {"v": ONE_NODE}, each=True, example={**EXACT_JOMA, "num_classes": 1}
+        (ONE_NODE,),
+        lambda rates: rates["w"],
+        False,
+        {"v": ONE_NODE},
+        each=True,
+        needs={**JOMA, "num_classes": (1,)},
+        more=not_exact,
+        example={**EXACT_JOMA, "num_classes": 1},
     ),
     ("joma.linear_multinode", "joma_gaussian"): Pair(
-        (same("V"),), lambda rates: rates["w"], False, {"V": same("V")}, each=True, example=EXACT_JOMA
+        (same("V"),), lambda rates: rates["w"], False, {"V": same("V")}, each=True, needs=JOMA, more=several, example=EXACT_JOMA
     ),
 }
 
@@ -160,16 +220,34 @@ def find_pair(system: str, task: str) -> Pair | None:
     return PAIRS.get((system, task))
 
 
-def check_described(system: str, task: str, theory: Mapping[str, Any]) -> None:
-    """Raises ParamError unless this training's task says which parameters of the System describe it."""
+def misfits(pair: Pair, facts: Facts) -> list[str]:
+    """What keeps the System from describing this training, a phrase a setting; nothing where it does."""
+    found = [
+        f"{name} is {shown(facts.config[name])}, not {' or '.join(map(shown, right))}"
+        for name, right in pair.needs.items()
+        if name in facts.config and facts.config[name] not in right
+    ]
+    return [*found, *pair.more(facts)]
+
+
+def shown(value: Any) -> str:
+    """A setting as it would be written; an array is given, and None is not."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "given" if isinstance(value, list) else "left out" if value is None else str(value)
+
+
+def check_described(system: str, facts: Facts, theory: Mapping[str, Any]) -> None:
+    """Raises ParamError, with every setting that does not fit, unless the training's task says which parameters of the System it has."""
+    pair = find_pair(system, facts.task)
+    wrong = misfits(pair, facts) if pair else []
+    if wrong:
+        raise ParamError(f"{system} does not describe this training of {facts.task}: {'; '.join(wrong)}")
     if system not in theory:
-        pair = find_pair(system, task)
-        if pair:
-            where = ", ".join(f"{name}={value}" for name, value in pair.example.items()) or "the default ones"
-            raise ParamError(f"{system} does not describe {task} with these settings; it does with {where}")
-        if not theory:
-            raise ParamError(f"no System describes {task} with these settings, so that {system!r} cannot be held against it")
-        raise ParamError(no_such("System", system, theory, f"the theory of {task} with these settings"))
+        known = {*theory, *(name for name, task in PAIRS if task == facts.task)} - {system}
+        if not known:
+            raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be held against it")
+        raise ParamError(no_such("System", system, known, f"the theory of {facts.task}"))
 
 
 def check_flow(facts: Facts) -> None:

@@ -9,6 +9,7 @@ from odesim.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.trajectory import Trajectory
 from odesim.solve.solution import Solution
+from odesim.wording import many
 
 Maker = Callable[[], Array]
 
@@ -76,8 +77,7 @@ def training_label(training: Trajectory, seeds: int) -> str:
     """Task, model, seeds and optimizer in a phrase."""
     spec = training.attrs.get("optimizer", {})
     momentum = f" with momentum {spec['momentum']:g}" if spec.get("momentum") and "adam" not in str(spec.get("name")) else ""
-    count = f"{seeds} seeds" if seeds > 1 else "1 seed"
-    return f"{training.task} ({training.model}), {count}, {spec.get('name', '')}{momentum}".rstrip(", ")
+    return f"{training.task} ({training.model}), {many(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
 
 
 def resampled(t: Array, values: Array, times: Array) -> Array:

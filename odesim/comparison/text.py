@@ -9,9 +9,11 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.comparison.metrics import METRICS
+from odesim.wording import many
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
+LATER = ("log_error", "end_ratio")  # in a table of their own
 NAME = 18  # letters of an observable; a longer one has a line of its own
 
 
@@ -23,9 +25,10 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
         lines = [entry("first", said["theory"]), entry("second", said["training"])]
     unit = f" {said['unit']}" if said["unit"] else ""
     lines += [entry("clock", said["clock"])] if said["clock"] else []
-    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {len(t)} times")]
+    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {many(len(t), 'time')}")]
     lines += [entry("note", note) for note in notes]
-    names = [m.name for m in METRICS if m.name != "spread" or len(seeds) > 1]
+    lines += [entry(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
+    names = [m.name for m in METRICS if m.name not in LATER and (m.name != "spread" or len(seeds) > 1)]
     lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]
     for row in rows:
         label = title(row)
@@ -35,7 +38,19 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
         if row["each"]:
             spreads = {name: deviation(values) for name, values in row["each"].items()}
             lines.append("  +- over seeds".ljust(NAME) + "".join(cell(name, spreads.get(name, np.nan), blank=True) for name in names))
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(line.rstrip() for line in [*lines, "", *agreement(t, rows)])
+
+
+def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A second table: the time until which both sides agree, and, over decades, the error of the logarithm and the ratio at the end."""
+    lines = ["observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
+    for row in rows:
+        label, until = title(row), row["agree_until"]
+        lines += [label] if len(label) >= NAME else []
+        words = "never" if np.isnan(until) else "the end" if until == t[-1] else f"{until:.4g}"
+        start = "" if len(label) >= NAME else label
+        lines.append(start.ljust(NAME) + words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in LATER))
+    return lines
 
 
 def html_of(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
@@ -85,4 +100,4 @@ def short(value: float) -> str:
 
 def entry(word: str, text: str) -> str:
     """word and text, wrapped under itself."""
-    return textwrap.fill(text, WIDTH, initial_indent=word.ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)
+    return textwrap.fill(text, WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)

@@ -21,6 +21,7 @@ from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
 from odesim.errors import DeviceError, SolveError
 from odesim.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
+from odesim.wording import many
 
 TOGETHER = 1 << 20  # members of a launch
 MOST_BYTES = 1 << 28  # of what comes back from one
@@ -83,7 +84,7 @@ class DeviceEngine:
             with cupy_here().cuda.Device(device):
                 self._members(device, params, initial, edges[device], edges[device + 1], stop, chunk)
 
-        with device_errors(f"{count} members of {self.request.system.name}", "fewer members or saved times"):
+        with device_errors(f"{many(count, 'member')} of {self.request.system.name}", "fewer members or saved times"):
             if devices == 1:
                 share(0)
             else:
@@ -116,7 +117,8 @@ class DeviceEngine:
 
 def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
-    with device_errors(f"{shape[0]} members, {shape[1]} saved times of {shape[2]} numbers each", "fewer"), first_device():
+    what = f"{many(shape[0], 'member')}, {many(shape[1], 'saved time')} of {many(shape[2], 'number')} each"
+    with device_errors(what, "fewer"), first_device():
         return cupy_here().empty(shape, dtype)
 
 

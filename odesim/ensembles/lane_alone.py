@@ -4,6 +4,7 @@ The kernel is the one that members of an ensemble have, so that a run has the bi
 is: odesim.solve.explicit.report reads from here what it reads from theirs.
 """
 
+import ctypes
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from odesim.solve.explicit import slots
 from odesim.solve.explicit.integrate import check_options, ctrl_c, save_grid
 from odesim.solve.explicit.report import collect
 from odesim.solve.explicit.state import usable
+from odesim.solve.laws import Watch, Worst
 from odesim.solve.problem import Problem, Progress, Raw, Status
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -34,6 +36,7 @@ ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""
 WAIT = 0.05  # s between two looks at the run
 LEAVE = 2
+_SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
 _CODES = {
     Status.OK: slots.FINISHED,
     Status.EVENT: slots.STOPPED_BY_EVENT,
@@ -110,6 +113,10 @@ class LaneRun:
         self._lanes = self._memory[: rows.count * width].reshape(rows.count, width)
         self._lanes[rows.t], self._lanes[rows.y, 0] = self.problem.t0, self.problem.y0
         self._chunk = self._engine.request.room(1)
+        self._watch = Watch(self.problem.laws, self.problem.rhs.dtype) if self.problem.laws else None
+        self._failure: BaseException | None = None
+        if self._watch:
+            self._watch.look(self.problem.t0, self.problem.y0)
 
     def _number(self, row: int) -> float:
         """What stands in a row of the lane that is used: the first."""
@@ -145,6 +152,10 @@ class LaneRun:
         every, which = np.concatenate(times), np.concatenate(numbers)
         order = np.argsort(every, kind="stable")
         return every[order], which[order]
+
+    def worst(self) -> Worst:
+        """The worst violation of each law so far."""
+        return self._watch.worst() if self._watch else {}
 
     def go(self, most: float = np.inf) -> bool:
         """The run from its start to its end, or until most steps were tried; whether it has ended, Ctrl-C included."""
@@ -192,7 +203,22 @@ class LaneRun:
                 self.stop()  # whatever was raised here; the thread is waited for
 
     def _integrate(self) -> Chunk:
-        return self._engine.integrate({}, {}, 1, self._stop, None, self._chunk, self._memory)
+        seen = _SEEN(self._look) if self._watch else None
+        address = ctypes.cast(seen, ctypes.c_void_p).value or 0 if seen else 0
+        chunk = self._engine.integrate({}, {}, 1, self._stop, None, self._chunk, self._memory, address)
+        if self._failure is not None:
+            raise self._failure
+        return chunk
+
+    def _look(self, _: int, t: float, y: int, __: int) -> None:
+        """Takes a state at the address y into account."""
+        assert self._watch is not None
+        try:
+            n = len(self.problem.y0)
+            self._watch.look(t, np.array((ctypes.c_double * n).from_address(y)))
+        except BaseException as error:  # ctypes can only drop it
+            self._failure = error
+            self.stop()
 
     def raw(self) -> Raw:
         """What came out."""

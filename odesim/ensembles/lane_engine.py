@@ -13,7 +13,6 @@ import numpy as np
 from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.cache import module_name
-from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.native import load_native
 from odesim.codegen.written import write_out, write_values
 from odesim.ensembles.lane_events import Watch, facts_of
@@ -22,10 +21,12 @@ from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
+from odesim.memo import Memo, Same
 from odesim.solve.explicit.state import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
+from odesim.wording import many
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
@@ -35,9 +36,8 @@ BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a t
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
-MOST_PLANS = 64
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
-_PLANS: dict[Any, tuple[CompiledRHS, Plan | str]] = {}  # the first of each keeps its id from being used again
+_PLANS: Memo[Plan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
 _CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
 _STATUSES = np.array([UNDONE, *map(Request.number, _CODES)], np.int8)
@@ -92,11 +92,13 @@ class LaneEngine:
         pool: Any,
         into: Chunk | None = None,
         memory: Array | None = None,
+        seen: int = 0,
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
 
         stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are. memory: of one block that does all of them,
-        to be looked at; what was not saved is then not blanked.
+        to be looked at; what was not saved is then not blanked. seen: the address of a function of (0, time, state, 0) that is called after
+        every step of a single member, with a stiff method.
         """
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
@@ -113,7 +115,7 @@ class LaneEngine:
             table[AT["KEPT"]] = request.kept.most
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
-        table[AT["Y0_STEP"]] = n if initial else 0
+        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n if initial else 0, seen
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params
@@ -190,7 +192,7 @@ def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan |
     """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
-        return f"{request.layout.size} states: at most {MOST_STATES}"
+        return f"{many(request.layout.size, 'state')}: at most {MOST_STATES}"
     if what := method_obstacle(request):
         return what
     if own & set(whole):
@@ -214,7 +216,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     """The kernel's plan, the same object for the same request; what is too long to write out."""
     compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
     key = (
-        id(compiled),
+        Same(compiled),
         request.backend,
         sizes,
         request.method,
@@ -223,15 +225,14 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         bool(request.kept.events),
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
-    if key not in _PLANS:
-        while len(_PLANS) >= MOST_PLANS:
-            del _PLANS[next(iter(_PLANS))]
+
+    def make() -> Plan | str:
         try:
-            plan = _made(request, numbers, whole)
+            return _made(request, numbers, whole)
         except CodegenError as error:
-            plan = f"a right side that cannot be written out ({error})"
-        _PLANS[key] = (compiled, plan)
-    return _PLANS[key][1]
+            return f"a right side that cannot be written out ({error})"
+
+    return _PLANS(key, make)
 
 
 def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
@@ -241,12 +242,12 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
-            return f"{what} of {lines} operations: at most {MOST_LINES}"
+            return f"{what} of {many(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.method not in ROSENBROCK
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
-        return f"a Jacobian of {len(plan.linear.lines)} operations: at most {MOST_SLOPES}"
+        return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan
 
 

@@ -10,10 +10,11 @@ from odesim.codegen.written import Formulas
 from odesim.ensembles.lane_events import Watch
 from odesim.solve.rosenbrock import Rosenbrock
 
-# what a call is told: whole numbers and addresses, then for each parameter its address and how far its members are apart
+# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0);
+# then for each parameter its address and how far its members are apart
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
-    "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT", "PARAMS",
+    "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT", "SEEN", "PARAMS",
 )  # fmt: skip
 MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}

@@ -34,7 +34,7 @@ def run(table):
         for l in range(min({W}, end - tile)):
             j = tile + l - first
             {keep}
-    following, live = first, 0
+    following, live, looked = first, 0, 0.0
     for l in range({W}):
         members[l] = -1
         S[{code} + l] = {IDLE}
@@ -45,6 +45,7 @@ def run(table):
                 i = members[l]
                 if i >= 0:
                     {landing}
+                    {last_look}
                     if code == {TOO_SMALL}:
                         code = judged(S, l, t0, rtol, atol)
                     status[i], t_end[i] = code, S[{t} + l]
@@ -72,11 +73,26 @@ def run(table):
         while {going}:
             ended, due = step(S, t0, t1, rtol, atol, most)
             {watching}
+            {look}
             {saving}
 """.strip("\n")
 
 TOO_SMALL, BLOW_UP = 4, 6  # codes of members
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
+
+# a member that is alone stands in the first lane
+LOOK = """
+if at[{SEEN}] != 0 and S[{code}] == 0.0 and S[{steps}] > looked:
+    looked, l, i = S[{steps}], 0, 0
+    {stopped}
+    call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
+""".strip("\n")
+
+LAST_LOOK = """
+if at[{SEEN}] != 0 and S[{steps}] > looked:
+    {stopped}
+    call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
+""".strip("\n")
 
 FIRST_SAVE = """
 q = 0
@@ -110,6 +126,9 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
     }
     words |= ending_words(plan, rows, where)
+    looks = {"look": LOOK, "last_look": LAST_LOOK}
+    seen = put_state(where.end, rows.y, w)
+    words |= {name: fit(text, **AT, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
     words["first_save"] = fit(FIRST_SAVE, put=put_state(where.first, rows.y, w), saved=where.saved, **at_lane) if plan.saves else "pass"
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
     return fit(RUN, **words)

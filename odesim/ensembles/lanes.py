@@ -8,10 +8,9 @@ integrator of one system gives it: the arithmetic here is that of odesim.solve.e
 import hashlib
 import re
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from odesim.codegen.cache import source_of
 from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
 from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
 from odesim.ensembles.lane_events import event_texts, happen_text
@@ -21,7 +20,14 @@ from odesim.ensembles.lane_run import judged_text, run_text
 from odesim.ensembles.lane_save import save_texts
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
-SOURCES = ("ensembles.arithmetic", "ensembles.lane_search", *(f"solve.explicit.{name}" for name in ("control", "memory", "roots", "slots")))
+SOURCES = (
+    "odesim.ensembles.arithmetic",
+    "odesim.ensembles.lane_search",
+    "odesim.solve.explicit.control",
+    "odesim.solve.explicit.memory",
+    "odesim.solve.explicit.roots",
+    "odesim.solve.explicit.slots",
+)
 RUNTIME = ("maximum", "minimum", "powi")
 
 
@@ -51,9 +57,7 @@ def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
 @cache
 def own_key() -> str:
     """8 hex digits of the source that the module inlines beside the runtime."""
-    found = [find_spec(f"odesim.{name}") for name in SOURCES]
-    text = "".join(Path(str(spec and spec.origin)).read_text(encoding="utf-8") for spec in found)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return hashlib.sha256("".join(map(source_of, SOURCES)).encode()).hexdigest()[:8]
 
 
 def head_text(plan: Plan, body: str) -> str:
@@ -76,7 +80,7 @@ def head_text(plan: Plan, body: str) -> str:
     used_arithmetic = [w for w in ARITHMETIC if w in used]
     lines += ["from odesim.ensembles.lane_search import keep, search"] if plan.watch is not None else []
     lines += [f"from odesim.ensembles.arithmetic import {', '.join(used_arithmetic)}"]
-    lines += ["from odesim.solve.explicit.memory import doubles, ints", ""]
+    lines += [f"from odesim.solve.explicit.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     return "\n".join(lines)

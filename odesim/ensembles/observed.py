@@ -23,13 +23,13 @@ from odesim.codegen.observe import Observer
 from odesim.codegen.written import Formulas, write_values
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
+from odesim.memo import Memo, Same
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
 RUNTIME = ("maximum", "minimum", "powi")
-_MADE: dict[Any, tuple[CompiledRHS, "Observed"]] = {}  # the first of each keeps its id from being used again
-_MOST_MADE = 64
+_MADE: Memo["Observed"] = Memo()
 
 TEXT = '''
 """{model}, observables of members: generated, runtime {key}."""
@@ -145,7 +145,7 @@ class Observed:
             return layout.split(out.astype(np.float64))
 
         states = layout.split(on_host(chunk.y[i, :reached]))
-        found, _ = self.observer(request.times[:reached], states, self.sizes, every, slopes, {})
+        found = self.observer(request.times[:reached], states, self.sizes, every, slopes)
         views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
         for name in names:
             views[name][i, :reached] = found[name]
@@ -158,12 +158,9 @@ def observe(request: Request, numbers: Numbers, chunk: Chunk, params: Mapping[st
     integers = {p.name for p in request.system.params if p.integer}
     whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
-    key = (id(request.compiled), request.kept.observe, tuple(sorted(numbers.sizes.items())), values)
-    if key not in _MADE:
-        while len(_MADE) >= _MOST_MADE:
-            del _MADE[next(iter(_MADE))]
-        _MADE[key] = (request.compiled, Observed(request.compiled, request.kept.observe, dict(numbers.sizes), whole))
-    _MADE[key][1].fill(request, numbers, chunk, params)
+    key = (Same(request.compiled), request.kept.observe, tuple(sorted(numbers.sizes.items())), values)
+    made = _MADE(key, lambda: Observed(request.compiled, request.kept.observe, dict(numbers.sizes), whole))
+    made.fill(request, numbers, chunk, params)
 
 
 def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
@@ -182,7 +179,7 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
             return layout.split(out.astype(np.float64))
 
         start = {name: np.asarray(value, np.float64)[None] for name, value in numbers.initial.items()}
-        found, _ = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes, {})
+        found = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
         shapes |= {name: found[name].shape[1:] for name in names if name not in shapes}
     return {name: shapes[name] for name in names}
 
@@ -208,9 +205,9 @@ def loop_text(model: str, f: Formulas) -> str:
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in range(f.count) if f"p{k}" in used)]
     imports = [f"from math import {', '.join(words)}"] if (words := [w for w in PLAIN if w in used]) else []
     imports += ["import numba as nb"]
-    for module, names in (("runtime", RUNTIME), ("vmath", OWN)):
+    for module, names in (("odesim.codegen.runtime", RUNTIME), ("odesim.codegen.vmath", OWN)):
         words = [w for w in names if w in used]
-        imports += [f"from odesim.codegen.{module} import {', '.join(words)}"] if words else []
+        imports += [f"from {module} import {', '.join(words)}"] if words else []
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")

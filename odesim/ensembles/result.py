@@ -20,7 +20,7 @@ STATUSES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, St
 MEANINGS = {
     Status.OK: "reached the end of the span",
     Status.EVENT: "ended by a terminal event, at the time t_end",
-    Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or try a stiff method such as rodas5p",
+    Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or, where it is not one, take a stiff method",
     Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right side or has a kink at t_end; "
     "end the span before it",
     Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",

@@ -14,6 +14,7 @@ from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import CATEGORIES, INK, SMALL, broken, few_ticks, ordered_colors, plain, styled
 from odesim.plot.trajectory import panels, space_ticks
+from odesim.wording import many
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison
@@ -98,7 +99,7 @@ def title_of(comparison: "Comparison", left_out: list[str]) -> str:
     said, count = comparison.said, len(comparison.seeds)
     whose = f"{short(said['theory'])} beside {short(said['training'])}"
     dark = (said["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
-    how = f"bands: {count} seeds (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
+    how = f"bands: {many(count, 'seed')} (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
     lines = [whose, f"dark: {dark}", how] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
     return plain("\n".join(fill(line, TITLE) for line in lines))
 

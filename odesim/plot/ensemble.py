@@ -14,6 +14,7 @@ from odesim.plot.panels import Quantity, last_finite, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, label_time
 from odesim.plot.style import broken, few_ticks, ordered_colors, plain, styled
 from odesim.plot.trajectory import panels
+from odesim.wording import many, ordinal
 
 if TYPE_CHECKING:
     import xarray
@@ -100,10 +101,10 @@ def title_of(run: "xarray.Dataset", status: Any, every: int) -> str:
     names = run.attrs["status_names"]
     bad = [(name, int((status == k).sum())) for k, name in enumerate(names) if name not in ("ok", "event")]
     failed = ", ".join(f"{n} {name}" for name, n in bad if n)
-    lines = [f"{run.attrs['model']}, {len(status)} members"]
+    lines = [f"{run.attrs['model']}, {many(len(status), 'member')}"]
     lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
     lines += [f"failed: {failed}"] * bool(failed) + [f"not done: {int((status < 0).sum())}"] * bool((status < 0).any())
-    lines += [f"every {every}th member is drawn"] * (every > 1)
+    lines += [f"every {ordinal(every)} member is drawn"] * (every > 1)
     hidden = [*run.attrs["states"], *run.attrs["observables"]][PANELS:]
     lines += [f"not shown: {', '.join(hidden)}"] * bool(hidden)
     return plain("\n".join(fill(line, TITLE) for line in lines))

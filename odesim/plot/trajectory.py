@@ -15,6 +15,7 @@ from odesim.plot.labels import settle
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
 from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
+from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray
@@ -90,7 +91,7 @@ def space_ticks(axes: Sequence[Axes], clock: Clock) -> None:
 def title_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> str:
     """Task, model and seeds, and what is drawn of them; under it what ended the run early and what is not shown."""
     said, count = run.attrs, run.sizes[SEED]
-    seeds = f"{count} seeds" if count > 1 else f"seed {run[SEED].values[0]}"
+    seeds = many(count, "seed") if count > 1 else f"seed {run[SEED].values[0]}"
     lines = [f"{said['task']} ({said['model']}), {seeds}"]
     if count > 1:
         lines += ["median, middle half and range of seeds"] + ["arrays: mean over seeds"] * arrays

@@ -10,6 +10,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import ParamError
+from odesim.wording import many
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def draw(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int
 
 def check_sizes(sizes: Mapping[str, int], num_children: int, vocabulary: int) -> None:
     """Raises ParamError where a layer has more nodes than there are sets; sizes {name: nodes} from the lowest layer up."""
-    below, of = vocabulary - 1, f"{vocabulary - 1} tokens (the last one of the vocabulary pads)"
+    below, of = vocabulary - 1, f"{many(vocabulary - 1, 'token')} (the last one of the vocabulary pads)"
     for name, size in sizes.items():
         most = comb(below, num_children)
         if size > most:

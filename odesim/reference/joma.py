@@ -19,6 +19,7 @@ from odesim.errors import ParamError, no_such
 from odesim.reference.joma_attention import ATTENTIONS
 from odesim.reference.joma_heads import ACTIVATIONS, SIGNALS
 from odesim.reference.kinds import Batch, Observable, Params
+from odesim.wording import many
 
 GROUPS = {"V": "w", "Xi": "w", "W": "w", "Z": "z"}
 
@@ -54,7 +55,7 @@ class JomaBlock:
             raise ParamError(f"temperature must be above 0, not {self.temperature}")
         columns = self.shape[0] + self.shape[1]
         if self.embeddings is not None and self.embeddings.shape[1:] != (columns,):
-            raise ParamError(f"embeddings must have {columns} columns, one a token, not the shape {self.embeddings.shape}")
+            raise ParamError(f"embeddings must have {many(columns, 'column')}, one a token, not the shape {self.embeddings.shape}")
 
     @property
     def groups(self) -> Mapping[str, str]:

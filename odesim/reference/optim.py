@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import isfinite, sqrt
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +50,8 @@ def check_optimizer(spec: Optimizer) -> None:
     if spec.name not in OPTIMIZERS:
         raise ParamError(no_such("optimizer", spec.name, OPTIMIZERS))
     for group, rate in spec.rates.items():
+        if isinstance(rate, bool) or not isinstance(rate, Real):
+            raise ParamError(f"the learning rate of {group} must be a number, not {rate!r}")
         if not (isfinite(rate) and rate >= 0):
             raise ParamError(f"the learning rate of {group} must be finite and at least 0, not {rate}")
     for name in ("momentum", "eps", "weight_decay"):
@@ -60,6 +63,12 @@ def check_optimizer(spec: Optimizer) -> None:
     for value in spec.betas:
         if not 0 <= value < 1:
             raise ParamError(f"betas must lie in [0, 1), not {value}")
+
+
+def used(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of an Optimizer, as a mapping, those that the optimizer of that name uses."""
+    other = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
+    return {name: value for name, value in spec.items() if name not in other}
 
 
 class Sgd:

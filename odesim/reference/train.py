@@ -19,6 +19,7 @@ from odesim.reference.optim import make_optimizer
 from odesim.reference.randomness import INITIAL, generators
 from odesim.reference.record import Fits, Recorder, Sink, extended, host, recorded_iterations
 from odesim.reference.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, sentence
+from odesim.wording import many
 
 MOST_STEPS, MOST_SAVED = 10**9, 10**6
 
@@ -63,7 +64,7 @@ def train(
     times = recorded_iterations(steps, save) if recorded is None else recorded
     if old is not None:
         if old.iteration > steps:
-            raise ParamError(f"the training has {old.iteration} iterations already, more than the {steps} asked for")
+            raise ParamError(f"the training has {many(old.iteration, 'iteration')} already, more than the {steps} asked for")
         times = old.times if old.times[-1] == steps else extended(old.times[old.times <= old.iteration], steps, save)
     params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)

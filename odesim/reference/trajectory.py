@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray
@@ -71,8 +72,9 @@ class Trajectory:
             for name, value in self.final.items()
         )
         titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
-        count = len(self.seeds)
-        head = f"<b>{escape(self.task)}</b> ({escape(self.model)}), {count} seed{'s' * (count > 1)}, {len(self.t)} recorded iterations"
+        head = (
+            f"<b>{escape(self.task)}</b> ({escape(self.model)}), {many(len(self.seeds), 'seed')}, {many(len(self.t), 'recorded iteration')}"
+        )
         return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
@@ -97,4 +99,4 @@ def sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) ->
     if status == INTERRUPTED:
         where = f"interrupted at iteration {iteration} of {steps}"
         return "; ".join(filter(None, (where, not_finite)))
-    return not_finite or f"trained for {iteration} iterations"
+    return not_finite or f"trained for {many(iteration, 'iteration')}"

@@ -14,6 +14,7 @@ from odesim.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.architecture import Architecture
 from odesim.reference.kinds import Batch
+from odesim.wording import many
 
 
 def check_batch(model: Architecture, batch: Batch) -> tuple[int, int, int]:
@@ -27,7 +28,7 @@ def check_batch(model: Architecture, batch: Batch) -> tuple[int, int, int]:
         raise ParamError(f"tokens have the axes (seed, sample, position), none of them empty, not the shape {tokens.shape}")
     R, B, T = tokens.shape
     if model.positions and model.positions < T:
-        raise ParamError(f"a sequence of {T} tokens is longer than the {model.positions} learned positions")
+        raise ParamError(f"a sequence of {many(T, 'token')} is longer than the {many(model.positions, 'learned position')}")
     _within("tokens", tokens, model.vocabulary, low=0)
     for name, shape in (("padding", (R, B, T)), ("log_weight", (R, B, T)), ("weight", (R, B))):
         if name in batch and batch[name].shape != shape:

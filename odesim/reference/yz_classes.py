@@ -16,7 +16,7 @@ def check_classes(P: Array, psi: Array, p: Array, M: float) -> None:
     K = len(P)
     for name, value in (("psi", psi), ("p", p)):
         if value.shape != (K,):
-            raise ParamError(f"{name} must hold one number for each of the {K} rows of P, not have shape {value.shape}")
+            raise ParamError(f"{name} must hold one number for each row of P ({K}), not have shape {value.shape}")
     for name, value in (("P", P), ("p", p)):
         if not np.all(value >= 0) or not np.all(np.isfinite(value)):
             raise ParamError(f"{name} must hold probabilities, not {value[~(value >= 0) | ~np.isfinite(value)][0]:g}")

@@ -1,12 +1,13 @@
 """The method by a short pilot: the first steps of the explicit method that its tolerance calls for are the pilot.
 
 A run that ends within them is the result. After 128 trials, and whenever their number has doubled, it is looked at: where the step
-is held by stability and the rest is long, rodas5p starts from the same point with half of what was spent; if that takes it further
+is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent; if that takes it further
 in time than the explicit method has come, it goes on to the end and its run is the result. Every decision rests on counts
 (odesim.codegen.work), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
-method that it names. At most half of the work comes on top of an explicit run; one that is not held by stability pays 12
-right sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a trial, and begins again
-each time; what compiling takes is not counted.
+method that it names. An explicit run that was chosen beside a trial costs at most three times what rodas5p would: its last trial had a
+third of that, or the run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by
+stability pays 12 right sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a trial,
+and begins again each time; what compiling takes is not counted.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from odesim.solve.explicit.state import usable
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS, Method
+from odesim.wording import many
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -36,7 +38,7 @@ STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right sides on every stiff problem tried."""
 LEAST = 20
 """Steps that the stiff method must be able to take in a trial."""
-SHARE = 0.5
+SHARE = 1.0
 """What a trial may cost, in units of what the explicit run has cost so far."""
 ITERATIONS = 12
 """Right sides for the spectral radius."""
@@ -57,7 +59,7 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
     run = ExplicitRun(problem, method, save, **options)
     if step is not None or run.on_device:
         run.go()
-        why = "a fixed step was asked for" if step is not None else f"{sentence(run)} on the device, where stiff methods do not run"
+        why = "a fixed step was asked for" if step is not None else f"{sentence(run.raw())} on the device, where stiff methods do not run"
         return replace(run.raw(), auto=f"{method.name}: {why}")
     rival = Rival(problem, method, save, strict, options)
     most = PILOT
@@ -66,7 +68,7 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
         if won is not None:
             return won
         most *= 2
-    return replace(run.raw(), auto=f"{method.name}: {sentence(run)}{rival.why}")
+    return replace(run.raw(), auto=f"{method.name}: {sentence(run.raw())}{rival.why}")
 
 
 def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
@@ -82,11 +84,10 @@ def looks_between(problem: Problem, save: Array | None) -> bool:
     return inside or problem.rhs.n_events > 0
 
 
-def sentence(run: ExplicitRun) -> str:
-    """How an explicit run ended."""
-    raw = run.raw()
+def sentence(raw: Raw) -> str:
+    """How a run ended."""
     ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
-    return f"{ended} {raw.stats['steps']:.0f} steps"
+    return f"{ended} {many(raw.stats['steps'], 'step')}"
 
 
 class Rival:
@@ -103,7 +104,7 @@ class Rival:
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's whole run, where it is to be preferred to going on with run."""
         left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
-        if left < run.tried or self._lost or not held(self.problem, run, self.options):
+        if left < 0.5 * run.tried or self._lost or not held(self.problem, run, self.options):
             return None
         if self._out:
             self.why = self._out
@@ -129,18 +130,19 @@ class Rival:
                 return None
         ended = self._run.go(allowed if hopeless else budget)
         if not ended and self._run.t <= run.t:
-            self.why = f"; stability limits them, but {STIFF} is no faster"
+            its = f"{STIFF} came to t = {self._run.t:.4g} in {many(budget, 'step')}"
+            self.why = f"; stability limits them, but {its}, which cost what the first {run.tried} did, up to t = {run.t:.4g}"
             return None
         if not ended:
             self._run.go()
         raw: Raw = self._run.raw()
-        if raw.status not in ENDED:
+        if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
         whole = run.tried + left
-        why = f"{self.method.name} would need about {rounded(whole)} steps (stability, not accuracy, limits them)"
-        why += f", {STIFF} {raw.stats['steps']:.0f}"
-        return replace(raw, auto=f"{STIFF}: {why}")
+        calls = many(run.state.stats()["rhs_calls"], "right side")
+        why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
+        return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
     def _budget(self, tried: int) -> int:
         """Steps of the stiff method that the explicit run so far has earned it. Raises CodegenError."""

@@ -11,6 +11,8 @@ from odesim.arrays import Array, Layout
 from odesim.codegen.structured import Dense, Structured
 from odesim.errors import SolveError
 from odesim.solve.found import Events
+from odesim.solve.laws import Laws, Worst
+from odesim.wording import many
 
 Progress = Callable[[float], None]
 
@@ -127,6 +129,7 @@ class Problem:
 
     linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
     method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
+    laws: what is watched at the end of every step.
     """
 
     rhs: BoundSystem
@@ -138,6 +141,7 @@ class Problem:
     linear: Callable[[], Linear] | None = None
     costs: Costs | None = None
     strict: Callable[..., StiffRun] | None = None
+    laws: Laws | None = None
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size
@@ -147,7 +151,7 @@ class Problem:
             raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
         total = sum(event.size for event in self.events)
         if total != self.rhs.n_events:
-            raise SolveError(f"the events have {total} components, the system computes {self.rhs.n_events}")
+            raise SolveError(f"the events have {many(total, 'component')}, the system computes {self.rhs.n_events}")
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class Raw:
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
     events: {name: Events}, each in the order of time.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
-    kernel: what names the code that integrated, where that is not the right side's own.
+    kernel: what names the code that integrated, where that is not the right side's own. worst: how far it was from the problem's laws.
     """
 
     t: Array
@@ -171,3 +175,4 @@ class Raw:
     stats: dict[str, float] = field(default_factory=dict)
     auto: str = ""
     kernel: str = ""
+    worst: Worst = field(default_factory=dict)

@@ -13,7 +13,9 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.solve.found import Events
 from odesim.solve.integrate import integrate_problem
+from odesim.solve.laws import CLAUSE, Laws, broken, with_broken
 from odesim.solve.problem import Problem, Raw, Status
+from odesim.wording import many
 
 LONGEST = 1e15
 """The span in s: more than any run takes."""
@@ -49,7 +51,11 @@ class Clock:
     def integrate(self, grid: "Array | int", options: Mapping[str, Any], method: str) -> Rescaled:
         """The run, kept at the times grid (T,), or at that many points even in s, which are even in nothing else."""
         first = self._run(None, options, method)
-        options = {**options, "progress": None}
+        # the laws were watched: the runs that follow take the same steps, or are for an estimate
+        return replace(self, problem=replace(self.problem, laws=None))._told(first, self.problem.laws, grid, {**options, "progress": None})
+
+    def _told(self, first: Raw, laws: Laws | None, grid: "Array | int", options: Mapping[str, Any]) -> Rescaled:
+        """The first run, in t."""
         status, t_last = self._ended(first), float(first.y_last[-1])
         s_last = first.t_last
         if status is Status.OK:
@@ -61,7 +67,8 @@ class Clock:
             s = np.where(t >= t_last, s_last, 0.0)
             between = (t > self.t0) & (t < t_last)
             s[between] = self._places(t[between], s_last, first, options)
-        marks = np.concatenate([found.t for found in first.events.values()]) if first.events else np.empty(0)
+        flagged = [law.name for law in broken(laws, first.worst)]
+        marks = np.concatenate([*(found.t for found in first.events.values()), [first.worst[name][1] for name in flagged]])
         rows = self._rows(np.unique(np.concatenate([s, marks])), first, options)
         y = np.array([rows[float(at)] for at in s]).reshape(len(s), len(first.y_last))
         times = y[:, -1].astype(np.float64) if t is None else t
@@ -73,8 +80,10 @@ class Clock:
             if name not in (self.blow_up, self.end)
         }
         events[self.blow_up] = Events(np.array([blow_up[0]] if blow_up else []), None)
-        message = self._message(first, status, t_last, blow_up)
-        raw = replace(first, t=times, y=y[:, :-1], events=events, status=status, message=message, t_last=t_last, y_last=first.y_last[:-1])
+        worst = {n: (off, float(rows[s_][-1]) if n in flagged else np.nan) for n, (off, s_) in first.worst.items()}
+        message = with_broken(self._message(first, status, t_last, blow_up), laws, worst)
+        said = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = "), "worst": worst}
+        raw = replace(first, t=times, y=y[:, :-1], events=events, t_last=t_last, y_last=first.y_last[:-1], **said)
         return Rescaled(raw, blow_up)
 
     def _run(self, save: Array | None, options: Mapping[str, Any], method: str) -> Raw:
@@ -147,12 +156,12 @@ class Clock:
 
     def _message(self, run: Raw, status: Status, t_last: float, blow_up: tuple[float, float] | None) -> str:
         """One sentence in t."""
-        steps = f"{run.stats['steps']:.0f} steps of the rescaled clock"
+        steps = f"{many(run.stats['steps'], 'step')} of the rescaled clock"
         if blow_up is not None:
             return f"the solution runs to infinity at t = {blow_up[0]:.12g}, to within {blow_up[1]:.1g}; {steps}"
         if status is Status.OK:
             return f"reached t = {t_last:.9g} in {steps}"
-        return f"{run.message.replace(' t = ', ' s = ')} (rescaled clock; t = {t_last:.9g})"
+        return f"{run.message.partition(CLAUSE)[0].replace(' t = ', ' s = ')} (rescaled clock; t = {t_last:.9g})"
 
 
 def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:

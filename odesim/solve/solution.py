@@ -10,27 +10,38 @@ import numpy as np
 
 from odesim.arrays import Array, array_namespace, on_host
 from odesim.errors import SolveError
+from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray
 
-Observed: TypeAlias = tuple[dict[str, Array], dict[str, float | None]]
-"""({observable: (T, *shape)}, {invariant: worst violation or None})."""
+Violations: TypeAlias = dict[str, float | None]
+"""{invariant: worst violation or None}."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Observables that are known already: {name: (T, *shape)} at the saved times, {name: shape} at t_end, the worst violations."""
+    """Observables that are known already: {name: (T, *shape)} at the saved times, {name: shape} at t_end."""
 
     t_end: float
     rows: dict[str, Array]
     end: dict[str, Array]
-    worst: dict[str, float | None]
 
-    def __call__(self, t: Array, y: Mapping[str, Array]) -> Observed:
+    def __call__(self, t: Array, y: Mapping[str, Array]) -> dict[str, Array]:
         """What was seen at the times t (T,): the saved ones, or t_end alone."""
         last = len(t) == 1 and t[0] == self.t_end
-        return {name: value[None] for name, value in self.end.items()} if last else self.rows, self.worst
+        return {name: value[None] for name, value in self.end.items()} if last else self.rows
+
+
+@dataclass(frozen=True)
+class Known:
+    """Worst violations that are known already."""
+
+    violations: Violations
+
+    def __call__(self) -> Violations:
+        """What they were."""
+        return self.violations
 
 
 def no_more_times(times: Array) -> dict[str, Array]:
@@ -45,7 +56,7 @@ class Solution:
     t (T,): saved times that were reached; where the run stopped early, also the last time reached. y: {state: (T, *shape)}.
     t_end, y_end: the last time reached, and {state: shape} there, saved or not. y and y_end are cupy's arrays where that was asked for.
     observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
-    invariants: {name: worst violation in the stated sense, None where the law does not hold for runs from there}.
+    invariants: {name: worst violation in the stated sense over every step, None where the law does not hold for runs from there}.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds.
     status: "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up" or "interrupted"; message says it in a sentence.
     dims: {name: names of the axes after time}. attrs: what was asked for, and by which versions it was computed.
@@ -64,31 +75,32 @@ class Solution:
     backend: str
     dims: dict[str, tuple[str, ...]]
     attrs: dict[str, Any]
-    _observe: Callable[[Array, Mapping[str, Array]], Observed] = field(repr=False, compare=False)
+    _observe: Callable[[Array, Mapping[str, Array]], dict[str, Array]] = field(repr=False, compare=False)
+    _violations: Callable[[], Violations] = field(repr=False, compare=False)
     _again: Callable[[Array], dict[str, Array]] = field(repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
         kept = {f.name: getattr(self, f.name) for f in fields(self)}
-        return kept | {"_observe": Seen(self.t_end, self.observables, self.final_observables, self.invariants), "_again": no_more_times}
+        seen = Seen(self.t_end, self.observables, self.final_observables)
+        return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": no_more_times}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Solution":
         """A copy with arrays of its own, which can still compute more times."""
         return replace(self, **{f.name: deepcopy(getattr(self, f.name), memo) for f in fields(self) if not f.name.startswith("_")})
 
     @cached_property
-    def _observed(self) -> Observed:
-        return self._observe(self.t, on_host(self.y))
-
-    @property
     def observables(self) -> dict[str, Array]:
         """{name: (T, *shape)} at the saved times."""
-        return self._observed[0]
+        return self._observe(self.t, on_host(self.y))
 
-    @property
-    def invariants(self) -> dict[str, float | None]:
-        """{name: worst violation over the saved times, in the sense of the law: 0 where it holds, None where it is not applicable}."""
-        return self._observed[1]
+    @cached_property
+    def invariants(self) -> Violations:
+        """{name: worst violation over every step, whatever is saved: 0 where the law holds, None where it is not applicable}.
+
+        A constant is held against the start, a law that only falls or rises against its extreme so far.
+        """
+        return self._violations()
 
     @property
     def sensitivities(self) -> dict[str, dict[str, Array]]:
@@ -110,7 +122,7 @@ class Solution:
         """{observable: shape} at the last time reached."""
         if len(self.t) and self.t[-1] == self.t_end:
             return {name: rows[-1] for name, rows in self.observables.items()}
-        seen, _ = self._observe(np.array([self.t_end]), {name: on_host(value)[None] for name, value in self.y_end.items()})
+        seen = self._observe(np.array([self.t_end]), {name: on_host(value)[None] for name, value in self.y_end.items()})
         return {name: rows[0] for name, rows in seen.items()}
 
     @property
@@ -158,7 +170,7 @@ class Solution:
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())
-        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {len(self.t)} saved times; {states}>"
+        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {many(len(self.t), 'saved time')}; {states}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -169,7 +181,7 @@ class Solution:
             f"<tr><td><b>{escape(name)}</b></td><td>{kind}</td><td>{shape or ''}</td><td>{_span(values)}</td></tr>"
             for name, kind, shape, values in rows
         )
-        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {self.stats['steps']:.0f} steps"
+        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {many(self.stats['steps'], 'step')}"
         titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "last values"))
         return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 

@@ -20,6 +20,7 @@ from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, ensemble_attributes
 from odesim.store.read import open_group, reading
 from odesim.store.write import INITIAL, PARAMS, TIME
+from odesim.wording import many
 
 
 class EnsembleStore:
@@ -39,7 +40,9 @@ class EnsembleStore:
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
-                    raise ValueError(f"{name} is stored as {array.dtype} {array.shape} in chunks {array.chunks} for {self.count} members")
+                    raise ValueError(
+                        f"{name} is stored as {array.dtype} {array.shape} in chunks {array.chunks} for {many(self.count, 'member')}"
+                    )
             self.arrays = arrays
             times: Any = self.group[TIME]
             check_arrays(path, {TIME: times})
@@ -186,7 +189,7 @@ class EnsembleStore:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
         attempts = [*self.said["attempts"], dict(options)]
         if len(attempts) > np.iinfo(np.int8).max:
-            raise StoreError(f"{self.path} was tried {len(attempts) - 1} times already")
+            raise StoreError(f"{self.path} was tried {many(len(attempts) - 1, 'time')} already")
         marked = 0
         for first, end in ((k, min(k + self.chunk, b)) for a, b in self.begun() for k in range(a, b, self.chunk)):
             status = self.status(first, end)
@@ -206,4 +209,4 @@ class EnsembleStore:
 
 def lost_sentence(members: int) -> str:
     """What to do about members that are said to be done and are not all there."""
-    return f"lacks files of {members} members that are done: odesim resume computes them again"
+    return f"lacks files of {many(members, 'finished member')}: odesim resume computes them again"

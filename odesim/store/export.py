@@ -12,6 +12,7 @@ from odesim.errors import StoreError, no_such
 from odesim.store.paths import check_file, whole_file
 from odesim.store.read import open_run, reading
 from odesim.store.write import TIME
+from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +53,7 @@ def to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(int(np.prod(v.shape[1:])) for v in run.data_vars.values())
     if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {total} columns, more than {MOST_COLUMNS}: choose nc")
+        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
     header = ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))]
     block = max(1, ROWS_AT_ONCE // total)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -71,7 +72,7 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
     shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
     total = 3 + sum(int(np.prod(shape)) for shape in shapes.values())
     if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {total} columns, more than {MOST_COLUMNS}: choose nc")
+        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
     header = [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))]
     times = run.sizes[TIME]
     block = max(1, ROWS_AT_ONCE // (total * times))

@@ -11,7 +11,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.errors import OdesimError, StoreError
 from odesim.solve.found import Events
-from odesim.solve.solution import Seen, Solution
+from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
@@ -98,7 +98,7 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
     worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
     ends = _small(path, FINAL)
     rows = {name: run[name].values for name in observables}
-    seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables}, worst)
+    seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables})
 
     return Solution(
         t=run[TIME].values,
@@ -108,6 +108,7 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
         _observe=seen,
+        _violations=Known(worst),
         _again=_not_again,
         **own,
     )

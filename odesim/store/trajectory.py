@@ -20,6 +20,7 @@ from odesim.store.plain import plain
 from odesim.store.read import open_group, reading
 from odesim.store.schema import TRAINING
 from odesim.store.write import FINAL, chunk_shape
+from odesim.wording import many
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
@@ -103,7 +104,7 @@ class RunSink:
             array = arrays[name]
             shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
             if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < held:
-                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {held} rows")
+                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {many(held, 'row')}")
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
@@ -171,7 +172,7 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
 def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
     """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
     if said[ROWS] < written:
-        raise StoreError(f"{path} is damaged: it has {said[ROWS]} recorded iterations, and its checkpoint goes on after {written}")
+        raise StoreError(f"{path} is damaged: it has {many(said[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}")
 
 
 def read_trajectory(path: str | Path) -> Trajectory:

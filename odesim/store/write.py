@@ -15,6 +15,7 @@ from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
 from odesim.store.plain import LARGEST, plain, plain_events
 from odesim.store.rows import fill_rows
+from odesim.wording import many
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # what a small file takes on most disks
@@ -41,7 +42,7 @@ class Stored:
         """What became of a run that could not be written whole."""
         if self.path is None:
             return f"nothing could be stored: {self.reason}"
-        return f"{self.rows} of {self.total} saved times are stored in {self.path}: {self.reason}"
+        return f"{self.rows} of {many(self.total, 'saved time')} are stored in {self.path}: {self.reason}"
 
 
 def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
@@ -135,7 +136,7 @@ def _reason(error: OSError | None) -> str:
 def _cut_attributes(solution: Solution, rows: int, reason: str) -> dict[str, Any]:
     """What a run says of which only the first rows saved times are there."""
     ends = {} if final_values(solution) else {"t_end": float(solution.t[rows - 1])}
-    message = f"{rows} of {len(solution.t)} saved times are stored: {reason}; the run itself: {solution.message}"
+    message = f"{rows} of {many(len(solution.t), 'saved time')} are stored: {reason}; the run itself: {solution.message}"
     return {"status": INCOMPLETE, "message": message, INCOMPLETE: reason, **ends}
 
 

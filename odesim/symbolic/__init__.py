@@ -1,10 +1,13 @@
 """Symbols: what a model file writes, and what is derived from it."""
 
-from odesim.symbolic.expr import MaxOver, Shift, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic.bound import at
+from odesim.symbolic.elements import IndexedBase
+from odesim.symbolic.expr import index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic.reductions import MaxOver, Shift
 from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import ClosedForm, Constraint, Event, Invariant, Param, Source, System
 
 __all__ = [
-    "ClosedForm", "Constraint", "Event", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",
-    "index", "logsumexp", "over", "sensitivities", "sizes", "softmax", "time",
+    "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",
+    "at", "index", "logsumexp", "over", "sensitivities", "sizes", "softmax", "time",
 ]  # fmt: skip

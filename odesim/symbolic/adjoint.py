@@ -5,9 +5,10 @@ from itertools import count
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
+from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.symbolic.derive import beside, directional
+from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
 from odesim.symbolic.lower import Lowering, all_names, derivative
 from odesim.symbolic.program import Program, Statement

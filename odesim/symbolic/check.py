@@ -12,10 +12,14 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, nearest, no_such
-from odesim.symbolic.expr import REDUCTIONS, base_name, time
+from odesim.errors import SpecError, nearest, no_such, shorter
+from odesim.symbolic.assumed import check_assumptions
+from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.parts import element, of_part, plain
+from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
+from odesim.wording import many
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
@@ -28,30 +32,54 @@ def check_system(s: System) -> None:
         raise SpecError(f"{s.name}: there is no equation")
     _check_names(s)
     _check_sizes(s)
-    for key in s.equations:
-        _check_state(s, key)
+    for number, key in enumerate(s.equations):
+        with of_part("equations", number):
+            _check_state(s, key)
     scope = Scope(s)
     for key, rhs in s.equations.items():
-        scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
+        with of_part("equations", list(s.equations).index(key)):
+            scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
     _check_initial(s, scope)
-    for name, e in s.observables.items():
+    for number, (name, e) in enumerate(s.observables.items()):
         if isinstance(e, sp.Basic):
-            scope.check(e, set(s.axes), f"observable {name!r}")
-    for inv in s.invariants:
-        _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
-        scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
-        if not isinstance(inv.when, Boolean):
-            raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {inv.when!r}")
-        scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
-    for event in s.events:
-        _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
-        scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+            with of_part("observables", number):
+                scope.check(e, set(s.axes), f"observable {name!r}")
+    _check_laws(s, scope)
     if s.growth is not None:
-        scope.check(s.growth, set(), "growth")
-    for c in s.constraints:
-        _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
-        scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
-    _check_span(s)
+        with of_part("growth"):
+            scope.check(s.growth, set(), "growth")
+    check_assumptions(s)
+    with of_part("span"):
+        _check_span(s)
+
+
+def _check_laws(s: System, scope: "Scope") -> None:
+    for number, inv in enumerate(s.invariants):
+        with of_part("invariants", number):
+            _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
+            scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
+            if inv.tol is not None and (isinstance(inv.tol, bool) or not isinstance(inv.tol, Real) or not 0 <= inv.tol < float("inf")):
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {plain(inv.tol)}")
+            if not isinstance(inv.when, Boolean):
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {inv.when!r}")
+            scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
+    for number, event in enumerate(s.events):
+        with of_part("events", number):
+            _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
+            if not isinstance(event.terminal, bool):
+                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {plain(event.terminal)}")
+            scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+    for number, c in enumerate(s.constraints):
+        with of_part("constraints", number):
+            _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
+            if isinstance(c.tol, bool) or not isinstance(c.tol, Real) or not 0 <= c.tol < float("inf"):
+                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {plain(c.tol)}")
+            scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+    for number, form in enumerate(s.closed_forms):
+        with of_part("closed_forms", number):
+            _one_of(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
+            if not callable(form.function):
+                raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {plain(form.function)}")
 
 
 def _check_span(s: System) -> None:
@@ -76,15 +104,17 @@ def _check_sizes(s: System) -> None:
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
-    if value not in choices:
-        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, str | Integral) or value not in choices:
+        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {plain(value)}")
 
 
 def _check_names(s: System) -> None:
     names = [*s.states, *(p.name for p in s.params)]
+    indices = [i.name for i in s.axes]
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"{s.name}: {name!r} names two things")
+    for name in (*names, *s.size_names, *indices):
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
         if name == time.name:
@@ -95,7 +125,6 @@ def _check_names(s: System) -> None:
         for name in seen:
             if seen.count(name) > 1:
                 raise SpecError(f"{s.name}: {kind} {name!r} stands there twice")
-    indices = [i.name for i in s.axes]
     for name in (*s.states, *s.observables, *indices):
         if name in RESULTS or not name.isidentifier():
             raise SpecError(f"{s.name}: {name!r} cannot be the name of a state, observable or index")
@@ -137,11 +166,18 @@ def _check_initial(s: System, scope: "Scope") -> None:
     for key in s.equations:
         if base_name(key) not in have:
             raise SpecError(f"{s.name}: no initial value for {key}")
-    for key, e in s.initial.items():
+    seen: dict[str, Key] = {}
+    for number, (key, e) in enumerate(s.initial.items()):
         name = base_name(key)
-        if name not in s.states:
-            raise SpecError(f"{s.name}: {no_such('state', name, s.states, 'initial')}")
-        scope.check(e, set(key_indices(key)), f"the initial value of {key}", states=False)
+        with of_part("initial", number):
+            if name not in s.states:
+                raise SpecError(f"{s.name}: {no_such('state', name, s.states, 'initial')}")
+            if name in seen:
+                raise SpecError(f"{s.name}: initial has two values for {name}, {seen[name]} and {key}: write one with Piecewise")
+            seen[name] = key
+            if isinstance(key, Indexed):
+                _check_state(s, key)
+            scope.check(e, set(key_indices(key)), f"the initial value of {key}", states=False)
 
 
 class Scope:
@@ -183,11 +219,26 @@ class Scope:
             self._element(e, extents, free, fail, states)
         elif isinstance(e, Symbol):
             self._symbol(e, free, extents, fail, states)
-        elif isinstance(e, AppliedUndef | IndexedBase):
+        elif isinstance(e, IndexedBase):
+            self._array(e, fail)
+        elif isinstance(e, AppliedUndef):
             fail(f"{e} is not a function or array element that odesim knows")
         else:
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
+
+    def _array(self, e: Any, fail: Callable[[str], None]) -> None:
+        """Fails: a whole array stands where an element should."""
+        name = base_name(e)
+        if name not in self.shapes:
+            fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]))
+        fail(f"{name} is an array; did you mean {element(name, self.shapes[name], self.system)}?")
+
+    def _undeclared(self, what: str, name: str, choices: list[str]) -> str:
+        if name == time.name:
+            return f"{name!r} is the time: take it from odesim.symbolic, as in `from odesim.symbolic import time`"
+        other = f", or write one of {', '.join(sorted(choices))}" if choices else ""
+        return f"no {what} {shorter(name, 60)!r}: declare it in params{other}{nearest(name, choices)}"
 
     def _delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
         """A delta of an index and an array element may become a store at that element, which must lie inside."""
@@ -202,12 +253,12 @@ class Scope:
     def _element(self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
         name = base_name(e)
         if name not in self.shapes:
-            fail(no_such("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
+            fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
         if not states and name in self.system.states:
             fail(f"{e} is a state; only parameters and sizes may stand here")
         shape = self.shapes[name]
         if len(shape) != len(e.indices):
-            fail(f"{e} has {len(e.indices)} indices, {name} has {len(shape)} axes")
+            fail(f"{e} has {many(len(e.indices), 'index', 'indices')}, {name} has {many(len(shape), 'axis', 'axes')}")
         for i, extent in zip(e.indices, shape, strict=True):
             if isinstance(i, Symbol):
                 if i not in extents or i not in free:
@@ -235,5 +286,7 @@ class Scope:
             if not states:
                 fail(f"{e} is a state; only parameters and sizes may stand here")
             return
+        if name in self.shapes:
+            self._array(e, fail)
         scalars = [n for n, s in self.shapes.items() if not s]
-        fail(no_such("symbol", name, [*scalars, *self.size_names]))
+        fail(self._undeclared("symbol", name, [*scalars, *self.size_names]))

@@ -4,16 +4,16 @@ dv/dt = f, growth g  ->  dv/ds = f / g, dclock/ds = 1 / g: t is a state. Near a 
 solution runs away, dv/ds is tame, and the time that is left, about (1/g) / (d ln g/ds), falls to nothing.
 """
 
-from collections.abc import Iterator
-from itertools import count
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, Symbol
+from sympy import Expr, Symbol
 
 from odesim.errors import SpecError
+from odesim.symbolic.bound import at
 from odesim.symbolic.derive import Direction, directional
-from odesim.symbolic.expr import REDUCTIONS, base_name, index, time
+from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lower import all_names
 from odesim.symbolic.system import Event, Param, System, key_indices
 
@@ -35,15 +35,14 @@ def rescaled(system: System) -> System:
         )
     check_names(system)
     t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
-    taken = {x.name for e in (system.growth, *system.equations.values()) for x in e.atoms(Symbol)} | {i.name for i in system.axes}
-    names = (name for name in (f"g_{n}" for n in count()) if name not in taken)
-    growth = rebound(system.growth.xreplace({time: t}), names)
+    growth = system.growth.xreplace({time: t})
     rates = {key: slowed(rhs.xreplace({time: t}), growth) for key, rhs in system.equations.items()}
     tick = slowed(sp.S.One, growth)
-    ways: dict[str, Direction] = {base_name(key): element_of(key, rebound(rhs, names)) for key, rhs in rates.items()}
-    faster = directional(rebound(sp.expand_log(sp.log(growth), force=True), names), {**ways, CLOCK: lambda _: tick})
+    ways: dict[str, Direction] = {base_name(key): element_of(key, rhs) for key, rhs in rates.items()}
+    faster = directional(sp.expand_log(sp.log(growth), force=True), {**ways, CLOCK: lambda _: tick})
     events = tuple(Event(e.name, e.expr.xreplace({time: t}), e.direction, e.terminal) for e in system.events)
     own = (Event(BLOW_UP, NOTHING * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
+    laws = tuple(replace(v, expr=v.expr.xreplace({time: t})) for v in system.invariants)
     bounds = tuple(Param(p, value, sp.Interval(-sp.oo, sp.oo), "of the span") for p, value in ((start, 0.0), (stop, 1.0)))
     return System(
         name=f"{system.name}.rescaled",
@@ -55,6 +54,7 @@ def rescaled(system: System) -> System:
         sizes=system.sizes,
         time="rescaled time",
         constraints=system.constraints,
+        invariants=laws,
         events=(*events, *own),
     )
 
@@ -84,18 +84,6 @@ def joined(term: Expr) -> Expr:
 
 
 def element_of(key: Any, rhs: Expr) -> Direction:
-    """The right side of a state at the place of any of its elements; no sum in it has an index that stands in a place."""
+    """The right side of a state at the place of any of its elements."""
     own = key_indices(key)
-    return lambda i: rhs.xreplace(dict(zip(own, i, strict=True))) if own else rhs
-
-
-def rebound(e: Any, names: Iterator[str]) -> Any:
-    """e with other indices in its sums: what is put into it is never captured."""
-    if isinstance(e, REDUCTIONS):
-        body, limits = rebound(e.function, names), []
-        for k, low, high in e.limits:
-            new = index(next(names))[0]
-            body = body.xreplace({k: new})
-            limits.append((new, low, high))
-        return e.func(body, *limits)
-    return e.func(*(rebound(a, names) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+    return lambda i: at(rhs, dict(zip(own, i, strict=True)))

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
+from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.errors import SpecError
-from odesim.symbolic.expr import MaxOver, base_name
+from odesim.symbolic.elements import IndexedBase
+from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import all_names
+from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import Key, System, key_indices
 
 Direction = Callable[[tuple[Any, ...]], Any]

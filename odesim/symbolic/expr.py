@@ -1,11 +1,14 @@
 """Indices, sizes, and sums over them: the words in which a System is written."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
-from sympy.concrete.expr_with_limits import ExprWithLimits
+
+from odesim.errors import SpecError
+from odesim.symbolic.bound import bound_to
+from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 
 time = Symbol("t", real=True)
 """The independent variable, for right sides that depend on it (schedules)."""
@@ -21,83 +24,35 @@ def sizes(names: str) -> tuple[Symbol, ...]:
     return sp.symbols(names, integer=True, positive=True, seq=True)
 
 
-def unfolded(cls: type, body: Any, limits: Iterable[Any]) -> Any:
-    """cls(body, *limits) as written: sympy's own constructor moves a Piecewise out, past the index it depends on."""
-    e = Expr.__new__(cls, sp.sympify(body), *(sp.Tuple(*lim) for lim in limits))
-    e.is_commutative = True
-    return e
-
-
-class SumOver(Sum):  # type: ignore[misc]
-    """sum_k body, kept as written."""
-
-    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unfolded(cls, body, limits)
-
-    def _latex(self, printer: Any) -> str:
-        return str(printer._print_Sum(self))
-
-    def doit(self, **_: Any) -> Expr:
-        return self
-
-
-class MaxOver(ExprWithLimits):  # type: ignore[misc]
-    """max_k body, as a shift that cancels: its derivative is 0 by definition."""
-
-    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unfolded(cls, body, limits)
-
-    is_extended_real = True
-
-    def _eval_derivative(self, symbol: Any) -> Expr:
-        return sp.S.Zero
-
-    def _latex(self, printer: Any) -> str:
-        return rf"\max_{{{printer._print(self.limits[0][0])}}} {printer._print(self.function)}"
-
-    def _pretty(self, printer: Any) -> Any:
-        return printer._print(sp.Function(f"max_{self.limits[0][0]}")(self.function))
-
-
-class Shift(MaxOver):
-    """A MaxOver that softmax() or logsumexp() puts in against overflow: its value does not matter, so that it may be shown as 0."""
-
-
-REDUCTIONS = (Sum, MaxOver)
-
-
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
-    """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f."""
-    limits = [(k, 0, n - 1) for k, n in axes]
-    return op(body, *limits) if issubclass(op, MaxOver) else SumOver(body, *limits)
+    """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f.
+
+    Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
+    """
+    if not (isinstance(op, type) and issubclass(op, REDUCTIONS)):
+        raise SpecError(f"over({getattr(op, '__name__', op)}, ...): the first argument is Sum or MaxOver")
+    limits = []
+    for axis in axes:
+        k, n = axis if isinstance(axis, tuple) and len(axis) == 2 else (None, None)
+        if not isinstance(k, Symbol):
+            raise SpecError(f"over({op.__name__}, {body}, ...): write each axis as (index, extent), such as (k, M), not {axis}")
+        limits.append((k, 0, n - 1))
+    twice = [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]
+    if twice or not limits:
+        raise SpecError(f"over({op.__name__}, {body}, ...): {f'index {twice[0]} is there twice' if twice else 'there is no axis (k, M)'}")
+    return bound_to(op if issubclass(op, MaxOver) else SumOver, body, limits)
 
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), with the shift that keeps exp from overflowing."""
-    k, n = axis
-    top = _maximum(f, k, n)
-    other = _fresh(k, f, weight)
-    e = sp.sympify(weight) * sp.exp(f - top)
-    return e / over(Sum, e.xreplace({k: other}), (other, n))
+    e = sp.sympify(weight) * sp.exp(f - over(Shift, f, axis))
+    return e / over(Sum, e, axis)
 
 
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """log sum_l w_l exp(f_l) over axis = (l, M), without overflow."""
-    k, n = axis
-    top = _maximum(f, k, n)
-    return top + sp.log(over(Sum, sp.sympify(weight) * sp.exp(f - top), (k, n)))
-
-
-def _maximum(f: Any, k: Symbol, n: Any) -> Expr:
-    other = _fresh(k, f)
-    return Shift(sp.sympify(f).xreplace({k: other}), (other, 0, n - 1))
-
-
-def _fresh(k: Symbol, *near: Any) -> Symbol:
-    """An index like k that none of the expressions uses."""
-    used = {s.name for e in near for s in sp.sympify(e).atoms(Symbol)}
-    name = next(f"{k}_{j}" for j in range(1, 1000) if f"{k}_{j}" not in used)
-    return index(name)[0]
+    top = over(Shift, f, axis)
+    return top + sp.log(over(Sum, sp.sympify(weight) * sp.exp(f - top), axis))
 
 
 def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:

@@ -5,10 +5,11 @@ from itertools import count
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, IndexedBase, Symbol
+from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.adjoint import needed, reads_of
 from odesim.symbolic.derive import directional
+from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lower import Lowering, all_names, derivative, lower_expressions
 from odesim.symbolic.program import Program, Statement

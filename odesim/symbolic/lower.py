@@ -5,10 +5,13 @@ from itertools import chain, count
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Sum, Symbol
+from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.symbolic.expr import REDUCTIONS, free_indices, index
+from odesim.symbolic.bound import BoundIndex, canonical
+from odesim.symbolic.elements import IndexedBase
+from odesim.symbolic.expr import free_indices, index
 from odesim.symbolic.program import Program, Statement
+from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.schedule import passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import Key, System, key_indices
@@ -34,9 +37,10 @@ def all_names(system: System) -> set[str]:
 
 def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = ()) -> Program:
     """target -> expression as a Program: outputs in the order given, temporaries r0, r1, ... and indices with names not in taken."""
-    work = Lowering(axes, outputs.values(), taken)
-    for target, e in outputs.items():
-        work.assign(target, sp.sympify(e))
+    written = {target: canonical(e) for target, e in outputs.items()}
+    work = Lowering(axes, written.values(), taken)
+    for target, e in written.items():
+        work.assign(target, e)
     statements = share(work.statements, work)
     made = {_name(t): key_indices(t) for t in outputs}
     return Program(made, dict(work.extents), passes(statements, work.extents))
@@ -111,13 +115,13 @@ class Lowering:
         return made.base[free] if free else made
 
     def _claim(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
-        """k, or an index that nothing in near uses, where k runs over another extent or something else has its name."""
-        used = (
-            self._others | {s.name for s in near.atoms(Symbol) if s != k} | {s.name for s in self._symbols if s != k and s.name == k.name}
-        )
+        """The index of the name of k, or another that nothing in near uses, where that runs over another extent or names something else."""
+        own = index(k.name)[0] if isinstance(k, BoundIndex) else k
+        used = {s.name for s in near.atoms(Symbol) if s != k and not isinstance(s, BoundIndex)}
+        used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, own) and not isinstance(s, BoundIndex)}
         fresh = (index(f"{k}_{n}")[0] for n in count(1))
         fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))
-        j = next(j for j in chain([k] if self.extents.get(k, extent) == extent else [], fit) if j.name not in used)
+        j = next(j for j in chain([own] if self.extents.get(own, extent) == extent else [], fit) if j.name not in used)
         self.extents[j] = extent
         return j
 

@@ -1,12 +1,13 @@
 """A System for people: LaTeX, plain text, and a description as data."""
 
+from itertools import count
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.expr import REDUCTIONS, MaxOver, Shift, unfolded
 from odesim.symbolic.lower import Lowering, all_names, derivative
+from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, unfolded
 from odesim.symbolic.system import Key, System, free_in_order
 
 LONG = 40
@@ -58,27 +59,25 @@ def text_of(e: Any) -> str:
     return str(_Text({"full_prec": False}).doprint(plain(sp.sympify(e))))
 
 
-def plain(e: Any, scope: frozenset[Symbol] = frozenset()) -> Any:
-    """e as people write it: without the shifts that cancel, with sums that sympy's printers know, and no index summed twice at once.
+def plain(e: Any) -> Any:
+    """e as people write it: without the shifts that cancel, with sums that sympy's printers know, and no name for two indices.
 
     sum_j(log(sum_j(f[j])) - f[j])  ->  sum_j(log(sum_j'(f[j'])) - f[j])
     """
+    return _plain(e, frozenset(s.name for s in _free(e)))
+
+
+def _plain(e: Any, taken: frozenset[str]) -> Any:
     if isinstance(e, Shift):
         return sp.S.Zero
     if isinstance(e, REDUCTIONS):
-        body, limits, inner = e.function, [], scope | {s for s in _free(e)}
+        body, limits = e.function, []
         for k, low, high in e.limits:
-            j = k if k not in inner and "_" not in k.name else _primed(k, inner)
-            body, inner = (body if j == k else body.xreplace({k: j})), inner | {j}
+            j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True)
+            body, taken = body.xreplace({k: j}), taken | {j.name}
             limits.append((j, low, high))
-        return unfolded(sp.Sum if isinstance(e, sp.Sum) else MaxOver, plain(body, inner), limits)
-    return e.func(*(plain(a, scope) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
-
-
-def _primed(k: Symbol, taken: frozenset[Symbol]) -> Symbol:
-    """l_1 or l as l', or with more primes where that is taken."""
-    stem, names = k.name.partition("_")[0], {s.name for s in taken}
-    return Symbol(next(f"{stem}{primes}" for primes in ("'", "''", ", '") if f"{stem}{primes}" not in names), integer=True)
+        return unfolded(sp.Sum if isinstance(e, sp.Sum) else MaxOver, _plain(body, taken), limits)
+    return e.func(*(_plain(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
 
 
 def _free(e: Any) -> set[Symbol]:
@@ -136,7 +135,8 @@ def describe(system: System) -> dict[str, Any]:
         "observables": [_observable(system, n) for n in system.observables],
         "constraints": [{"name": c.name, "expression": f"{text_of(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
         "invariants": [
-            {"name": v.name, "expression": text_of(v.expr), "sense": v.sense, "when": condition_text(v.when)} for v in system.invariants
+            {"name": v.name, "expression": text_of(v.expr), "sense": v.sense, "when": condition_text(v.when), "tolerance": v.tol}
+            for v in system.invariants
         ],
         "events": [
             {"name": v.name, "expression": text_of(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events

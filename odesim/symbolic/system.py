@@ -9,7 +9,10 @@ from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError
+from odesim.symbolic.bound import canonical
+from odesim.symbolic.elements import own, own_element
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.parts import plain
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
@@ -39,6 +42,12 @@ class Param:
     doc: str
     indexes: Symbol | None = None
 
+    def __post_init__(self) -> None:
+        from odesim.symbolic.parts import check_param
+
+        object.__setattr__(self, "symbol", own(self.symbol))
+        check_param(self)
+
     @property
     def name(self) -> str:
         return base_name(self.symbol)
@@ -67,13 +76,14 @@ class Invariant:
     """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
 
     when: a condition on the initial state, parameters and sizes, for every value of its free indices; where it does not hold, the
-    law says nothing of the run.
+    law says nothing of the run. tol: how far a run may be from the law; the message of one that is further says so. None: it never does.
     """
 
     name: str
     expr: sp.Expr
     sense: str
     when: Boolean = sp.true
+    tol: float | None = None
 
 
 @dataclass(frozen=True)
@@ -131,20 +141,30 @@ class System:
 
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system
+        from odesim.symbolic.parts import check_parts, of_part
 
-        def as_written(what: str, parts: Mapping[Any, Any]) -> dict[Any, Any]:
-            return {k: expression(e, f"{self.name}: {what} {k}") for k, e in parts.items()}
+        def as_written(field: str, what: str) -> dict[Any, Any]:
+            made = {}
+            for number, (key, e) in enumerate(getattr(self, field).items()):
+                with of_part(field, number):
+                    function = field == "observables" and callable(e) and not isinstance(e, sp.Basic)
+                    made[own_element(key)] = e if function else expression(e, f"{self.name}: {what} {key}")
+            return made
 
-        def exact(what: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(replace(p, expr=expression(p.expr, f"{self.name}: {what} {p.name!r}")) for p in parts)
+        def exact(what: str) -> tuple[Any, ...]:
+            made = []
+            for number, part in enumerate(getattr(self, f"{what}s")):
+                with of_part(f"{what}s", number):
+                    made.append(replace(part, expr=expression(part.expr, f"{self.name}: {what} {part.name!r}")))
+            return tuple(made)
 
-        object.__setattr__(self, "equations", as_written("the equation of", self.equations))
-        object.__setattr__(self, "initial", as_written("the initial value of", self.initial))
-        functions = {k: e for k, e in self.observables.items() if callable(e) and not isinstance(e, sp.Basic)}
-        shown = as_written("observable", {k: e for k, e in self.observables.items() if k not in functions})
-        object.__setattr__(self, "observables", {k: functions.get(k, shown.get(k)) for k in self.observables})
+        check_parts(self)
+        for name, what in (("equations", "the equation of"), ("initial", "the initial value of"), ("observables", "observable")):
+            object.__setattr__(self, name, as_written(name, what))
         for what in ("constraint", "invariant", "event"):
-            object.__setattr__(self, f"{what}s", exact(what, getattr(self, f"{what}s")))
+            object.__setattr__(self, f"{what}s", exact(what))
+        laws = tuple(replace(v, when=canonical(v.when)) if isinstance(v.when, sp.Basic) else v for v in self.invariants)
+        object.__setattr__(self, "invariants", laws)
         if self.growth is not None:
             object.__setattr__(self, "growth", expression(self.growth, f"{self.name}: growth"))
         check_system(self)
@@ -183,14 +203,19 @@ class System:
 
 
 def expression(e: Any, where: str) -> sp.Expr:
-    """e as a sympy expression. Raises SpecError for text, lists, arrays and conditions."""
+    """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
     try:
         made = sp.sympify(e, strict=True)
     except sp.SympifyError:
         made = None
     if not isinstance(made, sp.Expr) or made.is_Matrix:
-        raise SpecError(f"{where} must be an expression, not {' '.join(repr(e).split())[:60]}")
-    return made
+        hint = ""
+        if hasattr(e, "__len__") and not isinstance(e, str) and "the initial value" in where:
+            hint = "; for an array give a Param with that default, and write its element"
+        elif isinstance(made, Boolean) and not isinstance(e, bool):
+            hint = "; write Piecewise((a, condition), (b, True))"
+        raise SpecError(f"{where} must be an expression, not {plain(e)}{hint}")
+    return canonical(made)
 
 
 def key_indices(key: Key) -> tuple[Symbol, ...]:

@@ -119,6 +119,17 @@ def test_text_fits(odesim):
     assert odesim("status", "run.zarr").stdout.startswith("joma.nonlinear: ok, 30 of 30 members\n")
 
 
+def test_a_shard_that_is_done_was_not_interrupted(odesim):
+    """One of two shards: ok; the whole run is unfinished, with what goes on, until the other one is done."""
+    run = ("ensemble", "joma.nonlinear", *shlex.split("--size M=2 --vary mu=uniform(0.5,2) --members 4097 --out run.zarr"))
+    assert odesim(*run, "--shard", "1/2").stdout.startswith("joma.nonlinear: ok, 4096 of 4096 members\n")
+    half = strict(odesim("status", "run.zarr", "--json").stdout)
+    assert half["status"] == "unfinished" and half["message"].startswith("4096 of 4097 members done; ")
+    assert odesim("status", "run.zarr").stdout.startswith("joma.nonlinear: unfinished, 4096 of 4097 members\n")
+    assert odesim(*run, "--shard", "2/2").stdout.startswith("joma.nonlinear: ok, 1 of 1 member\n")
+    assert strict(odesim("status", "run.zarr", "--json").stdout)["status"] == "ok"
+
+
 def test_failures_are_counted(odesim):
     """Members that failed: exit code 3, one sentence with their statuses, and what was computed is kept; they can be tried again."""
     done = odesim("ensemble", *shlex.split(RUN), "--max-steps", "12", "--out", "run.zarr", "--quiet")
@@ -128,6 +139,8 @@ def test_failures_are_counted(odesim):
     assert odesim("resume", "run.zarr", "--quiet").exit_code == 0  # nothing is left to do
     tried = odesim("resume", "run.zarr", "--retry-failed", "--method", "rodas5p", "--json")
     assert strict(tried.stdout)["retried"] == bad
+    said = odesim("status", "run.zarr").stdout
+    assert "max_steps" in said and "--retry-failed" not in said  # rodas5p was tried
     assert odesim("rerun", "run.zarr", "--json").exit_code == 0
 
 
@@ -153,7 +166,7 @@ def test_a_difference_is_said(odesim):
     odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--quiet")
     EnsembleStore(Path("run.zarr")).arrays["v"][7, 0, 1] = 0.0
     done = odesim("rerun", "run.zarr", "--quiet")
-    assert done.exit_code == 3 and "1 differ, the first is v of member 7" in done.stderr
+    assert done.exit_code == 3 and "1 differs, the first is v of member 7" in done.stderr
 
 
 def test_shards(odesim):
@@ -184,7 +197,7 @@ def test_a_run_is_drawn_and_exported(save, odesim):
 WRONG = {
     "name": ("--vary nu=uniform(0,1) --members 3", "no parameter or state 'nu'"),
     "shared name": ("--grid mu=1,2 --set nu=1", "no parameter 'nu'"),
-    "members and grid": ("--grid mu=1,2 --members 3", "already say that there are 2 members"),
+    "members and grid": ("--grid mu=1,2 --members 3", "already make 2 members"),
     "zips": ("--zip mu=1,2 --zip v=1,2,3", "mu has 2, v has 3"),
     "no members": ("--vary mu=uniform(0,1) --members 0", "must be at least 1, not 0"),
     "no count": ("--vary mu=uniform(0,1)", "give --members N"),

@@ -13,11 +13,12 @@ import zarr
 import odesim as library
 from odesim.solve.problem import Status
 from odesim.store.paths import attributes_of
+from odesim.wording import many
 from tests.reference import toy
 
 MODEL = """
-from sympy import IndexedBase, Interval, oo
-from odesim.symbolic import Event, Param, Source, System, index, sizes
+from sympy import Interval, oo
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
 SYSTEM = System(
@@ -73,14 +74,14 @@ def test_an_integration_again(case, run, folder, monkeypatch):
     file = "--model ../my.py" if INTEGRATIONS[case].startswith("my.py") else ""
     done = run(f"rerun ../run.zarr {file}")
     rows = library.open_run("../run.zarr").sizes["time"]
-    assert (done.exit_code, done.stdout) == (0, f"{rows} saved times computed again: every bit is the same\n"), done.stderr
+    assert (done.exit_code, done.stdout) == (0, f"{many(rows, 'saved time')} computed again: every bit is the same\n"), done.stderr
     (folder / "elsewhere" / "my.py").unlink(missing_ok=True)
     (folder / "elsewhere").rmdir()
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
 
 
 CHANGED = {
-    "state": ("v", (3, 1), 1.0, "1 differ, the first is v of t = 0.75; the largest difference is 1"),
+    "state": ("v", (3, 1), 1.0, "1 differs, the first is v of t = 0.75; the largest difference is 1"),
     "parameter": ("params/mu", (1,), 1e-9, "9 differ, the first is gap of t = 0;"),
     "start": ("initial/v", (0,), 1e-9, "differ, the first is v of t = 0"),
 }
@@ -179,7 +180,7 @@ def test_a_training_again(case, run, with_toy):
         run(f"train {TRAININGS[case].split(' --steps')[0]} --out run.zarr --resume --steps {longer} --quiet")
     loss: Any = zarr.open_array("run.zarr/loss")
     loss[0, 1] = 0.5
-    assert "differ, the first is loss of iteration" in run("rerun run.zarr").stderr
+    assert "1 differs, the first is loss of iteration" in run("rerun run.zarr").stderr
 
 
 def stopped(monkeypatch, at: int) -> None:

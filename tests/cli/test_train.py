@@ -18,6 +18,7 @@ import pytest
 import odesim as library
 from odesim.cli.train import TrainingProgress
 from odesim.comparison.pairs import PAIRS
+from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
 from tests.reference import toy
@@ -104,6 +105,33 @@ def test_optimizer_is_the_setting(odesim):
     a, b = (odesim("train", "scan_snap", "--steps", "3", "--json", *w) for w in (("--optimizer", "adam"), ("--set", "optimizer=adam")))
     assert a.exit_code == 0, a.stderr
     assert strict(a.stdout)["final"] == strict(b.stdout)["final"] and strict(a.stdout)["optimizer"]["name"] == "adam"
+    assert "momentum" not in strict(a.stdout)["optimizer"] and "betas" in strict(a.stdout)["optimizer"]
+    said = odesim("train", "scan_snap", "--steps", "3", "--optimizer", "adam", "--out", "run.zarr").stdout
+    assert "adam, learning rate Y 1, Z 1" in said and "momentum" not in said
+    assert "momentum" not in library.open_run("run.zarr").attrs["config"]
+    assert odesim("resume", "run.zarr").exit_code == 0
+
+
+RATES = [
+    (task, setting.name.removeprefix("eta_")) for task in TASKS for setting in load_task(task).settings if setting.name.startswith("eta_")
+]
+
+
+@pytest.mark.parametrize(("task", "group"), RATES)
+def test_a_learning_rate_is_its_setting(task, group):
+    """--lr GROUP=RATE and --set eta_GROUP=RATE are one training: bits, stored settings, and theory of the rates that were used."""
+    name = f"eta_{group}"
+    small = {"length": 8, "num_next": 2, "num_query": 2, "text": "the cat sat on the mat " * 40, "vocabulary": 6, "validation": 0.0}
+    settings = small if task == "corpus" else {}
+    found = [
+        library.train(task, steps=2, **given)
+        for given in ({"settings": {**settings, name: 0.37}}, {"settings": settings, "rates": {group: 0.37}})
+    ]
+    assert found[0].config == found[1].config and found[1].config[name] == found[1].attrs["optimizer"]["rates"][group] == 0.37
+    for key, value in found[0].final.items():
+        np.testing.assert_array_equal(value, found[1].final[key])
+    with pytest.raises(ParamError, match="given twice"):
+        library.train(task, settings={**settings, name: 0.2}, rates={group: 0.37})
 
 
 WRONG = {
@@ -132,6 +160,11 @@ WRONG = {
     "optimizer": ("toy --optimizer adma", "no optimizer 'adma'", "did you mean 'adam'?"),
     "group": ("toy --lr v=1", "no group of parameters 'v' in toy", "w"),
     "rate": ("toy --lr w=-1", "learning rate of w must be finite and at least 0"),
+    "rate of 0 that has a meaning": (
+        "joma_gaussian --lr w=0",
+        "the learning rate of w cannot be 0 in joma_gaussian, where eta_w=0 stands for 0.1",
+    ),
+    "momentum of adam": ("scan_snap --optimizer adam --set momentum=0.5", "momentum=0.5 has no meaning with the optimizer adam"),
     "rate without group": ("toy --lr 0.1", "--lr takes GROUP=RATE"),
     "observable": ("toy --observe nrom", "no observable 'nrom'", "did you mean 'norm'?"),
     "dtype": ("toy --dtype float16", "no dtype 'float16'", "float32, float64"),

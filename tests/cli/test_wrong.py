@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 GOOD = """
-from sympy import IndexedBase, Interval, oo
-from odesim.symbolic import Param, Source, System, index, sizes
+from sympy import Interval, oo
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
 (m,) = index("m")
 (M,) = sizes("M")
 w, s = IndexedBase("w", shape=(M,)), IndexedBase("s", shape=(M,))

@@ -5,13 +5,12 @@ import ctypes
 import numpy as np
 import pytest
 import sympy as sp
-from sympy import IndexedBase
 
 from odesim.codegen.arrays_ import evaluate
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import CodegenError, ParamError
 from odesim.facade import integrate
-from odesim.symbolic import Param, System, index, over, sensitivities, sizes
+from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
 from odesim.symbolic.derive import jvp
 from tests.systems import REAL, SOURCE, SYSTEMS, numbers
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sympy import (
     Abs,
-    IndexedBase,
     Max,
     Min,
     Piecewise,
@@ -40,7 +39,7 @@ from odesim.codegen.flat import is_number
 from odesim.codegen.written import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.registry import list_models, load_model
-from odesim.symbolic import Param, System, over, softmax
+from odesim.symbolic import IndexedBase, Param, System, over, softmax
 from tests.ensembles.test_random_systems import PLANES, TERMS, random_system
 from tests.systems import REAL, SOURCE, M, k, m, numbers
 from tests.systems import SYSTEMS as COMMON

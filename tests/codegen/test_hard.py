@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import ITE, Abs, Eq, Expr, IndexedBase, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
+from sympy import ITE, Abs, Eq, Expr, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
 
 from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system, extents
-from odesim.symbolic import MaxOver, Param, System, index, over, sizes, softmax
+from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, over, sizes, softmax
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, KroneckerDelta, Sum, exp, tanh
+from sympy import KroneckerDelta, Sum, exp, tanh
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.linear import BoundLinear
 from odesim.codegen.structured import Dense, Structured, UnsolvableError
 from odesim.errors import CodegenError
-from odesim.symbolic import Param, System, over, time
+from odesim.symbolic import IndexedBase, Param, System, over, time
 from tests.systems import REAL, SOURCE, K, M, j, k, l, m, numbers
 from tests.systems import SYSTEMS as COMMON
 

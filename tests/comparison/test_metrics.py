@@ -5,12 +5,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.comparison.metrics import NAMES, correlation, half_times, measure, measure_each, relative_l2, scale, spread, sup
+from odesim.comparison.metrics import (
+    METRICS,
+    NAMES,
+    agree_until,
+    correlation,
+    half_times,
+    measure,
+    measure_each,
+    relative_l2,
+    scale,
+    spread,
+    sup,
+)
 from tests.comparison.curves import T, rising
 
 B = rising([0.5, 1.0, 2.0])
 IDEAL: dict[str, float] = {"correlation": 1, "relative_l2": 0, "sup": 0, "scale": 1, "shift": 0, "shift_worst": 0}
 TOP = float(np.max(np.abs(B)))
+SCALED = ("log_error", "end_ratio")  # of positive quantities that span a decade: B has both signs
 
 # what becomes of B, and what the metrics then are
 KNOWN: dict[str, tuple[Any, dict[str, float]]] = {
@@ -27,7 +40,7 @@ def test_known_distances(name):
     """A scaled, turned or offset copy has the errors, scale and correlation of the formula; rounding 1e-12."""
     a, wanted = KNOWN[name]
     found = measure(T, a, B)
-    assert set(wanted) | {"spread"} == set(NAMES)
+    assert set(wanted) | {"spread", *SCALED} == set(NAMES) and all(np.isnan(found[name]) for name in SCALED)
     for metric, value in wanted.items():
         assert found[metric] == pytest.approx(value, abs=1e-12), metric
 
@@ -57,6 +70,36 @@ def test_half_times_of_relaxation():
     found = half_times(t, np.column_stack([1 - np.exp(-np.outer(t, rates)), np.full(len(t), 0.1), np.full(len(t), np.nan)]))
     assert found[:3] == pytest.approx(np.log(2 / (1 + np.exp(-8 * rates))) / rates, abs=5e-6)  # (r h)^2 / 8
     assert np.all(np.isnan(found[3:]))
+
+
+@pytest.mark.parametrize("q", [0.25, 0.9, 1.2])
+def test_decay_at_another_rate(q):
+    """exp(-q t) beside exp(-t): off by (1 - q) t in the logarithm, a tenth at ln 1.1 / |1 - q|; correlation sees little of it."""
+    a, b = np.exp(-q * T)[None, :, None], np.exp(-T)[None, :, None]
+    found = measure(T, a, b)
+    assert found["log_error"] == pytest.approx(abs(1 - q) * np.sqrt(np.mean(T**2)), rel=1e-12)
+    assert found["end_ratio"] == pytest.approx(np.exp((1 - q) * T[-1]), rel=1e-12)
+    last = np.log(1.1) / abs(1 - q)
+    assert agree_until(T, a, b) == T[last >= T].max() and agree_until(T, b, b) == T[-1]
+    metric = {m.name: m for m in METRICS}["end_ratio"]
+    assert metric.miss(found["end_ratio"]) == pytest.approx(np.exp(abs(1 - q) * T[-1]) - 1, rel=1e-12) and metric.ideal == 1
+
+
+def test_what_a_correlation_hides():
+    """Of a loss that ends 400 times too large, correlation is .999: the ratio at the end and the last time of agreement say so."""
+    b = np.exp(-np.log(4000) * T / 8)[None, :, None]
+    found = measure(T, b + 0.1 * (T / 8)[None, :, None] ** 2, b)
+    assert found["correlation"] > 0.99 and found["end_ratio"] == pytest.approx(401, rel=1e-9)
+    assert 0 < agree_until(T, b + 0.1 * (T / 8)[None, :, None] ** 2, b) < 4
+
+
+def test_agreement_of_what_has_both_signs():
+    """In parts of the largest length: an offset of .05 agrees to the end, of .2 never, one from half of the time on until there."""
+    b = rising([1.0])
+    assert agree_until(T, b + 0.05, b) == T[-1] and np.isnan(agree_until(T, b + 0.2, b))
+    assert agree_until(T, b + 0.2 * (T > 4)[None, :, None], b) == 4
+    assert agree_until(T, np.zeros((1, 81, 1)), np.zeros((1, 81, 1))) == T[-1]
+    assert np.isnan(agree_until(T, np.full((1, 81, 1), np.nan), b))
 
 
 def test_against_numpy():

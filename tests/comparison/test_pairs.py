@@ -1,10 +1,15 @@
 """What a training records becomes what a System has: beside loops over classes and tokens."""
 
+from dataclasses import asdict
+from typing import Any
+
 import numpy as np
 import pytest
 
-from odesim.comparison.pairs import PAIRS, Facts, check_flow, find_pair
+from odesim.comparison.pairs import FLOWS, PAIRS, Facts, check_flow, find_pair, misfits
 from odesim.errors import ParamError
+from odesim.reference.kinds import Setting
+from odesim.reference.optim import check_optimizer
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
 from odesim.registry import load_model
@@ -74,9 +79,9 @@ def test_pairs_name_what_there_is(system, task):
     assert task in TASKS and pair is not None
     found = load_task(task)
     experiment = found.make({s.name: s.default for s in found.settings}, seeds=(0,))
-    recorded = {o.name for o in experiment.model.observables}
+    recorded = {"loss", *(o.name for o in experiment.model.observables)}
     for one in (*pair.links, *pair.start.values()):
-        assert one.name in known and set(one.sources) <= recorded
+        assert one.quantity in known and set(one.sources) <= recorded
 
 
 @pytest.mark.parametrize(("system", "task"), PAIRS)
@@ -85,6 +90,47 @@ def test_examples_are_described(system, task):
     found = load_task(task)
     values = check_settings(task, found.settings, PAIRS[system, task].example)
     assert system in found.make(values, seeds=(0,)).theory
+
+
+# after four of e, f, g comes "on land", after four of b, c, d "on sea"
+TEXT = " ".join(f"{' '.join(rng.choice(list(side), 4))} on {'sea' if side == 'bcd' else 'land'}" for side in ("efg", "bcd") * 30)
+BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}}
+OTHER: dict[str, tuple[Any, ...]] = {"P": (FACTS.exact["P"].tolist(),), "text": (), "q": (), "p": (), "psi": (), "M": ()}
+
+
+def others(setting: Setting) -> tuple[Any, ...]:
+    """Values of a setting other than its default."""
+    if setting.name in OTHER:
+        return OTHER[setting.name]
+    if isinstance(setting.default, bool):
+        return (not setting.default,)
+    if isinstance(setting.default, str):
+        return setting.choices
+    low = 0 if setting.low is None else setting.low
+    return (low, setting.default / 2, setting.default + 1) if isinstance(setting.default, float) else (low, setting.default + 1)
+
+
+@pytest.mark.parametrize(("system", "task"), PAIRS)
+def test_what_fits_is_what_the_task_says(system, task):
+    """One setting of a pair's example changed at a time: the task names the System where nothing is said not to fit, and only there."""
+    found, pair = load_task(task), PAIRS[system, task]
+    fits: set[str] = set()
+    refused: set[str] = set()
+    for setting in found.settings:
+        for value in others(setting):
+            given = {**BASE.get(task, {}), **pair.example, setting.name: value}
+            try:
+                made = found.make(check_settings(task, found.settings, given), seeds=(0,))
+                check_optimizer(made.optimizer)
+            except ParamError:
+                continue
+            spec = asdict(made.optimizer)
+            wrong = misfits(pair, Facts(task, made.config, made.exact, spec, made.model.name))
+            if spec["name"] in FLOWS:
+                assert (system in made.theory) is (not wrong), (setting.name, value, wrong)
+                assert all(setting.name.split("_")[0] in text for text in wrong)
+                (refused if wrong else fits).add(setting.name)
+    assert len(fits) > 3 and len(refused) > 2
 
 
 @pytest.mark.parametrize(

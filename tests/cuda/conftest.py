@@ -13,6 +13,7 @@ from odesim.codegen import cuda_bound
 from odesim.codegen.nvrtc import Cubin
 from odesim.ensembles import device_engine
 from odesim.gpu import cupy_here
+from odesim.memo import Memo
 from odesim.reference.layers import embedding
 from odesim.solve.explicit import device
 from tests.cuda.arrays import make_arrays
@@ -88,5 +89,5 @@ def cuda(request: pytest.FixtureRequest) -> Callable[..., ModuleType]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled for another device."""
-    monkeypatch.setattr(facade, "_MEMO", {})
+    monkeypatch.setattr(facade, "_PARTS", Memo())
     device_engine.kernel_of.cache_clear()

@@ -51,7 +51,7 @@ def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
 def check_wide(system: System, dtype: str, strict: bool, arch: str) -> None:
     """The compiler takes the text, and two blocks of it have room on a multiprocessor."""
     made = CompiledRHS(system, "cuda", dtype, strict)
-    text = wide_text(system, made.program, made.events_program, driver_text(), dtype=dtype, strict=strict).source
+    text = wide_text(system, made.program, made.events_program, made.laws_program, driver_text(), dtype=dtype, strict=strict).source
     cubin = compile_cubin(text, "wide", options_for(arch, strict=strict))
     assert cubin.code.startswith(b"\x7fELF")
     assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS

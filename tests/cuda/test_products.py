@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from sympy import IndexedBase, S, Sum
+from sympy import S, Sum
 
 import odesim
-from odesim.symbolic import Param, Source, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 from tests.cuda.test_wide import Shim, same
 
 i, j, k, q = index("i j k q")

@@ -23,7 +23,8 @@ N = 150  # more than two blocks
 MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
 JOMA: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 4.0), "strict": True}
 TABLE = [
-    (model, method, step, dtype)
+    # each method in both widths on one model; the other model is slow
+    pytest.param(model, method, step, dtype, marks=() if model == "joma.nonlinear" else pytest.mark.slow)
     for model in ("joma.nonlinear", "joma.nonlinear_softmax")
     for method, steps in METHODS.items()
     for step in steps

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Piecewise, Range, S, Sum, symbols, tanh
+from sympy import Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
 from odesim.errors import OdesimError
 from odesim.gpu import architecture
 from odesim.registry import list_models
-from odesim.symbolic import Param, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
 MODELS = list(list_models())
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
-TWO = ("joma.nonlinear", "joma.nonlinear_softmax")
+TWO = ("joma.nonlinear", pytest.param("joma.nonlinear_softmax", marks=pytest.mark.slow))
 
 
 def same(a: Any, b: Any) -> None:
@@ -30,6 +30,7 @@ def same(a: Any, b: Any) -> None:
     for name in a.y:
         np.testing.assert_array_equal(a.y[name], b.y[name])
         np.testing.assert_array_equal(a.y_end[name], b.y_end[name])
+    np.testing.assert_array_equal(list(a.invariants.values()), list(b.invariants.values()))
     for name in a.events:
         assert list(a.events[name]) == list(b.events[name])
 

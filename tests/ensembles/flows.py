@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import erfinv
-from sympy import Float, IndexedBase, Interval, Piecewise, exp, oo, sqrt
+from sympy import Float, Interval, Piecewise, exp, oo, sqrt
 
 from odesim.arrays import Array
-from odesim.symbolic import Param, Source, System, index, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")
 x, a, kind = (IndexedBase(name, shape=(M,)) for name in ("x", "a", "kind"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, cos, oo
+from sympy import Interval, cos, oo
 
 import odesim
 from odesim.ensembles.lane_engine import LaneEngine
@@ -16,7 +16,7 @@ from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import CodegenError, ParamError, SolveError
 from odesim.facade_ensemble import make_engine, make_request
 from odesim.registry import load_model
-from odesim.symbolic import Param, Source, System, index, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 
 MODEL = "joma.nonlinear"
 N = 37  # more than four times the lanes, and no multiple of them

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, oo, symbols
+from sympy import Interval, oo, symbols
 
 import odesim
 from odesim.ensembles.lane_engine import LaneEngine
@@ -15,7 +15,7 @@ from odesim.errors import ParamError
 from odesim.facade_members import make_engine, make_request
 from odesim.facade_rerun import rerun_ensemble
 from odesim.facade_stored import look, resume
-from odesim.symbolic import Event, Param, Source, System, index, sizes, time
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.ensembles.begun import same
 
 (m,), (M,) = index("m"), sizes("M")
@@ -220,7 +220,7 @@ def test_names_that_are_taken():
 
 MODEL_FILE = """
 from sympy import Interval, oo, symbols
-from odesim.symbolic import Event, Param, Source, System
+from odesim.symbolic import Event, IndexedBase, Param, Source, System
 x, a = symbols("x a", real=True)
 SYSTEM = System(
     name="my.fall", source=Source("none", "test"), axes={}, equations={x: -a * x}, params=(Param(a, 1.0, Interval(0, oo), "rate"),),

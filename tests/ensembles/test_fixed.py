@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, cos, oo
+from sympy import Interval, cos, oo
 
 import odesim
-from odesim.symbolic import Param, Source, System, index, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 
 MODEL = "joma.nonlinear"
 N = 37  # more than twice the lanes, and no multiple of them

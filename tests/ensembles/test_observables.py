@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, Range, Sum, exp, oo, symbols
+from sympy import Interval, Range, Sum, exp, oo, symbols
 
 import odesim
 from odesim.ensembles import observed
 from odesim.errors import ModelError, ParamError
-from odesim.symbolic import Param, Source, System, index, over, sizes, time
+from odesim.memo import Memo
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
@@ -100,7 +101,7 @@ def test_long_text_goes_member_by_member(monkeypatch):
     """Observables that are too long to be written out have the same values to rounding."""
     fast = run(save=None)
     monkeypatch.setattr(observed, "MOST_LINES", 0)
-    monkeypatch.setattr(observed, "_MADE", {})
+    monkeypatch.setattr(observed, "_MADE", Memo())
     slow = run(save=None)
     for name in ("total", "log", "clock", "power", "slope"):
         np.testing.assert_allclose(slow[name], fast[name], rtol=1e-14, atol=1e-15)

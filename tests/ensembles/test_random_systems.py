@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
-from sympy import IndexedBase, Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp, log, oo, sqrt, symbols, tanh
+from sympy import Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp, log, oo, sqrt, symbols, tanh
 
 import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.written import Formulas, write_out
-from odesim.symbolic import Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
 (m, k, j, q, l), (M, Q) = index("m k j q l"), sizes("M Q")
 x, a, psi, b = (IndexedBase(name, shape=(M,)) for name in ("x", "a", "psi", "b"))

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Symbol
+from sympy import Symbol
 
 import odesim
 from odesim.facade_rerun import rerun_ensemble as rerun
 from odesim.facade_stored import resume
-from odesim.symbolic import System, index, sizes
+from odesim.symbolic import IndexedBase, System, index, sizes
 from tests.systems import SOURCE, param
 
 MODEL = "joma.nonlinear"

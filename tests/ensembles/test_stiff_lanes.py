@@ -16,6 +16,7 @@ from odesim.ensembles import lane_engine, lane_rosenbrock_loops, lane_rows
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.result import STATUSES
 from odesim.facade_members import make_engine
+from odesim.memo import Memo
 from odesim.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
 from odesim.symbolic import Param, Source, System, time
@@ -234,7 +235,7 @@ def test_loops_are_the_written_out_step(most, monkeypatch):
     written = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
     monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
     monkeypatch.setattr(lane_rosenbrock_loops, "MOST_FACTORS", most)
-    monkeypatch.setattr(lane_engine, "_PLANS", {})
+    monkeypatch.setattr(lane_engine, "_PLANS", Memo())
     loops = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
     np.testing.assert_array_equal(loops.steps, written.steps)
     for name in ("y1", "y2", "y3"):
@@ -247,7 +248,7 @@ def test_events_in_loops(monkeypatch):
     run: dict[str, Any] = {"method": "rodas5p", "rtol": 1e-5, "atol": 1e-5}
     written = odesim.ensemble(turning(), params={"w": W}, **run)
     monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
-    monkeypatch.setattr(lane_engine, "_PLANS", {})
+    monkeypatch.setattr(lane_engine, "_PLANS", Memo())
     loops = odesim.ensemble(turning(), params={"w": W}, **run)
     np.testing.assert_array_equal(loops.zero_index, written.zero_index)
     np.testing.assert_allclose(loops.zero_t, written.zero_t, rtol=1e-10)

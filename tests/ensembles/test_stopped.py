@@ -49,7 +49,7 @@ def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
     if change == "empty":
         (out / file).touch()
     size = 5 if "/4" in file else SIZE
-    said = f"lacks files of {size} members that are done: odesim resume computes them again"
+    said = f"lacks files of {size} finished members: odesim resume computes them again"
     found = look(out)
     assert (found.lost, found.tally.done) == (size, COUNT - size) and said in found.message
     again = rerun(out)
@@ -148,8 +148,8 @@ def test_a_chunk_in_flight_is_lost_alone(small_chunks, tmp_path, monkeypatch):
 
 
 MODEL_FILE = """
-from sympy import IndexedBase, Interval, oo
-from odesim.symbolic import Param, Source, System, index, sizes
+from sympy import Interval, oo
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
 (m,), (M,) = index("m"), sizes("M")
 x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
 SYSTEM = System(

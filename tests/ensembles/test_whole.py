@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import IndexedBase, Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
+from sympy import Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
 
 from odesim.bind import bind
 from odesim.ensembles import whole
@@ -14,7 +14,7 @@ from odesim.ensembles.whole import at_members, reads
 from odesim.errors import ModelError, ParamError
 from odesim.registry import list_models, load_model
 from odesim.slots import Formula, make_plan
-from odesim.symbolic import Constraint, Param, Source, System, index, over, sizes, softmax
+from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes, softmax
 
 (m, k), (M, K) = index("m k"), sizes("M K")
 x, a, P, psi = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("P", shape=(M, K)), IndexedBase("psi", shape=(M,))

@@ -8,7 +8,7 @@ import pytest
 
 from odesim.errors import ParamError
 from odesim.reference.kinds import Optimizer
-from odesim.reference.optim import OPTIMIZERS, make_optimizer
+from odesim.reference.optim import OPTIMIZERS, make_optimizer, used
 
 GROUPS = {"a": "left", "b": "right"}
 SPEC = Optimizer("sgd", {"left": 0.1, "right": 0.25})
@@ -125,11 +125,13 @@ def test_seeds_together_are_seeds_alone(name):
         np.testing.assert_array_equal(kept[key], g)
 
 
+TEXT: Any = {"left": "x", "right": 1.0}
 WRONG: dict[str, Any] = {
     "name": (replace(SPEC, name="adma"), "no optimizer 'adma'", "did you mean 'adam'?"),
     "group": (replace(SPEC, rates={"left": 1.0, "right": 1.0, "rigth": 1.0}), "no group of parameters 'rigth'", "did you mean 'right'?"),
     "no rate": (replace(SPEC, rates={"left": 1.0}), "no learning rate for the parameter 'b'"),
     "rate": (replace(SPEC, rates={"left": -1.0, "right": 1.0}), "learning rate of left", "-1"),
+    "rate as text": (replace(SPEC, rates=TEXT), "learning rate of left must be a number, not 'x'"),
     "rate nan": (replace(SPEC, rates={"left": np.nan, "right": 1.0}), "learning rate of left", "nan"),
     "momentum": (replace(SPEC, momentum=-0.5), "momentum", "-0.5"),
     "no momentum": (replace(SPEC, name="momentum"), "momentum above 0"),
@@ -144,6 +146,24 @@ def test_wrong(name):
     with pytest.raises(ParamError) as raised:
         make_optimizer(spec, GROUPS, start())
     assert all(piece in str(raised.value) for piece in pieces), raised.value
+
+
+CHANGED: dict[str, Any] = {
+    "rates": {"left": 0.11, "right": 0.25},
+    "momentum": 0.31,
+    "betas": (0.8, 0.99),
+    "eps": 1e-3,
+    "weight_decay": 0.05,
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("setting", CHANGED)
+def test_what_is_used_changes_the_updates(name, setting):
+    """A setting that an optimizer is said to use changes what three updates give; one that is not said changes no bit."""
+    spec = replace(SPEC, name=name, momentum=0.3)
+    ends = [run(one, start(), 3)[0]["a"] for one in (spec, replace(spec, **{setting: CHANGED[setting]}))]
+    assert np.array_equal(*ends) is (setting not in used(vars(spec)))
 
 
 def test_state_of_another():

@@ -173,8 +173,12 @@ def test_given_defaults() -> None:
     assert run.stream(3) == {} and run.config["P"] == P and run.config["M"] is None
     assert set(run.theory) == {"scan_snap.full"} and run.steps == 100
     assert [set(scan_snap(num_common_per_last=n).theory) for n in (0, 1)] == [
-        {"scan_snap.full", "scan_snap.symmetric", "scan_snap.reduced_symmetric"},
+        {"scan_snap.full", "scan_snap.symmetric"},
         {"scan_snap.full"},
+    ]
+    assert [set(scan_snap(decoder="decorrelated", num_common_per_last=n).theory) for n in (0, 1)] == [
+        {"scan_snap.reduced_symmetric"},
+        set(),
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from odesim.errors import SolveError
 from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
+from odesim.solve.explicit import integrate
 from tests.solve.stiff import stiff
 from tests.solve.systems import problem
 
@@ -165,3 +166,12 @@ def test_wrong_declarations() -> None:
     with pytest.raises(SolveError, match="components"):
         good = circle(lambda t, y: y[0], EventSpec("zero"))
         Problem(good.rhs, good.y0, 0.0, 1.0, ())
+
+
+def test_very_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that leaves the loop again and again because its room for events is full finds all of them, however fast it is."""
+    count = 1500
+    p = problem(lambda t, y: 0 * y, 1.0, 1.0, events=lambda t, y: np.sin(np.pi * count * t - 1), specs=(EventSpec("zero"),))
+    monkeypatch.setattr(integrate, "SLICE_SECONDS", 1e9)  # no call takes long
+    run = integrate_problem(p, method="tsit5", step=1 / count)
+    assert times(run, "zero") == pytest.approx((np.arange(count) + 1 / np.pi) / count, abs=1e-12)

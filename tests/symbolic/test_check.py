@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 import sympy as sp
-from sympy import IndexedBase, Sum, symbols
+from sympy import Sum, symbols
 
 from odesim.errors import SpecError
-from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
+from odesim.symbolic import Event, IndexedBase, Invariant, Param, System, index, over, sizes
 from tests.systems import REAL, SOURCE
 
 (m, k), (M, K) = index("m k"), sizes("M K")
@@ -28,7 +28,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown function": ({"equations": {v[m]: f(v[m])}}, r"relu\(v\[m\]\) is not a function"),
     "sum taken apart": ({"equations": {v[m]: sp.Piecewise((1, parts > v[m]), (2, True))}}, "a condition on a sum over m of a Piecewise"),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
-    "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 indices, X has 2 axes"),
+    "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 index, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
     "bound of no size": ({"equations": {v[m]: over(Sum, a[k], (k, symbols("N")))}}, "bound of k must run from 0 to a size - 1"),
     "lower bound": ({"equations": {v[m]: Sum(a[k], (k, 1, M - 1))}}, "from 1 to M - 1"),

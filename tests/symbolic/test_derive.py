@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import sympy as sp
-from sympy import IndexedBase, Symbol
+from sympy import Symbol
 
 from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system, extents
 from odesim.errors import SpecError
-from odesim.symbolic import System, index, over, sizes
+from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from tests.systems import SOURCE, SYSTEMS, Numbers, numbers, param

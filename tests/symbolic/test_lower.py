@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 import sympy as sp
-from sympy import Eq, IndexedBase, KroneckerDelta, Piecewise, Sum, exp
+from sympy import Eq, KroneckerDelta, Piecewise, Sum, exp
 
 from odesim.codegen.arrays_ import ArrayFunction, evaluate
 from odesim.codegen.compiled import compile_system
-from odesim.symbolic import System, index, over, sizes, softmax
+from odesim.symbolic import IndexedBase, System, index, over, sizes, softmax
 from odesim.symbolic.lower import lower, lower_expressions
 from odesim.symbolic.program import Program
 from tests.brute import right_side, value

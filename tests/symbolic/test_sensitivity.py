@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from sympy import IndexedBase, Sum, Symbol, exp
+from sympy import Sum, Symbol, exp
 
 import odesim
 from odesim.bind import bind
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system
 from odesim.errors import SpecError
-from odesim.symbolic import Event, Invariant, System, index, over, sensitivities, sizes, softmax
+from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.lower import lower
 from tests.moves import check_moves, moves

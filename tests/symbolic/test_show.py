@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import sympy as sp
-from sympy import IndexedBase
 
-from odesim.symbolic import MaxOver, index, logsumexp, over, sizes
+from odesim.symbolic import IndexedBase, MaxOver, index, logsumexp, over, sizes
 from odesim.symbolic.show import LONG, describe, domain_text, latex, named_sums, text_of, unicode
 from tests.brute import value
 from tests.systems import SYSTEMS, numbers
@@ -31,12 +30,12 @@ def test_a_maximum_that_counts_is_shown():
     assert text_of(logsumexp(w[k], (k, M))) == "log(sum_k(exp(w[k])))"
 
 
-def test_no_index_is_summed_twice_at_once():
+def test_no_name_is_two_indices_at_once():
     (k,), (M,) = index("k"), sizes("M")
     w = IndexedBase("w", shape=(M,))
     inner = over(sp.Sum, w[k], (k, M))
     assert text_of(over(sp.Sum, w[k] * inner, (k, M))) == "sum_k(w[k]*sum_k'(w[k']))"
-    assert text_of(w[k] * inner) == "w[k]*sum_k(w[k])"
+    assert text_of(w[k] * inner) == "w[k]*sum_k'(w[k'])" and text_of(inner**2) == "sum_k(w[k])^2"
 
 
 def test_powers_of_sums_have_brackets():

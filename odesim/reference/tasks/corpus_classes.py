@@ -7,6 +7,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.text import Corpus, is_word
+from odesim.wording import many
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Wind
         at = at[corpus.document[at - length + 1] == corpus.document[at + 1]]
         if not len(at) and (part == "training" or fraction > 0):
             raise ParamError(
-                f"the text is too short: of its {n} tokens {stop - start} are for {part}, "
+                f"the text is too short: of its {many(n, 'token')} {stop - start} are for {part}, "
                 f"without a document of the {length + 1} that length={length} needs"
             )
         found.append(Windows(corpus.ids, at, length))

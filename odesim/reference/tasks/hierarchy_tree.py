@@ -81,7 +81,7 @@ def make_tree(values: Mapping[str, Any]) -> Tree:
     q = np.eye(D) if values["q"] is None else np.array(values["q"], float)
     p = np.full(D, 1 / D) if values["p"] is None else np.array(values["p"], float)
     if q.ndim != 2 or q.shape[1] != D:
-        raise ParamError(f"q has a row for each child of the root and num_classes={D} columns, not the shape {q.shape}")
+        raise ParamError(f"q has a row for each child of the root and num_classes={D}: that many columns, not the shape {q.shape}")
     if p.shape != (D,) or abs(p.sum() - 1) > TOLERANCE:
         raise ParamError(f"p holds num_classes={D} probabilities that sum to 1, not the shape {p.shape} with the sum {p.sum():g}")
     tree = Tree(q, p / p.sum(), values["num_children"], values["depth"], values["rho"])

@@ -128,15 +128,15 @@ def sampled(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str)
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
-    """{System: parameters}: none where options make another model of it."""
-    if values["residual"] or values["attn_include_query"] or not values["normalize"]:
+    """{System: parameters}: none where options make another model of it; of the decorrelated decoder the reduced flow alone."""
+    if values["residual"] or values["attn_include_query"] or not values["normalize"] or values["init"] != "zero":
         return {}
     rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
-    found = {"scan_snap.full": {**vars(classes), **rates}}
     alike = None if values["P"] is not None else symmetric(values, classes)
-    if alike is not None:
-        found["scan_snap.symmetric"] = found["scan_snap.reduced_symmetric"] = {**alike, **rates}
-    return found
+    if values["decoder"] == "decorrelated":
+        return {} if alike is None else {"scan_snap.reduced_symmetric": {**alike, **rates}}
+    found = {"scan_snap.full": {**vars(classes), **rates}}
+    return found if alike is None else {**found, "scan_snap.symmetric": {**alike, **rates}}
 
 
 TASK = ScanSnap()

@@ -3,18 +3,28 @@
 import ast
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from odesim.codegen.cache import source_of
 from odesim.codegen.cuda import Driver
 from odesim.codegen.transpile import Scope
 from odesim.errors import DeviceError
 from odesim.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.solve.explicit import control, slots
 from odesim.solve.explicit.state import RunState
+from odesim.wording import many
 
+SOURCES = (
+    "odesim.solve.explicit.norms",
+    "odesim.solve.explicit.control",
+    "odesim.solve.explicit.dense",
+    "odesim.solve.explicit.roots",
+    "odesim.solve.explicit.events",
+    "odesim.solve.explicit.laws",
+    "odesim.solve.explicit.loop",
+)
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
 BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run at the same time, for they wait for each other
@@ -25,14 +35,15 @@ def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
     numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
     functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
-    for name in ("norms", "control", "dense", "roots", "events", "loop"):
-        for node in ast.parse(Path(str(slots.__file__)).with_name(f"{name}.py").read_text(encoding="utf-8")).body:
+    for name in SOURCES:
+        for node in ast.parse(source_of(name)).body:
             match node:
                 case ast.FunctionDef():
                     functions[node.name] = node
                 case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
                     known[constant] = value
-    places = {"K": slots.K, "ROWS": slots.ROWS, "COEF": slots.COEF, "N": slots.N, "SUMS": slots.SUMS}
+    words = ("K", "ROWS", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
+    places = {word: getattr(slots, word) for word in words}
     return Driver(Scope(functions, known, "solve_"), places)
 
 
@@ -56,6 +67,10 @@ class DeviceRun:
             slots.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), slots.OUT: ((len(state.save) + 1, n), dtype),
             slots.FOUND_T: (max(self.room, 1), "float64"), slots.FOUND_I: (max(self.room, 1), "int64"),
         }  # fmt: skip
+        watched = len(state.violations)
+        given |= {slots.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
+        shapes |= dict.fromkeys((slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), (max(watched, 1), "float64"))
+        shapes |= {slots.LAW_NOW: (max(watched, 1), dtype)}
         self.check_room(shapes)
         self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
@@ -77,7 +92,8 @@ class DeviceRun:
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
             rows, n = shapes[slots.OUT][0]
-            what = f"{self.state.problem.ref}: {rows - 1} saved times of {n} numbers, and {shapes[slots.K][0][0] + 3} more states of a run"
+            what = f"{self.state.problem.ref}: {many(rows - 1, 'saved time')} of {many(n, 'number')}"
+            what += f", and {shapes[slots.K][0][0] + 3} more states of a run"
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:
@@ -110,6 +126,8 @@ class DeviceRun:
         state = self.state
         saved, row = int(state.count[slots.SAVED]), int(state.count[slots.Y])
         state.work[row] = self.arrays[slots.WORK][row].get()
+        if len(state.violations):
+            state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
         if state.stays:
             state.out = self.arrays[slots.OUT]
         else:

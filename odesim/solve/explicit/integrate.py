@@ -20,9 +20,20 @@ from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.tableau import Method
 
-SOURCES = tuple(f"odesim.solve.explicit.{name}" for name in ("slots", "memory", "norms", "control", "dense", "roots", "events", "loop"))
+SOURCES = (
+    "odesim.solve.explicit.slots",
+    "odesim.solve.explicit.memory",
+    "odesim.solve.explicit.norms",
+    "odesim.solve.explicit.control",
+    "odesim.solve.explicit.dense",
+    "odesim.solve.explicit.roots",
+    "odesim.solve.explicit.events",
+    "odesim.solve.explicit.laws",
+    "odesim.solve.explicit.loop",
+)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
+MOST_SLICE = 2**40
 
 
 def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
@@ -64,7 +75,7 @@ class ExplicitRun:
         self.on_device = hasattr(rhs, "kernel")
         if not self.on_device:
             self._run, self._compile_seconds = driver()
-        _ = rhs.stage, rhs.combine, rhs.events  # a system may compile when first asked, and counts that itself
+        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
         self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
         if self.on_device:
@@ -108,9 +119,12 @@ class ExplicitRun:
             begun = time.perf_counter()
             code = self._run(state.address)
             problem.rhs.check()
+            if problem.laws is not None:
+                problem.laws.values.check()
             if code == slots.BUFFER_FULL:
                 state.drain_events()
-            elif code != slots.RUNNING or state.count[slots.STOP]:
+                continue  # how long that call took says nothing of the steps that it was allowed
+            if code != slots.RUNNING or state.count[slots.STOP]:
                 self._code = code
                 return True
             self._slice = next_slice(steps, time.perf_counter() - begun)
@@ -126,7 +140,7 @@ class ExplicitRun:
 
 def next_slice(steps: int, seconds: float) -> int:
     """How many steps make about 50 ms, when the last `steps` took this long."""
-    return max(1, int(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))))
+    return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
 @contextmanager

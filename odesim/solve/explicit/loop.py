@@ -8,6 +8,7 @@ import numpy as np
 from odesim.solve.explicit.control import first_step, next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
 from odesim.solve.explicit.events import find_events
+from odesim.solve.explicit.laws import watch_laws
 from odesim.solve.explicit.memory import call, doubles, ints
 from odesim.solve.explicit.norms import all_finite, exported, fill, helper, squares
 from odesim.solve.explicit.slots import (
@@ -21,6 +22,7 @@ from odesim.solve.explicit.slots import (
     FIXED_LAST,
     FOUND,
     LAST,
+    LAW_SIZE,
     MAX,
     NOT_FINITE,
     OUT,
@@ -78,6 +80,8 @@ def begin(at: Any) -> bool:
         first_step(at)
     if at[SIZE] > 0:
         call(at[EVENTS], (at[TABLE], real[T0], y, at[G]))
+    if at[LAW_SIZE] > 0:
+        watch_laws(at, real[T0], y, np.int64(1))
     if at[SAVES] > 0 and doubles(at[SAVE])[0] == real[T0]:
         fill(at, y, np.int64(0), at[OUT])
         count[SAVED] = 1
@@ -186,6 +190,8 @@ def run(address: int) -> int:
             scratch = at[WORK] + 2 * row
             interpolate(at, h, real[THETA_STOP], scratch)
             fill(at, scratch, np.int64(0), at[WORK] + (1 - count[Y]) * row)
+        if at[LAW_SIZE] > 0:
+            watch_laws(at, end, at[WORK] + (1 - count[Y]) * row, np.int64(0))
         if real[FIXED] == 0.0:
             next_step(at, h, error)
         count[STEPS] += 1

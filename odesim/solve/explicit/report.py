@@ -7,8 +7,10 @@ import numpy as np
 from odesim.arrays import Array, array_namespace
 from odesim.solve.explicit import slots
 from odesim.solve.found import Events
+from odesim.solve.laws import Worst, with_broken
 from odesim.solve.problem import BoundSystem, Problem, Raw, Status
 from odesim.solve.tableau import Method
+from odesim.wording import many
 
 _BY_CODE = {
     slots.FINISHED: Status.OK,
@@ -45,6 +47,9 @@ class Left(Protocol):
     def found(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
 
+    def worst(self) -> Worst:
+        """The worst violation of each law."""
+
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this code (RUNNING: interrupted)."""
@@ -59,8 +64,9 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
         rows[saved] = array_namespace(rows).asarray(state.y)
         saved += 1
     events, last_event = _events(problem, state, status)
-    message = _message(problem, state, status, last_event)
-    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats)
+    worst = state.worst()
+    message = with_broken(_message(problem, state, status, last_event), problem.laws, worst)
+    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats, worst=worst)
 
 
 def is_blow_up(problem: Problem, state: Left) -> bool:
@@ -112,7 +118,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
 def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     t, step = state.t, state.step
     if status is Status.OK:
-        return f"reached t = {t:.9g} in {state.count[slots.STEPS]} steps"
+        return f"reached t = {t:.9g} in {many(int(state.count[slots.STEPS]), 'step')}"
     h = float(state.real[slots.H]) if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
@@ -138,6 +144,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
                 "end the span before it"
             )
+        case _ if bad := not_finite(problem, t, state.y):
+            return f"{bad} at {where}; change the initial values or the parameters, or end the span before"
         case _ if state.count[slots.STEPS] == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:
@@ -146,13 +154,32 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             )
 
 
+def not_finite(problem: Problem, t: float, y: Array) -> str:
+    """`the derivative of v[2] is inf (v[2] = 0)` for the first component of y (n,) or of its derivative that is not finite; else ""."""
+    with np.errstate(all="ignore"):
+        slope = np.empty_like(y)
+        problem.rhs(t, y, slope)
+    for what, values in (("", y), ("the derivative of ", slope)):
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            name, i = component(problem, int(bad[0])), int(bad[0])
+            others = f", as {bad.size - 1} others are" if bad.size > 1 else ""
+            return f"{what}{name} is {float(values[i])}{f' ({name} = {float(y[i]):.6g})' if what else ''}{others}"
+    return ""
+
+
 def largest(problem: Problem, y: Array) -> str:
     """`v[2] = 3.5` for the component of y (n,) that is largest in size, or one that is not finite."""
-    layout = problem.rhs.layout
-    if layout.size == 0:
+    if problem.rhs.layout.size == 0:
         return "nothing"
     i = int(np.argmax(np.where(np.isfinite(y), np.abs(y), np.inf)))
+    return f"{component(problem, i)} = {float(y[i]):.6g}"
+
+
+def component(problem: Problem, i: int) -> str:
+    """`v[2]`: the i-th component of the flat state."""
+    layout = problem.rhs.layout
     which = max(k for k in range(len(layout.names)) if layout.offsets[k] <= i)
     shape = layout.shapes[which]
     index = ", ".join(str(j) for j in np.unravel_index(i - layout.offsets[which], shape)) if shape else ""
-    return f"{layout.names[which]}{f'[{index}]' if index else ''} = {float(y[i]):.6g}"
+    return f"{layout.names[which]}{f'[{index}]' if index else ''}"

@@ -8,7 +8,10 @@
 #   WIDTH: bytes of a component; PIECES: parts of a step searched for events; MAX: steps allowed; TOTAL: fixed steps to the end.
 STAGE, COMBINE, EVENTS, TABLE, COUNT, REAL, A, C, E, P, K, ROWS, COEF, WORK, BLOCK, SUMS, SAVE, OUT = range(18)
 G, DIRECTION, TERMINAL, FOUND_T, FOUND_I, N, WIDTH, LAST, ROWS_ALL, DEGREE, SAVES, SIZE, ROOM, PIECES, MAX, TOTAL = range(18, 34)
-AT_SIZE = 34
+# laws: the addresses of their function and of its table, how many components; of each its place among the senses, its value, what that is
+# held against, the worst violation and its time (LAW_SIZE,)
+LAWS, LAW_TABLE, LAW_SIZE, LAW_SENSE, LAW_NOW, LAW_BEST, LAW_WORST, LAW_TIME = range(34, 42)
+AT_SIZE = 42
 
 # count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected;
 #   STOP: set from outside; SLICE: steps before the driver returns

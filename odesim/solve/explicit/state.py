@@ -7,6 +7,7 @@ import numpy as np
 
 from odesim.arrays import Array, arena
 from odesim.solve.explicit import slots
+from odesim.solve.laws import Worst
 from odesim.solve.problem import Problem
 from odesim.solve.tableau import Method
 
@@ -84,6 +85,11 @@ class RunState:
         order = np.argsort(times, kind="stable")
         return times[order], numbers[order]
 
+    def worst(self) -> Worst:
+        """The worst violation of each law so far."""
+        laws = self.problem.laws
+        return laws.worst(self.violations, self.law_times) if laws else {}
+
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
         names = {"steps": slots.STEPS, "rejected": slots.REJECTED, "rhs_calls": slots.RHS_CALLS}
@@ -93,6 +99,7 @@ class RunState:
         """One memory for all arrays whose addresses stand in the table, and those addresses."""
         m, events, width = self.method, self.problem.events, dtype.itemsize
         size, stages = self.problem.rhs.n_events, m.stages
+        watched = self.problem.laws.size if self.problem.laws else 0
         self._memory, starts = arena(
             {
                 slots.COUNT: 8 * slots.COUNT_SIZE,
@@ -104,6 +111,7 @@ class RunState:
                 slots.G: width * (self.pieces + 2) * size,
                 slots.DIRECTION: 8 * size,
                 slots.TERMINAL: 8 * size,
+                **dict.fromkeys((slots.LAW_SENSE, slots.LAW_NOW, slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), 8 * watched),
                 slots.WORK: width * 3 * n,
                 slots.K: width * stages * n,
             }
@@ -129,6 +137,13 @@ class RunState:
         if size:
             view(slots.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
             view(slots.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
+        self.violations, self.law_times = view(slots.LAW_WORST, watched, np.float64), view(slots.LAW_TIME, watched, np.float64)
+        self.violations.fill(0.0)
+        self.law_times.fill(self.problem.t0)
+        if self.problem.laws:
+            laws = self.problem.laws
+            view(slots.LAW_SENSE, watched)[:] = laws.senses
+            at[slots.LAWS], at[slots.LAW_TABLE], at[slots.LAW_SIZE] = laws.values.events, laws.values.table, watched
 
     def _fill_numbers(self, n: int, width: int) -> None:
         rhs, m, at = self.problem.rhs, self.method, self.at

@@ -55,7 +55,7 @@ class RosenbrockRun:
         if problem.linear is None:
             raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
         check_options(step, rtol, atol, max_steps)
-        _ = problem.rhs.stage, problem.rhs.events  # a system may compile when first asked, and counts that itself
+        _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         linear, begun = problem.linear(), time.perf_counter()
         linear.prepare()
         self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()

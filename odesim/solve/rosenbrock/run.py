@@ -6,6 +6,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.solve.explicit import slots
+from odesim.solve.laws import Watch, Worst
 from odesim.solve.problem import Linear, Problem
 from odesim.solve.rosenbrock.control import Control, first_step, norm
 from odesim.solve.rosenbrock.events import Search
@@ -39,6 +40,7 @@ class Run:
         self.stages = Stages(problem, linear, method)
         self._control = Control(method.error_order)
         self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
+        self._watch = Watch(problem.laws, problem.rhs.dtype) if problem.laws else None
         self._total = min(max(1, math.ceil((problem.t1 - problem.t0) / step - 1e-9)), 2**62) if step is not None else 0
 
     @property
@@ -55,6 +57,10 @@ class Run:
         times, numbers = self._search.found() if self._search else (np.empty(0), np.empty(0, np.int64))
         order = np.argsort(times, kind="stable")
         return times[order], numbers[order]
+
+    def worst(self) -> Worst:
+        """The worst violation of each law so far."""
+        return self._watch.worst() if self._watch else {}
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
@@ -76,6 +82,8 @@ class Run:
             self.real[slots.H] = first_step(self._y, f, bend, p.t1 - p.t0, self.method.error_order, self.rtol, self.atol)
         if self._search:
             self._search.g = self._search.values(self.t, self._y)
+        if self._watch:
+            self._watch.look(self.t, self._y)
         if len(self.save) and self.save[0] == self.t:
             self.out[0] = self._y
             self.count[slots.SAVED] = 1
@@ -151,6 +159,8 @@ class Run:
             self.real[slots.H] = self._control.after(h, error)
         count[slots.STEPS] += 1
         self.t, self._y = end, state
+        if self._watch:
+            self._watch.look(end, state)
         if stop is not None:
             return slots.STOPPED_BY_EVENT
         if end < self.problem.t1:

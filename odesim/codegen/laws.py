@@ -1,0 +1,124 @@
+"""The invariants of a System as one C function, in a module of its own: a right side is compiled without them.
+
+laws(table, t, y, g): their values one after another, as an integrator asks for events.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.extents import extents
+from odesim.codegen.kernels import Entries, Kernel, Slot
+from odesim.codegen.native import load_native
+from odesim.codegen.numba_ import Text, head_text
+from odesim.codegen.table import Table, make_table
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.program import Program
+from odesim.symbolic.system import System, free_in_order
+
+if TYPE_CHECKING:
+    from odesim.arrays import Layout
+
+
+@dataclass(frozen=True)
+class CompiledLaws:
+    """The invariants of a System, for any sizes and parameters."""
+
+    system: System
+    dtype: str
+    strict: bool
+    _times: list[float] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def program(self) -> Program:
+        """The invariants' expressions, one output each."""
+        outputs, axes = {}, self.system.axes
+        for n, law in enumerate(self.system.invariants):
+            free = free_in_order(law.expr, axes)
+            base = sp.IndexedBase(f"law{n}", shape=tuple(axes[i] for i in free))
+            outputs[base[free] if free else sp.Symbol(f"law{n}", real=True)] = law.expr
+        return lower_expressions(outputs, axes)
+
+    @cached_property
+    def arrays(self) -> ArrayFunction:
+        """The same on whole arrays."""
+        return ArrayFunction(self.program)
+
+    def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+        """The shape of each invariant."""
+        return tuple(extents(shape, sizes) for shape in self._extents)
+
+    @cached_property
+    def _extents(self) -> tuple[tuple[Any, ...], ...]:
+        axes = self.system.axes
+        return tuple(tuple(axes[i] for i in free_in_order(law.expr, axes)) for law in self.system.invariants)
+
+    @cached_property
+    def text(self) -> Text:
+        """The generated module and what its address table holds."""
+        system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
+        numbers = tuple(p.name for p in system.params if not p.shape)
+        slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("blocks", "blocks_")]
+        slots += [Slot("numbers", "numbers")]
+        slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
+        slots += [Slot("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
+        slots += [Slot("scratch", "work_"), Slot("scratch", "part_")]
+        entries = Entries(tuple(slots), numbers, kernel.nests.slots, self.dtype)
+        body = f"{kernel.definition()}\n\n\n{entries.events(kernel)}"
+        # where the bits of a function vary by machine, so does what is said of the law, and nothing else
+        head = head_text(system, body, self.dtype, self.strict, foreign=True)
+        return Text(f"{head}\n\n\n{body}\n", tuple(slots), numbers, kernel.nests.slots, 0, True)
+
+    @cached_property
+    def address(self) -> int:
+        """Where the compiled function lies."""
+        begun = time.perf_counter()
+        made = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_laws", ["events"])["events"]
+        self._times.append(time.perf_counter() - begun)
+        return made
+
+    @property
+    def seconds(self) -> float:
+        """What compiling has taken so far."""
+        return sum(self._times)
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: "Layout") -> "BoundLaws":
+        """The function with its numbers. layout: of the states."""
+        return BoundLaws(self, dict(sizes), dict(params), layout)
+
+
+@dataclass(frozen=True)
+class BoundLaws:
+    """Invariants with sizes and parameters: the address of their function and of the table that it reads."""
+
+    compiled: CompiledLaws
+    sizes: dict[str, int]
+    params: dict[str, Any]
+    layout: "Layout"
+
+    @property
+    def events(self) -> int:
+        return self.compiled.address
+
+    @cached_property
+    def n_events(self) -> int:
+        return sum(map(prod, self.compiled.shapes(self.sizes)))
+
+    @cached_property
+    def _table(self) -> Table:
+        c = self.compiled
+        longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
+        return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest)
+
+    @property
+    def table(self) -> int:
+        return self._table.address
+
+    def check(self) -> None:
+        """Nothing can have been raised."""

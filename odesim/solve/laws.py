@@ -1,0 +1,130 @@
+"""Laws along a run: how far it was from each, over every step that was taken.
+
+A constant is held against its value at the start, a monotone law against its extreme so far, a nonnegative one against 0.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from odesim.arrays import Array
+
+SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
+"""Their places are what an integrator is told."""
+CONSTANT, NONINCREASING, NONDECREASING, NONNEGATIVE = range(4)
+CLAUSE = "; the invariant "
+"""What a clause of a message on a broken law begins with."""
+_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
+
+Worst = dict[str, tuple[float, float]]
+"""{law: (worst violation, the time of it)}; NaN and its first time where a law was not a number."""
+
+
+class Values(Protocol):
+    """The laws' values as an address: events(i64 table, f64 t, i64 y, i64 g), as odesim.solve.problem.BoundSystem has it."""
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def table(self) -> int: ...
+    @property
+    def n_events(self) -> int: ...
+    def check(self) -> None:
+        """Raises what a callback raised."""
+
+
+@dataclass(frozen=True)
+class LawSpec:
+    """One law, an array of this shape. tol: how far a run may be from it before its message says so; None: it never does."""
+
+    name: str
+    sense: str
+    shape: tuple[int, ...] = ()
+    tol: float | None = None
+
+    @property
+    def size(self) -> int:
+        """How many components it has."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The laws of a problem, whose values lie one after another."""
+
+    specs: tuple[LawSpec, ...]
+    values: Values
+
+    @property
+    def size(self) -> int:
+        """How many components all of them have."""
+        return sum(spec.size for spec in self.specs)
+
+    @property
+    def senses(self) -> Array:
+        """(size,): the place in SENSES of each component."""
+        return np.repeat([SENSES.index(spec.sense) for spec in self.specs], [spec.size for spec in self.specs]).astype(np.int64)
+
+    def worst(self, violations: Array, times: Array) -> Worst:
+        """The worst of each law's components. violations, times (size,): of each component."""
+        found, first = {}, 0
+        for spec in self.specs:
+            mine, when = violations[first : first + spec.size], times[first : first + spec.size]
+            first += spec.size
+            if not spec.size:
+                found[spec.name] = (0.0, float("nan"))
+                continue
+            lost = np.isnan(mine)
+            i = int(np.argmin(np.where(lost, when, np.inf))) if lost.any() else int(np.argmax(mine))
+            found[spec.name] = (float(mine[i]), float(when[i]))
+        return found
+
+
+class Watch:
+    """What a run that numpy leads has seen of its laws: violations and times (size,)."""
+
+    def __init__(self, laws: Laws, dtype: str) -> None:
+        self.laws, self.dtype = laws, np.dtype(dtype)
+        self._sense, self._best = laws.senses, np.empty(0)
+        self.violations, self.times = np.zeros(laws.size), np.zeros(laws.size)
+        self._function = _VALUES(laws.values.events)
+
+    def look(self, t: float, y: Array) -> None:
+        """Takes a state y (n,) of the run into account; the first one is the start."""
+        values = self.laws.values
+        seen, out = np.ascontiguousarray(y, self.dtype), np.empty(self.laws.size, self.dtype)
+        self._function(values.table, t, seen.ctypes.data, out.ctypes.data)
+        values.check()
+        now = out.astype(np.float64)
+        if not len(self._best):
+            self._best = now.copy()
+            self.times[:] = t
+        off = now - self._best
+        off = np.select([self._sense == CONSTANT, self._sense == NONDECREASING, self._sense == NONNEGATIVE], [np.abs(off), -off, -now], off)
+        larger = ~np.isnan(self.violations) & ~(off <= self.violations)
+        self.violations[larger], self.times[larger] = off[larger], t
+        better = ((self._sense == NONINCREASING) & (now < self._best)) | ((self._sense == NONDECREASING) & (now > self._best))
+        self._best[better] = now[better]
+
+    def worst(self) -> Worst:
+        """What it came to."""
+        return self.laws.worst(self.violations, self.times)
+
+
+def broken(laws: Laws | None, worst: Worst) -> tuple[LawSpec, ...]:
+    """The laws that were not numbers, or that a run violated by more than their tolerance."""
+    return tuple(s for s in laws.specs if np.isnan(worst[s.name][0]) or (s.tol is not None and worst[s.name][0] > s.tol)) if laws else ()
+
+
+def with_broken(message: str, laws: Laws | None, worst: Worst) -> str:
+    """The message of a run, and a clause for each law that it broke."""
+    for spec in broken(laws, worst):
+        off, t = worst[spec.name]
+        if np.isnan(off):
+            message += f"{CLAUSE}{spec.name!r} is not a number from t = {t:.9g} on"
+        else:
+            message += f"{CLAUSE}{spec.name!r} is violated by {off:.3g} at t = {t:.9g}, more than its tolerance {spec.tol:g}"
+    return message

@@ -1,0 +1,162 @@
+"""What symbols assume of their values: sympy rewrites by it, so that a System is right only where every value keeps to it.
+
+Symbol("g", positive=True): sqrt(g**2) becomes g, Abs(g) becomes g, and g > 0 becomes true, before odesim sees the expression.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+from sympy import IndexedBase, Symbol
+
+from odesim.errors import SpecError
+from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.parts import expressions
+
+if TYPE_CHECKING:
+    from odesim.symbolic.system import System
+
+HALF_LINES = {
+    "positive": sp.Interval.open(0, sp.oo),
+    "negative": sp.Interval.open(-sp.oo, 0),
+    "nonnegative": sp.Interval(0, sp.oo),
+    "nonpositive": sp.Interval(-sp.oo, 0),
+}
+OPPOSITE = {"positive": "nonpositive", "negative": "nonnegative", "nonnegative": "negative", "nonpositive": "positive"}
+NEVER = {"zero": "nonzero", "integer": "noninteger", "rational": "irrational", "even": "odd"}
+"""Facts and what holds of a real number where they do not; of an integer, for even."""
+REAL = frozenset((
+    *((fact, True) for fact in ("commutative", "complex", "extended_real", "finite", "hermitian", "real")),
+    *((fact, False) for fact in ("antihermitian", "imaginary", "infinite", "polar")),
+))  # fmt: skip
+"""What every real number is."""
+ORDER = (*HALF_LINES, "nonzero", "zero", "prime", "composite", "even", "odd", "integer", "noninteger", "rational", "irrational")
+
+
+def check_assumptions(s: "System") -> None:
+    """Raises SpecError where a symbol of s assumes more than its domain allows, or of a state what no solution keeps."""
+    domains: dict[str, tuple[str, Any]] = {p.name: (f"parameter {p.name}", p.domain) for p in s.params}
+    for p in s.params:
+        if p.indexes is not None:
+            domains[p.name] = (f"index parameter {p.name}", sp.Intersection(p.domain, sp.S.Naturals0, evaluate=False))
+    domains |= {name: (f"size {name}", sp.S.Naturals) for name in s.size_names}
+    states = assumed(s)
+    for key, start in s.initial.items():
+        interval = states[base_name(key)]
+        if interval is not None and start.is_number and interval.contains(start) is not sp.true:
+            raise SpecError(f"{s.name}: {key} starts at {start}, outside {_words(interval)}, which its symbol assumes")
+    for symbol in _symbols(s):
+        name = base_name(symbol)
+        if name in states or symbol == time:
+            continue
+        what, domain = domains.get(name, (f"index {name}", sp.S.Naturals0))
+        for fact, value in facts(symbol):
+            if not holds(domain, fact, value):
+                raise SpecError(
+                    f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {_words(domain)} holds other values, "
+                    f"and sympy has rewritten the expressions by it: write the symbol without it{_or_domain(name, s)}"
+                )
+
+
+def assumed(s: "System") -> "dict[str, sp.Interval | None]":
+    """{state: the interval that its symbols assume, or None for all real numbers}, wherever s writes them.
+
+    Raises SpecError for what no solution of a differential equation keeps, such as integer.
+    """
+    found: dict[str, sp.Interval | None] = dict.fromkeys(s.states)
+    for symbol in _symbols(s):
+        name = base_name(symbol)
+        if name in found:
+            own = _interval(s, symbol)
+            found[name] = own if found[name] is None else found[name] if own is None else sp.Intersection(found[name], own)
+            if found[name] is not None and not isinstance(found[name], sp.Interval):
+                raise SpecError(f"{s.name}: state {name} is written by symbols whose assumptions leave it no interval: {found[name]}")
+    return found
+
+
+def _interval(s: "System", symbol: Any) -> "sp.Interval | None":
+    """What one symbol of a state assumes."""
+    own = facts(symbol)
+    lines = [HALF_LINES[fact if value else OPPOSITE[fact]] for fact, value in own if fact in HALF_LINES]
+    interval = sp.Intersection(sp.S.Reals, *lines)
+    for fact, value in own:
+        if not isinstance(interval, sp.Interval) or not holds(interval, fact, value):
+            raise SpecError(
+                f"{s.name}: the symbol of state {base_name(symbol)} assumes {fact}={value}, which a solution of a differential equation "
+                "does not keep; write it without, or with real, positive, negative, nonnegative or nonpositive"
+            )
+    return interval if lines else None
+
+
+def facts(symbol: Any) -> tuple[tuple[str, bool], ...]:
+    """(fact, value) of a Symbol or IndexedBase beyond those of every real number, the strongest first: ("positive", True)."""
+    plain = {(fact.removeprefix("extended_") if fact != "extended_real" else fact, v) for fact, v in symbol.assumptions0.items()}
+    own = {(fact, bool(value)) for fact, value in plain if value is not None} - REAL
+    rank = {fact: n for n, fact in enumerate(ORDER)}
+    return tuple(sorted(own, key=lambda f: (not f[1], rank.get(f[0], len(rank)), f[0])))
+
+
+def holds(domain: Any, fact: str, value: bool = True) -> bool:
+    """Whether the fact is known to be value for every real number of the domain, a sympy Set."""
+    if isinstance(domain, sp.Union):
+        return all(holds(part, fact, value) for part in domain.args)
+    if isinstance(domain, sp.Intersection):
+        return any(holds(part, fact, value) for part in domain.args)
+    if isinstance(domain, sp.FiniteSet):
+        return all(getattr(sp.nsimplify(x, rational=True), f"is_{fact}", None) is value for x in domain)
+    if not value:
+        return _never(domain, fact)
+    if fact in HALF_LINES:
+        return bool(domain.is_subset(HALF_LINES[fact]))
+    if fact == "nonzero":
+        return domain.contains(0) is sp.false and domain not in (sp.S.UniversalSet, sp.S.Complexes)
+    if fact in ("even", "odd"):
+        return isinstance(domain, sp.Range) and domain.step % 2 == 0 and _end(domain) % 2 == (fact == "odd")
+    if fact == "integer":
+        return bool(domain.is_subset(sp.S.Integers))
+    if fact in ("rational", "algebraic"):
+        return bool(domain.is_subset(sp.S.Rationals))
+    if fact == "noninteger":
+        return sp.Intersection(domain, sp.S.Integers) is sp.S.EmptySet
+    return (fact, True) in REAL
+
+
+def _never(domain: Any, fact: str) -> bool:
+    """Whether no real number of the domain is what the fact says."""
+    if fact in HALF_LINES:
+        return holds(domain, OPPOSITE[fact])
+    if fact in ("even", "odd", "prime", "composite") and holds(domain, "noninteger"):
+        return True
+    if fact in NEVER:
+        return holds(domain, NEVER[fact]) and (fact != "even" or holds(domain, "integer"))
+    if fact in NEVER.values():
+        return holds(domain, next(a for a, b in NEVER.items() if b == fact)) and (fact != "odd" or holds(domain, "integer"))
+    if fact in ("prime", "composite"):
+        return bool(domain.is_subset(sp.Interval.open(-sp.oo, 2)))
+    return (fact, False) in REAL or (fact == "transcendental" and holds(domain, "algebraic"))
+
+
+def _end(domain: Any) -> Any:
+    return domain.start if domain.start.is_finite else domain.stop if domain.stop.is_finite else sp.S.Zero
+
+
+def _symbols(s: "System") -> Iterator[Any]:
+    """Every Symbol and IndexedBase that s writes, each once, in a fixed order."""
+    found: set[Any] = set()
+    for e in (*expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
+        found |= sp.sympify(e).atoms(Symbol, IndexedBase)
+    return iter(sorted(found, key=lambda x: (base_name(x), str(sorted(facts(x))))))
+
+
+def _words(domain: Any) -> str:
+    known = {sp.S.Reals: "(-inf, inf)", sp.S.Naturals: "1, 2, ...", sp.S.Naturals0: "0, 1, ...", sp.S.Integers: "all whole numbers"}
+    if isinstance(domain, sp.Intersection):
+        return " and ".join(map(_words, domain.args))
+    if isinstance(domain, sp.Interval):
+        left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
+        return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")
+    return known.get(domain, str(domain))
+
+
+def _or_domain(name: str, s: "System") -> str:
+    return ", or declare a smaller domain" if name in {p.name for p in s.params} else ""

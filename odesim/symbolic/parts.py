@@ -1,0 +1,202 @@
+"""The parts of a System: what each must be, told in one sentence that knows which part it speaks of."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+from sympy import Indexed, IndexedBase, Symbol
+
+from odesim.errors import SpecError
+from odesim.symbolic.expr import base_name
+
+if TYPE_CHECKING:
+    from odesim.symbolic.system import Param, System
+
+
+@contextmanager
+def of_part(field: str, number: int | None = None) -> Iterator[None]:
+    """A SpecError raised inside speaks of this field of a System, or of the number-th of its items."""
+    try:
+        yield
+    except SpecError as error:
+        if error.part is None:
+            error.part = (field, number)
+        raise
+
+
+def plain(value: Any) -> str:
+    """value as messages show it: one line of at most 60 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_parts(s: "System") -> None:
+    """Raises SpecError unless every field of s is of its type; lists of parts become tuples."""
+    from odesim.symbolic.system import ClosedForm, Constraint, Event, Invariant, Param, Source
+
+    if not isinstance(s.name, str):
+        raise SpecError(f"the name of a System is a text, such as 'family.model', not {plain(s.name)}")
+    if not isinstance(s.source, Source):
+        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {plain(s.source)}")
+    _check_axes(s)
+    for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
+        with of_part(field):
+            _check_mapping(s, field, example)
+        for number, key in enumerate(getattr(s, field)):
+            with of_part(field, number):
+                _check_key(s, field, key)
+    for field, kind in (("params", Param), ("constraints", Constraint), ("invariants", Invariant), ("events", Event)):
+        _check_items(s, field, kind)
+    _check_items(s, "closed_forms", ClosedForm)
+    for field, example in (("sizes", "{M: 4}"), ("observables", "{'sum': over(Sum, v[i], (i, M))}"), ("sensitivities", "{}")):
+        with of_part(field):
+            _check_mapping(s, field, example)
+    for number, (name, e) in enumerate(s.observables.items()):
+        with of_part("observables", number):
+            if not isinstance(name, str):
+                raise SpecError(f"{s.name}: the name of an observable is a text, not {plain(name)}")
+            if isinstance(e, type):
+                raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
+    if not isinstance(s.time, str):
+        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {plain(s.time)}")
+
+
+def _check_axes(s: "System") -> None:
+    with of_part("axes"):
+        _check_mapping(s, "axes", "{i: M}")
+    for number, (key, extent) in enumerate(s.axes.items()):
+        with of_part("axes", number):
+            if isinstance(key, tuple | list | sp.Tuple):
+                raise SpecError(f'{s.name}: axes has the key {plain(key)}, which is a tuple: take the index out of it, (i,) = index("i")')
+            if not isinstance(key, Symbol):
+                raise SpecError(
+                    f"{s.name}: axes has the key {plain(key)}, which is no index: write one of index(), and give its name to nothing else"
+                )
+            if isinstance(extent, tuple | list | sp.Tuple):
+                raise SpecError(f'{s.name}: axis {key} runs over {plain(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
+            whole = isinstance(extent, Integral) and not isinstance(extent, bool)
+            if not (whole or isinstance(extent, sp.Expr)):
+                raise SpecError(f"{s.name}: axis {key} runs over {plain(extent)}, which is no whole number and no size")
+
+
+def _check_mapping(s: "System", field: str, example: str) -> None:
+    value = getattr(s, field)
+    if not isinstance(value, Mapping):
+        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {plain(value)}")
+
+
+def _check_key(s: "System", field: str, key: Any) -> None:
+    if isinstance(key, str):
+        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {plain(key)[1:-1]}")
+    if isinstance(key, IndexedBase) and field == "equations":
+        raise SpecError(f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element(key.label, key.shape, s)}")
+    if not isinstance(key, Indexed | Symbol | IndexedBase):
+        raise SpecError(f"{s.name}: {plain(key)} cannot be a state: write an element such as v[i], or a symbol")
+
+
+def _check_items(s: "System", field: str, kind: type) -> None:
+    """A tuple of these, or a list, which becomes one."""
+    value, name = getattr(s, field), kind.__name__
+    with of_part(field):
+        if isinstance(value, kind):
+            raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
+        if not isinstance(value, tuple | list):
+            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {plain(value)}")
+    for number, item in enumerate(value):
+        with of_part(field, number):
+            if not isinstance(item, kind):
+                raise SpecError(f"{s.name}: {field} holds {plain(item)}, which is no {name}: write {name}({_arguments(kind)})")
+            if field != "params" and not isinstance(item.name, str):  # type: ignore[attr-defined]
+                raise SpecError(f"{s.name}: the name of {_a(name)} is a text, not {plain(item.name)}")  # type: ignore[attr-defined]
+    object.__setattr__(s, field, tuple(value))
+
+
+def _arguments(kind: type) -> str:
+    return ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
+
+
+def _a(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
+
+
+def element(label: Any, shape: Iterable[Any] | None, s: "System") -> str:
+    """`T[m]`: an element of the array, by indices that run over its axes."""
+    places: list[str] = []
+    for extent in shape or ("",):
+        fits = [str(i) for i, n in s.axes.items() if extent == "" or sp.expand(sp.sympify(n) - extent) == 0]
+        places.append(next((i for i in fits if i not in places), "i"))
+    return f"{label}[{', '.join(places)}]"
+
+
+def check_param(p: "Param") -> None:
+    """Raises SpecError unless every field of a Param is of its type."""
+    if not isinstance(p.symbol, Symbol | IndexedBase):
+        array = isinstance(p.symbol, Indexed)
+        hint = f"its array, {p.symbol.base}" if array else "a symbol, or an IndexedBase with a shape"
+        raise SpecError(f"the symbol of a Param is {plain(p.symbol)}: write {hint}")
+    where = f"Param {p.symbol}"
+    if isinstance(p.symbol, IndexedBase) and p.symbol.shape is None:
+        raise SpecError(f"{where} needs a shape: IndexedBase({str(p.symbol.label)!r}, shape=(...))")
+    if not isinstance(p.domain, sp.Set):
+        pair = isinstance(p.domain, tuple | list) and len(p.domain) == 2
+        hint = f"Interval({p.domain[0]}, {p.domain[1]})" if pair else "a set of sympy, such as Interval(-oo, oo) or S.Naturals"
+        raise SpecError(f"{where}: the domain must be {hint}, not {plain(p.domain)}")
+    if not isinstance(p.doc, str):
+        raise SpecError(f"{where}: doc says what it is in words, not {plain(p.doc)}")
+    if p.indexes is not None and not isinstance(p.indexes, sp.Expr):
+        raise SpecError(f"{where}: indexes is the size whose rows the values name, not {plain(p.indexes)}")
+    _check_default(where, p.default)
+
+
+def _check_default(where: str, default: Any) -> None:
+    if callable(default) and not isinstance(default, type | sp.Basic):
+        count = needed(default)
+        if count is not None and count not in (1, 2):
+            raise SpecError(f"{where}: the default is called with (sizes) or (sizes, params), but takes {count} arguments")
+        return
+    number = isinstance(default, Real) or (isinstance(default, sp.Expr) and default.is_number and default.is_real)
+    if isinstance(default, bool) or not number:
+        hint = (
+            "" if isinstance(default, str | type(None)) or not hasattr(default, "__len__") else ": write lambda sizes: [...] for an array"
+        )
+        raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {plain(default)}{hint}")
+
+
+def needed(function: Callable[..., Any]) -> int | None:
+    """How many arguments a function must be given, at most 2 where it takes any number; None where it does not say.
+
+    One with a value of its own, as a in `lambda sizes, a=a: ...`, is not to be given.
+    """
+    import inspect
+
+    try:
+        own = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions written in C do not say
+        return None
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in own):
+        return 0
+    least = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in own)
+    return max(least, 2) if any(p.kind is p.VAR_POSITIONAL for p in own) else least
+
+
+def expressions(s: "System") -> Iterator[Any]:
+    """Every expression of s, keys and extents too, but for what declares a parameter."""
+    yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
+    yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
+    yield from (part for law in s.invariants for part in (law.expr, law.when))
+    yield from (*(c.expr for c in s.constraints), *(event.expr for event in s.events))
+    if s.growth is not None:
+        yield s.growth
+
+
+def unused(s: "System") -> tuple[str, ...]:
+    """Parameters that nothing of s reads; none where a function of the model could, which takes all of them."""
+    functions = [e for e in s.observables.values() if not isinstance(e, sp.Basic)]
+    functions += [p.default for p in s.params if callable(p.default) and needed(p.default) != 1]
+    if functions:
+        return ()
+    read = {base_name(x) for e in expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
+    return tuple(p.name for p in s.params if p.name not in read)
