@@ -231,7 +231,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
 
     laws = make_laws(compiled, numbers, rhs)
     if compiled.backend == "cuda":  # where no Jacobian is computed
-        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=laws)
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=laws, clocked=system.growth is not None)
 
     def strict(*asked: Any, **options: Any) -> StiffRun:
         from odesim.ensembles.lane_alone import LaneRun
@@ -240,7 +240,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
 
     alone = strict if compiled.strict and compiled.backend == "numba" else None
     costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, laws)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, laws, system.growth is not None)
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:

@@ -15,7 +15,7 @@ from odesim.ensembles.device_engine import empty_there
 from odesim.ensembles.kept import MOST_EVENTS
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import MEANINGS, STATUSES, Chunk, Request
+from odesim.ensembles.result import STATUSES, Chunk, Request, meanings
 from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
 from odesim.facade import RESCALED, check_arrays, dimensions, versions
@@ -188,7 +188,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
     about |= {"auto": request.auto} if request.auto else {}
     about |= {"clock": RESCALED} if request.clock else {}
-    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": [MEANINGS[s] for s in STATUSES]}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, **said, "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

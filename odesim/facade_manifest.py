@@ -7,7 +7,7 @@ from typing import Any
 
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.result import Request
+from odesim.ensembles.result import STATUSES, Request, meanings
 from odesim.ensembles.run import chunk_size
 from odesim.errors import ParamError, StoreError
 from odesim.facade import CLOCKS, RESCALED, dimensions, versions
@@ -94,6 +94,8 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "kernel": engine_key(engine),
         "lanes": int(isinstance(engine, LaneEngine)),
         "versions": versions(),
+        "status_names": [str(s) for s in STATUSES],
+        "status_meanings": meanings(system),
     }
     own = {*design.names, *(slot.name for slot in members.following)}
     labels = {}

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -29,7 +29,7 @@ AGAIN = "odesim resume goes on"
 @dataclass(frozen=True)
 class EnsembleRun:
     """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method; lost: members said
-    to be done, but not there."""
+    to be done, but not there; meanings: {status: what it says of a member}."""
 
     path: Path
     model: str
@@ -41,6 +41,7 @@ class EnsembleRun:
     auto: str = ""
     lost: int = 0
     backend: str = "numba"
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
@@ -48,6 +49,7 @@ class EnsembleRun:
         methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
         names = ", then ".join(dict.fromkeys(filter(None, methods)))
         more = {"auto": said.get("auto", ""), "lost": lost, "backend": said.get("backend", "numba")}
+        more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
         return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, **more)
 
     @property

@@ -1,6 +1,7 @@
 """The rescaled clock: blow-up times against closed forms, their error estimates, and runs that do not blow up."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import odesim
 from odesim.cli import cli
 from odesim.errors import SolveError, SpecError
 from odesim.registry import load_model
-from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
 
 y, q = Symbol("y", real=True), Symbol("q", real=True)
 l, k = index("l k")
@@ -101,7 +102,7 @@ def test_trajectory_up_to_the_blow_up() -> None:
     assert np.diff(run.y["v"][late, -1])[:-1] == pytest.approx(np.diff(run.y["v"][late, -1])[0], rel=1e-3)
     from scipy.special import erf
 
-    assert run.events["blow-up"][0]["t"] == pytest.approx(np.sqrt(np.pi / 2) * erf(6 / np.sqrt(2)), abs=1e-9)
+    assert run.events["v reaches 6"][0]["t"] == pytest.approx(np.sqrt(np.pi / 2) * erf(6 / np.sqrt(2)), abs=1e-9)
     worst = run.invariants["clock"]
     assert worst is not None and worst < 1e-8
 
@@ -199,3 +200,28 @@ def test_command_line(tmp_path: Any) -> None:
     assert abs(said["events"]["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= said["blow_up_error"] < 1e-8
     assert "runs to infinity at t = 1.25331413" in done.stderr and (tmp_path / "run.png").exists()
     assert "t = 1.25331413" in CliRunner().invoke(cli, args).stdout
+
+
+@pytest.mark.parametrize("growth", [y, None], ids=["declared", "none"])
+def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None) -> None:
+    """y' = y^2 ends at t = 1: the message of a run, and what an ensemble says of the status."""
+    system = scalar("advice", y**2, 1.0, growth)
+    run, made = odesim.integrate(system, span=(0, 2)), odesim.ensemble(system, initial={"y": np.ones(2)}, span=(0, 2), method="tsit5")
+    said = dict(zip(made.attrs["status_names"], made.attrs["status_meanings"], strict=True))
+    assert run.status == "blow_up" and made.attrs["status_names"][made.status[0]] == "blow_up"
+    for words in (run.message, said["blow_up"]):
+        assert "end the span before it" in words and ("--clock rescaled" in words) == (growth is not None)
+
+
+def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
+    """An event with such a name has another one in every ensemble, whose clock ever: y' = y^2 passes 2 at t = 1/2 and ends at 1."""
+    event = Event("blow-up", y - 2)
+    system = replace(scalar("named", y**2, 1.0, y), events=(event,))
+    asked: dict[str, Any] = {"initial": {"y": np.ones(2)}, "span": (0, 2), "method": "tsit5"}
+    ordinary, rescaled = odesim.ensemble(system, **asked), odesim.ensemble(system, clock="rescaled", **asked)
+    assert "blow_up_t" not in ordinary and rescaled.blow_up_t.dims == ("member",)
+    assert rescaled.blow_up_t[0] == pytest.approx(1, abs=1e-5)
+    for made in (ordinary, rescaled):
+        assert made["blow_up_t_"][0, 0] == pytest.approx(0.5, abs=1e-5)
+    for model in odesim.list_models():
+        assert not any(e.name.replace("-", "_").replace(" ", "_") == "blow_up" for e in load_model(model).events)

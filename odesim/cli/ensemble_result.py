@@ -57,11 +57,9 @@ def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:
     """{status: what it says of a member and what can be done}, of those that members have, but ok."""
-    from odesim.ensembles.result import MEANINGS
-
     again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again" * (not run.stiff)
     counts = run.tally.counts
-    return {str(s): text + again * (s in RETRIED) for s, text in MEANINGS.items() if counts[str(s)] and s != "ok"}
+    return {s: text + again * (s in RETRIED) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
 
 
 def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:

@@ -110,6 +110,7 @@ def make_kept(
     layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all;
     clock: whether members run in the rescaled clock.
     """
+    own = ("blow_up_t", "blow_up_error")  # of the rescaled clock, and of nothing else in any run
     taken = {*FIXED, *layout.names, *(p.name for p in system.params), *(f"{name}_start" for name in (*layout.names, *FIXED))}
 
     def free(*names: str) -> tuple[str, ...]:
@@ -119,7 +120,8 @@ def make_kept(
         taken.update(name + end for name in names)
         return tuple(name + end for name in names)
 
-    blow_up = free("blow_up_t", "blow_up_error") if clock else ()
+    blow_up = free(*own) if clock else ()
+    taken.update(own)
     seen = tuple(free(name)[0] for name in observed)
     found = []
     for event, shape in zip(system.events if most else (), events if most else (), strict=True):

@@ -13,20 +13,26 @@ from odesim.ensembles.kept import Kept
 from odesim.solve.problem import Status
 from odesim.symbolic.system import System
 
-__all__ = ["MEANINGS", "STATUSES", "UNDONE", "Chunk", "Request"]
+__all__ = ["STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
 
 STATUSES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED)
 # what each status says of a member, and what can be done
-MEANINGS = {
+_MEANINGS = {
     Status.OK: "reached the end of the span",
     Status.EVENT: "ended by a terminal event, at the time t_end",
     Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or, where it is not one, take a stiff method",
     Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right side or has a kink at t_end; "
     "end the span before it",
     Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
-    Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it or integrate in a rescaled time",
+    Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
     Status.INTERRUPTED: "stopped on the way and not done",
 }
+
+
+def meanings(system: System) -> list[str]:
+    """What each of STATUSES says of a member of an ensemble, and what can be done: with what this System can do."""
+    more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if system.growth is not None else {}
+    return [_MEANINGS[status] + more.get(status, "") for status in STATUSES]
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class Problem:
 
     linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
     method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
-    laws: what is watched at the end of every step.
+    laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
     """
 
     rhs: BoundSystem
@@ -142,6 +142,7 @@ class Problem:
     costs: Costs | None = None
     strict: Callable[..., StiffRun] | None = None
     laws: Laws | None = None
+    clocked: bool = False
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size

@@ -82,7 +82,7 @@ class Clock:
         events[self.blow_up] = Events(np.array([blow_up[0]] if blow_up else []), None)
         worst = {n: (off, float(rows[s_][-1]) if n in flagged else np.nan) for n, (off, s_) in first.worst.items()}
         message = with_broken(self._message(first, status, t_last, blow_up), laws, worst)
-        said = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = "), "worst": worst}
+        said: dict[str, Any] = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = "), "worst": worst}
         raw = replace(first, t=times, y=y[:, :-1], events=events, t_last=t_last, y_last=first.y_last[:-1], **said)
         return Rescaled(raw, blow_up)
 

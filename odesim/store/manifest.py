@@ -13,7 +13,7 @@ import numpy as np
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.kept import Kept
-from odesim.ensembles.result import MEANINGS, STATUSES, UNDONE
+from odesim.ensembles.result import UNDONE
 from odesim.errors import ParamError, StoreError
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, sibling
@@ -121,8 +121,6 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "observables": list(manifest.kept.observed.names),
         "ledger": [*LEDGER, *(name for name in types if name not in manifest.kept.observed.names)],
         "coordinates": " ".join(labels.values()),
-        "status_names": [str(s) for s in STATUSES],
-        "status_meanings": [MEANINGS[s] for s in STATUSES],
     }
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=plain(said))

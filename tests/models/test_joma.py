@@ -30,7 +30,7 @@ def test_linear_blows_up_at_its_time():
     run = odesim.integrate("joma.linear", params={"Delta": Delta}, span=(0, 2.0), save=np.linspace(0, 2, 11), rtol=1e-9, atol=1e-12)
     assert run.status in ("blow_up", "step_too_small", "non_finite") and run.message
     assert run.t[-1] == pytest.approx(BLOW_UP / 2, rel=1e-6)
-    (event,) = run.events["blow-up"]
+    (event,) = run.events["v reaches 6"]
     assert event["t"] == pytest.approx(BLOW_UP / 2, rel=1e-6) and event["index"] == (1,)
 
 

@@ -138,7 +138,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; {advice}"
         case Status.BLOW_UP:
             where = f"{where} (step {h:.3g}), {what}"
-            return f"the solution runs to infinity at {where}; end the span before it, or take the rescaled clock where the model has one"
+            other = ", or find its time in the rescaled clock (--clock rescaled)" if problem.clocked else ""
+            return f"the solution runs to infinity at {where}; end the span before it{other}"
         case Status.STEP_TOO_SMALL:
             return (
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
