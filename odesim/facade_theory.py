@@ -57,7 +57,7 @@ def descent(
         return layout.split(out)
 
     with np.errstate(all="ignore"):
-        seen, _ = observer(step * reached, states, numbers.sizes, numbers.params, slopes, numbers.initial)
+        seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {**states, **seen}
     notes = () if len(reached) == len(iterations) else (f"the discrete map is not finite after iteration {reached[-1]}",)
 
