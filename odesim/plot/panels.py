@@ -17,7 +17,7 @@ from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
-COLUMNS, SAMPLE = 500, 10_000  # saved times in a map or band; components whose quantiles are taken
+COLUMNS, SAMPLE = 500, 10_000  # saved times in a map or band; components whose quantiles are taken, a random subset of more
 MARKED = 20  # at most so many saved times are marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
@@ -69,8 +69,8 @@ class Quantity:
 
     @property
     def every(self) -> int:
-        """A map shows the largest of so many neighbours; quantiles are those of each every-th component."""
-        return -(-self.count // (ROWS if self.kind == "map" else SAMPLE))
+        """A map shows the largest of so many neighbours."""
+        return -(-self.count // ROWS) if self.kind == "map" else 1
 
     def component(self, i: int) -> str:
         """The index of component i as text: `3`, or `1,0` of a matrix."""
@@ -160,17 +160,20 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> EndLabels:
-    """The smallest and the largest of all components; five quantiles of an even sample of them."""
+    """The smallest and the largest of all components; five quantiles of all, or of a random subset, which is said."""
     columns = thinned(len(clock.x), COLUMNS)
     x, values = clock.x[columns], values[columns]
-    sample = values[:, :: quantity.every].filled(np.nan)
+    chosen = subset(quantity.count, SAMPLE)
+    sample = values[:, chosen].filled(np.nan)
     marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
     for k, shade in enumerate(SHADES):
         axes.fill_between(x, marks[k], marks[-1 - k], color=colormaps["Blues"](shade), lw=0)
     axes.plot(x, marks[3], color=INK)
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
-    axes.set_ylabel(broken(f"{quantity.name} ({quantity.count:,} components)".replace(",", "\u202f")))
+    axes.set_ylabel(broken(f"{quantity.name} ({spaced(quantity.count)} components)"))
+    if len(chosen) < quantity.count:
+        axes.set_title(f"quantiles: {spaced(len(chosen))} at random", loc="right", fontsize=SMALL)
     return end_labels(axes, LEVEL_NAMES, last_finite(masked))
 
 
@@ -181,6 +184,16 @@ def largest(values: Any, every: int) -> Any:
     starts = np.arange(0, values.shape[1], every)
     low, high = (f.reduceat(values.filled(empty), starts, axis=1) for f, empty in ((np.minimum, np.inf), (np.maximum, -np.inf)))
     return np.ma.masked_invalid(np.where(-low > high, low, high))
+
+
+def subset(n: int, most: int) -> Array:
+    """Positions (m,) in order of all of n things, or of `most` of them at random, always the same: a pattern in their order is no bias."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
+
+
+def spaced(n: int) -> str:
+    """A whole number with narrow spaces between its thousands."""
+    return f"{n:,}".replace(",", "\u202f")
 
 
 def thinned(n: int, most: int) -> Array:

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from odesim.plot.clock import clock_of, edges
 from odesim.plot.labels import spread
-from odesim.plot.panels import MAP, ROWS
+from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from tests.plot.texts import clashes, drawn_texts
@@ -149,6 +149,21 @@ def test_bands_hold_all_components() -> None:
     heights: Any = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     values = grow(MAP + 1)
     assert (heights.min(), heights.max()) == (values.min(), values.max())
+
+
+@pytest.mark.parametrize("period", range(2, 9))
+def test_bands_of_tiled_components(period: int) -> None:
+    """More components than quantiles are taken of, whose values repeat: the lines are quantiles of all, not of one in `period`.
+
+    A quantile of 10000 random ones has the standard error sqrt(1/4 / 10000) = .5 %, and four of them are allowed.
+    """
+    n = SAMPLE * period
+    heights = np.tile(np.arange(period) / period, SAMPLE) + np.linspace(0, 1 / period, n)
+    axes = figure_of(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
+    median = float(np.asarray(axes.lines[0].get_ydata())[-1])
+    assert np.mean(heights < median) == pytest.approx(0.5, abs=0.02)
+    assert axes.get_title(loc="right") == "quantiles: 10\u202f000 at random"
+    assert figure_of(CASES["bands"]).axes[0].get_title(loc="right") == ""
 
 
 def marks(axes: Any, kind: Any) -> list[tuple[float, float]]:

@@ -1,0 +1,128 @@
+"""The picture of an ensemble: quantiles of all members, ended early or not, as numpy has them of the members that stop where they end."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from odesim.plot import ensemble
+from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.style import SMALL
+from tests.plot.texts import clashes, drawn_texts
+
+T = np.linspace(0.0, 5.0, 26)
+STATUSES = ["ok", "event", "max_steps", "blow_up"]
+OK, EVENT, BLOW_UP = 0, 1, 3
+
+
+def walkers(times: Any = T, n: int = 60, components: int = 0, *, ends: bool = True, wall: float = 3.0) -> xr.Dataset:
+    """Members that walk at speeds of their own, each stopped at a wall by an event: NaN from there, as ensembles have it."""
+    speed = np.linspace(0.3, 2.0, n)
+    t_end = np.minimum(wall / speed, times[-1])
+    place = speed[:, None] * times
+    x = np.where(times <= t_end[:, None], place, np.nan)
+    status = np.where(wall / speed < times[-1], EVENT, OK)
+    dims: tuple[str, ...] = ("member", "time")
+    if components:
+        x, dims = x[..., None] * np.arange(1, components + 1), (*dims, "l")
+    found = {"x": (dims, x), "status": ("member", status.astype(np.int8)), "t_end": ("member", t_end), "y": (dims[:2], 2 * place)}
+    if ends:
+        end = (speed * t_end)[:, None] * np.arange(1, components + 1) if components else speed * t_end
+        found["x_end"] = (("member", "l") if components else ("member",), end)
+    attrs = {"model": "my.walker", "states": ["x"], "observables": [], "status_names": STATUSES, "time_unit": "s"}
+    return xr.Dataset(found, {"time": times}, attrs)
+
+
+def curves(figure: Figure) -> tuple[Any, Any, Any]:
+    """Median, lower and upper edge of the first band of a picture (T,)."""
+    axes = figure.axes[0]
+    points = axes.collections[0].get_paths()[0].vertices
+    edges = [[np.asarray(points)[np.isclose(np.asarray(points)[:, 0], x), 1] for x in T]]
+    low, high = (np.array([f(values) for values in edges[0]]) for f in (np.min, np.max))
+    return np.asarray(axes.lines[0].get_ydata()), low, high
+
+
+def test_members_that_ended_stay_where_they_ended():
+    """Median and band are the quantiles of all members, each at the wall from its end on; the title says how many."""
+    run = walkers()
+    figure = figure_of_ensemble(run)
+    stopped = np.minimum(np.linspace(0.3, 2.0, 60)[:, None] * T, 3.0)
+    for found, level in zip(curves(figure), (0.5, 0.1, 0.9), strict=True):
+        np.testing.assert_allclose(found, np.quantile(stopped, level, axis=0), rtol=1e-12)
+    count = int((run.status == EVENT).sum())
+    assert 30 < count < 60 and f"held at their last value: {count} event" in figure.get_suptitle()
+
+
+def test_without_the_state_at_the_end_it_is_the_last_saved_one():
+    """Which is less than one step of the saved times behind."""
+    found = curves(figure_of_ensemble(walkers(ends=False)))[0]
+    stopped = np.minimum(np.linspace(0.3, 2.0, 60)[:, None] * T, 3.0)
+    behind = np.quantile(stopped, 0.5, axis=0) - found
+    assert np.all(behind >= -1e-12) and behind.max() <= 2.0 * (T[1] - T[0])
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_histograms_have_the_same_rule(ends):
+    """At one time, every member with a last value is counted once; where there is none, the panel says how many there are."""
+    run = walkers(T[-1:], ends=ends)
+    axes = figure_of_ensemble(run).axes[0]
+    heights = np.asarray(axes.patches[0].get_xy())[:, 1]  # type: ignore[attr-defined]
+    counted = int(heights[1:-1:2].sum())
+    left = int((run.status == OK).sum())
+    assert counted == (60 if ends else left)
+    assert axes.get_title(loc="right") == ("" if ends else f"{left} of 60 members")
+
+
+def test_few_that_are_far_off_are_counted():
+    """One member of 400 a million times as far: the histogram is of the others, and says that one is beyond."""
+    run = walkers(T[-1:], 400, wall=1e9)
+    run["x"][5] = 1e6
+    axes = figure_of_ensemble(run).axes[0]
+    assert axes.get_xlim()[1] < 30 and axes.get_title(loc="right") == "1 beyond"
+
+
+def test_the_title_counts_every_status():
+    """Members of each status that ended early, and those that are not done, which are not drawn."""
+    run = walkers(wall=1e9)
+    run["status"][:4] = BLOW_UP
+    run["t_end"][:4] = 1.0
+    run["status"][4:9] = 2
+    run["status"][50:] = -1
+    run["x"][50:] = np.nan
+    title = figure_of_ensemble(run).get_suptitle().replace("\n", " ")
+    assert "60 members" in title and "held at their last value: 5 max_steps, 4 blow_up" in title and "not done: 10" in title
+
+
+def test_components_that_are_not_shown_are_said():
+    """5 of 30; nothing is said of few."""
+    assert figure_of_ensemble(walkers(components=30)).axes[0].get_title(loc="right") == "5 of 30"
+    assert figure_of_ensemble(walkers(components=3)).axes[0].get_title(loc="right") == ""
+
+
+@pytest.mark.parametrize("period", range(2, 9))
+def test_members_of_a_design_are_drawn_without_bias(period, monkeypatch):
+    """Of a grid whose parameter repeats with any period a random subset is drawn: its median is that of all, to its chance of 1e-3.
+
+    A quantile of 600 has the standard error sqrt(1/4 / 600) = 2 %.
+    """
+    monkeypatch.setattr(ensemble, "SAMPLE", 600)
+    n = 600 * period
+    run = walkers(n=n, wall=1e9)
+    speed = np.tile(np.arange(period) / period, n // period) + np.linspace(0, 1 / period, n)
+    run["x"][:] = speed[:, None] * T
+    figure = figure_of_ensemble(run)
+    median = curves(figure)[0][-1] / T[-1]
+    assert np.mean(speed < median) == pytest.approx(0.5, abs=0.07) and "drawn: 600 at random" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize(
+    "run", [walkers(), walkers(components=30), walkers(T[-1:], ends=False), walkers(T[-1:], components=30)], ids=range(4)
+)
+def test_legible(run):
+    """No word on another or over the edge, none below 6 points."""
+    figure = figure_of_ensemble(run)
+    assert clashes(figure, drawn_texts(figure)) == []
+    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
