@@ -1,6 +1,6 @@
 """The calls that people make: a model by name, numbers in, a Solution out."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
@@ -29,7 +29,7 @@ from odesim.solve.solution import Solution
 from odesim.solve.tableau import METHODS
 from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
 from odesim.symbolic.system import System, free_in_order, key_indices
-from odesim.times import Save, as_save, save_times
+from odesim.times import Save, as_save, save_times, stop_times
 
 Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
 _PARTS: Memo[Parts] = Memo()
@@ -56,6 +56,7 @@ def integrate(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
+    stop_at: Any = (),
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
@@ -78,6 +79,8 @@ def integrate(
     of numba.
     arrays: "cupy", with the backend cuda, leaves y and y_end on the GPU, as cupy's arrays: nothing of (T, n) is copied. All else is
     numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
+    stop_at: a time or times at which a step ends and the next one begins anew, for what the model does not say: conditions of the right
+    side on time and states are found by themselves. With a fixed step each part between two such times has its own whole steps.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
@@ -85,7 +88,7 @@ def integrate(
         if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
             raise SolveError(f"{name} must be a number, not {value!r}")
     check_strict(method, strict, backend)
-    check_clock(clock)
+    check_clock(clock, stop_at)
     check_arrays(arrays, backend, clock)
     loaded, original = load_original(model)
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
@@ -96,9 +99,11 @@ def integrate(
     if arrays == "numpy":
         check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
-    compiled, observer, dims = compiled_parts(system, backend, dtype, strict)
+    stops = stop_times(stop_at, numbers.t0, numbers.t1)
+    _, observer, dims = compiled_parts(system, backend, dtype, strict)
     options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
-    problem, layout = make_problem(compiled, numbers, stays=arrays == "cupy"), compiled.layout(numbers.sizes)
+    compiled, problem = switched_problem(system, numbers, backend, dtype, strict, stop_at=stops, stays=arrays == "cupy")
+    layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
     there = device_here() if backend == "cuda" else nullcontext
     on_device = partial(device_errors, f"{system.name}{said_sizes(numbers)}", "smaller sizes, fewer saved times or float32")
@@ -121,6 +126,8 @@ def integrate(
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(layout.size, dtype)
+        if problem.switches is not None:
+            problem.switches.free()
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
@@ -158,6 +165,7 @@ def integrate(
             "rtol": rtol,
             "atol": atol,
             "max_steps": max_steps,
+            **({"stop_at": list(stops)} if stops else {}),
             "seed": seed,
             "dtype": dtype,
             "strict": strict,
@@ -186,10 +194,12 @@ def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
         raise SolveError(f"{method} solves its linear systems with LAPACK on the backend {backend}: strict mode takes numba")
 
 
-def check_clock(clock: Any) -> None:
-    """Raises SolveError for a clock that is none."""
+def check_clock(clock: Any, stop_at: Any = ()) -> None:
+    """Raises SolveError for a clock that is none, or that is asked for what it cannot do."""
     if clock not in CLOCKS:
         raise SolveError(no_such("clock", str(clock), CLOCKS))
+    if clock == RESCALED and np.size(stop_at):
+        raise SolveError("stop_at names times of the ordinary clock; the rescaled one looks for the conditions of the model by itself")
 
 
 def check_arrays(arrays: Any, backend: str, clock: str = "ordinary") -> None:
@@ -263,14 +273,31 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
     return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
 
 
+def switched_problem(
+    system: System, numbers: Numbers, backend: str, dtype: str, strict: bool, *, stop_at: Sequence[float] = (), stays: bool = False
+) -> tuple[CompiledRHS, Problem]:
+    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
+    from odesim.ensembles.switching import held_of, make_switching
+
+    held = held_of(system)
+    compiled = compiled_parts(held.system, backend, dtype, strict)[0]
+    span = numbers.t0, numbers.t1
+    switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, compiled.layout(numbers.sizes), dtype)
+    if switching is None:
+        return compiled, make_problem(compiled, numbers, stays=stays)
+    problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), stays=stays)
+    switching.attach(problem.rhs)
+    return compiled, replace(problem, switches=switching)
+
+
 def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:
     """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
     other = rescaled_system(system)
-    compiled, _, _ = compiled_parts(other, backend, dtype, strict)
     span = {START: numbers.t0, STOP: numbers.t1}
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
     inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
-    return compiled, Clock(make_problem(compiled, inner), numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
+    compiled, problem = switched_problem(other, inner, backend, dtype, strict)
+    return compiled, Clock(problem, numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
 
 
 def rescaled_system(system: System) -> System:
@@ -320,7 +347,7 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 
 def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     """The parameters in the type of the states: numpy computes in the widest that it is given."""
-    return {n: v.astype(dtype) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
+    return {n: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:

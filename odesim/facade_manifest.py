@@ -65,6 +65,7 @@ def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
     kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
+    kept |= {"stop_at": said.get("stop_at", ())}
     return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
 
 
@@ -81,6 +82,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "method": request.method,
         **({"auto": request.auto} if request.auto else {}),
         **({"clock": RESCALED} if request.clock else {}),
+        **({"stop_at": list(request.stop_at)} if request.stop_at else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),

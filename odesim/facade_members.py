@@ -19,6 +19,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
 from odesim.ensembles.single_engine import SingleEngine
+from odesim.ensembles.switching import held_of
 from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade import RESCALED, check_clock, compiled_parts, rescaled_system
@@ -29,7 +30,7 @@ from odesim.solve.explicit.integrate import check_options
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.tableau import METHODS
 from odesim.symbolic.system import System
-from odesim.times import save_times
+from odesim.times import save_times, stop_times
 
 BACKENDS = ("numba", "cuda")
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine
@@ -85,6 +86,7 @@ def make_request(
     observe: Any = (),
     max_events: int = MOST_EVENTS,
     clock: str = "ordinary",
+    stop_at: Any = (),
 ) -> Request:
     """The request, checked; of the method auto, a few members are integrated to choose one. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_most(max_events)
@@ -94,7 +96,7 @@ def make_request(
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(step, rtol, atol, max_steps)
-    check_clock(clock)
+    check_clock(clock, stop_at)
     if backend not in BACKENDS:
         raise ParamError(no_such("backend", backend, BACKENDS, "an ensemble"))
     if backend == "cuda":
@@ -108,7 +110,11 @@ def make_request(
     kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
     request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend)
     if own:
-        request = replace(request, clock=compiled_parts(rescaled_system(system), "numba", dtype, strict)[0])
+        held = held_of(rescaled_system(system))
+        request = replace(request, held=held, clock=compiled_parts(held.system, "numba", dtype, strict)[0])
+    else:
+        held, stops = held_of(system), stop_times(stop_at, shared.t0, shared.t1)
+        request = replace(request, held=held, running=compiled_parts(held.system, "numba", dtype, strict)[0], stop_at=stops)
     if strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
         raise SolveError(no_strict(chosen, what))
     return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
@@ -122,7 +128,7 @@ def make_engine(request: Request, members: Members) -> AnyEngine:
         return device_engine(request, members.shared, members.source.names)
     if request.clock is not None:
         return ClockEngine(request, members.shared, request.clock)
-    lanes = lane_engine(request, members.shared, members.source.names)
+    lanes = None if request.switches else lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 
@@ -135,7 +141,7 @@ def engine_key(engine: AnyEngine) -> str:
     """What names the compiled code that integrates and observes members: the same name, the same bits."""
     seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
-        return (engine.request.clock or engine.request.compiled).key + seen
+        return (engine.request.clock or engine.request.right).key + seen
     if isinstance(engine, DeviceEngine):
         return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
     return kernel_name(engine.plan) + seen

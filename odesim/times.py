@@ -94,6 +94,25 @@ def save_times(save: Any, t0: float, t1: float) -> "Array":
     return grid
 
 
+def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
+    """The times (a number, a list or an array) at which steps are to end, increasing. Raises ParamError."""
+    import numpy as np
+
+    from odesim.arrays import on_host
+
+    try:
+        times = np.atleast_1d(np.asarray(on_host(stop_at), float))
+    except (TypeError, ValueError, OverflowError):
+        times = np.empty((0, 0))
+    if times.ndim != 1 or isinstance(stop_at, str):
+        raise ParamError(f"stop_at takes a time or a list of times, not {show_text(str(stop_at))}")
+    times = np.unique(times)
+    outside = times[~((times >= t0) & (times <= t1))]
+    if outside.size:
+        raise ParamError(f"stop_at: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+    return tuple(times.tolist())
+
+
 def as_save(save: Any) -> "Save | Array":
     """The grid that save asks for, or its times (T,); its len() is their number. Raises ParamError."""
     import numpy as np

@@ -45,6 +45,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
+@click.option("--stop-at", metavar="T1,T2,...", help="Times at which a step ends; conditions of the model are found without.")
 @click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
 @click.option("--backend", metavar="NAME", help="numba (default), or cuda: a GPU, one thread a member, up to 64 states.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
@@ -109,7 +110,15 @@ def ensemble_verb(
     request = make_request(params, sizes, initial, options, file, points=None, other=varied)
     check_picture_place(out, plot, overwrite=overwrite)
     asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
-    asked |= {"backend": "numba", "strict": False, "max_steps": 1_000_000, "clock": "ordinary", **request.options, "save": request.save}
+    asked |= {
+        "backend": "numba",
+        "strict": False,
+        "max_steps": 1_000_000,
+        "clock": "ordinary",
+        "stop_at": (),
+        **request.options,
+        "save": request.save,
+    }
     asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
     asked |= {"observe": observe, "max_events": max_events}
     ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}

@@ -20,6 +20,7 @@ RUN_OPTIONS: dict[str, click.ParamType | type] = {
     "rtol": Real(0),
     "atol": Real(0, low_allowed=True),
     "max_steps": Count(1),
+    "stop_at": str,
     "clock": str,
     "backend": str,
     "dtype": str,
@@ -55,12 +56,15 @@ def make_request(
     points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
     Raises ParamError and StoreError.
     """
+    from odesim.grammar import parse_numbers
     from odesim.values import Save, parse_assignment, parse_save, parse_size, parse_span
 
     base = read_request(file) if file else Request()
     merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
     if isinstance(merged.get("span"), str):
         merged["span"] = parse_span(merged["span"])
+    if isinstance(merged.get("stop_at"), str):
+        merged["stop_at"] = parse_numbers(merged["stop_at"].split(","), "--stop-at")
     save = merged.pop("save", None)
     own = [{name: value for name, value in table.items() if name not in other} for table in (base.params, base.initial)]
     return Request(
@@ -143,7 +147,7 @@ def as_option(name: str, value: Any, file: Path) -> Any:
         if not isinstance(value, bool):
             raise ParamError(f"{where} is true or false, not {value!r}")
         return value
-    if isinstance(value, list) and name in ("span", "save"):
+    if isinstance(value, list) and name in ("span", "save", "stop_at"):
         one = "," if name == "save" and len(value) == 1 else ""  # without it a number of times
         return (":" if name == "span" else ",").join(as_text(part, where) for part in value) + one
     if isinstance(value, list):

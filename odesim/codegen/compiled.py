@@ -2,7 +2,7 @@
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -234,6 +234,12 @@ class BoundNumba:
     def table(self) -> int:
         """The address of the table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Reads these parameters, arrays whose numbers have changed, once more."""
+        for name in names:
+            if name in self._table.arrays:
+                self._table.arrays[name][...] = self.params[name]
 
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:

@@ -1,6 +1,6 @@
 """A System with its numbers on a GPU: the kernel that goes on with a run, and the table it reads sizes and arrays from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -55,6 +55,14 @@ class BoundCuda:
     sizes: dict[str, int]
     params: dict[str, Any]
     stays: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Reads these parameters, arrays whose numbers have changed, once more."""
+        _ = self._arrays
+        for name in names:
+            if name in self.parameters:
+                self.parameters[name][...] = cupy_here().asarray(self.params[name])
 
     @property
     def dtype(self) -> str:
@@ -110,6 +118,7 @@ class BoundCuda:
                     array = cp.asarray(np.array([self.params[name] for name in text.numbers] or [0.0], np.float64))
                 else:
                     array = cp.ascontiguousarray(cp.asarray(self.params[slot.name], np.int64 if slot.integer else self.dtype))
+                    self.parameters[slot.name] = array
                 kept.append(array)
                 entries[place] = array.data.ptr
         return [cp.asarray(entries), *kept]

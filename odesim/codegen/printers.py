@@ -139,6 +139,13 @@ class Printer:
     def _ceiling(self, e: Any) -> tuple[str, int]:
         return f"-{self.call('floor', self.text(-e.args[0]))}", UNARY
 
+    def _Mod(self, e: Any) -> tuple[str, int]:
+        u, q = e.args
+        return self._walk(u - q * sp.floor(u / q, evaluate=False))
+
+    def _frac(self, e: Any) -> tuple[str, int]:
+        return self._walk(e.args[0] - sp.floor(e.args[0], evaluate=False))
+
     def _real(self, e: Any) -> tuple[str, int]:
         return self.whole(self.element(e.args[0])), ATOM
 

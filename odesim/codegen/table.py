@@ -16,10 +16,12 @@ from odesim.codegen.numba_ import Text
 
 @dataclass(frozen=True)
 class Table:
-    """entries (slots,) int64; kept: the arrays that its addresses point to, by the slot's name, and the memory that others share."""
+    """entries (slots,) int64; kept: the arrays that its addresses point to, and the memory that others share; arrays: those of parameters
+    by name."""
 
     entries: Array
     kept: tuple[Array, ...]
+    arrays: dict[str, Array]
 
     @property
     def address(self) -> int:
@@ -40,7 +42,7 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
             wanted[place] = prod(extents(slot.shape, sizes)) * width
     memory, starts = arena(wanted)
     base = memory.ctypes.data
-    entries, kept = np.empty(len(text.slots), np.int64), [memory]
+    entries, kept, arrays = np.empty(len(text.slots), np.int64), [memory], dict[str, Array]()
     for place, slot in enumerate(text.slots):
         if slot.kind in plain:
             entries[place] = plain[slot.kind]
@@ -51,8 +53,9 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
         else:
             a = _numbers(slot, text, params, dtype)
             kept.append(a)
+            arrays[slot.name] = a
             entries[place] = a.ctypes.data
-    return Table(entries, tuple(kept))
+    return Table(entries, tuple(kept), arrays)
 
 
 def _numbers(slot: Slot, text: Text, params: Mapping[str, Any], dtype: str) -> Array:

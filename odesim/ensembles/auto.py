@@ -130,7 +130,7 @@ class Pilot:
 
     def step(self, method: str) -> float:
         """One step of a member in nanoseconds, by counting. Raises CodegenError where the Jacobian is too large."""
-        r, compiled = self.request, self.request.compiled
+        r, compiled = self.request, self.request.right
         n, right = r.layout.size, work.right_side(compiled.program, r.sizes, "numba")
         lanes = self.lanes(method)
         if method != STIFF:

@@ -41,7 +41,8 @@ class ClockEngine:
         r, shared = self.request, self.numbers
         numbers = {**shared.params, **params, START: r.t0, STOP: r.t1}
         start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
-        clock = Clock(problem_of(self.compiled, shared.sizes, numbers, start, 0.0, LONGEST), r.t0, r.t1, BLOW_UP, END, NOTHING)
+        problem = problem_of(self.compiled, shared.sizes, numbers, start, (0.0, LONGEST), held=r.held)
+        clock = Clock(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
         options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
         told = clock.integrate(r.times, options, r.method)
         put_run(chunk, i, r, told.raw)

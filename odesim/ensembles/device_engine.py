@@ -32,6 +32,8 @@ NOT_READY = 600  # cudaErrorNotReady
 def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
+    if request.switches and not isinstance(plan, str):
+        plan = "steps that end where a condition changes"
     if isinstance(plan, str):
         what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
         raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")

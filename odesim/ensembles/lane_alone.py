@@ -153,6 +153,10 @@ class LaneRun:
         order = np.argsort(every, kind="stable")
         return every[order], which[order]
 
+    def watched(self) -> Array | None:
+        """What a run that goes on with this one is to know of its laws."""
+        return self._watch.watched() if self._watch else None
+
     def worst(self) -> Worst:
         """The worst violation of each law so far."""
         return self._watch.worst() if self._watch else {}

@@ -214,7 +214,7 @@ def no_strict(method: str, what: str) -> str:
 
 def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
     """The kernel's plan, the same object for the same request; what is too long to write out."""
-    compiled, sizes = request.compiled, tuple(sorted(numbers.sizes.items()))
+    compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
     key = (
         Same(compiled),
         request.backend,
@@ -237,7 +237,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
 
 def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
     """The plan, or what is too long for it. Raises CodegenError."""
-    compiled, fixed = request.compiled, request.step is not None
+    compiled, fixed = request.right, request.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
@@ -253,7 +253,7 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
 
 def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
     """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
-    compiled, method = request.compiled, METHOD[request.method]
+    compiled, method = request.right, METHOD[request.method]
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.kept.events or any(e.terminal for e in events)):
         return None

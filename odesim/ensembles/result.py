@@ -11,11 +11,15 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.chunk import UNDONE, Chunk
 from odesim.ensembles.kept import Kept
 from odesim.solve.problem import Status
+from odesim.symbolic.switches import Held
 from odesim.symbolic.system import System
 
 __all__ = ["STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
 
-STATUSES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED)
+STATUSES = (
+    *(Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED),
+    Status.SLIDING,
+)
 # what each status says of a member, and what can be done
 _MEANINGS = {
     Status.OK: "reached the end of the span",
@@ -26,6 +30,8 @@ _MEANINGS = {
     Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
     Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
     Status.INTERRUPTED: "stopped on the way and not done",
+    Status.SLIDING: "came to the boundary of a condition on states that both sides push it back to, at t_end; make the jump there steep "
+    "but smooth, such as tanh(x/width) for sign(x)",
 }
 
 
@@ -40,7 +46,8 @@ class Request:
     """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
 
     auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that. backend:
-    numba or cuda.
+    numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled. stop_at: times at
+    which all members end a step.
     """
 
     compiled: CompiledRHS
@@ -57,10 +64,23 @@ class Request:
     auto: str = ""
     clock: CompiledRHS | None = None
     backend: str = "numba"
+    held: Held | None = None
+    running: CompiledRHS | None = None
+    stop_at: tuple[float, ...] = ()
 
     @property
     def system(self) -> System:
         return self.compiled.system
+
+    @property
+    def right(self) -> CompiledRHS:
+        """The right side that steps see: its jumping conditions are held."""
+        return self.running or self.compiled
+
+    @property
+    def switches(self) -> bool:
+        """Whether runs stop on the way, at conditions that change or at times that were asked for."""
+        return bool(self.stop_at) or (self.held is not None and self.held.stops)
 
     @property
     def dtype(self) -> str:

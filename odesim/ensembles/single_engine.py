@@ -14,9 +14,11 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.lane_alone import LaneRun
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
+from odesim.ensembles.switching import make_switching
 from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
 from odesim.solve.problem import Raw
 from odesim.solve.rosenbrock.blas import few_blas_threads
+from odesim.symbolic.switches import Held
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class SingleEngine:
 
     def prepare(self) -> None:
         """Compiles, or loads what was compiled before."""
-        _ = self.request.compiled.functions
+        _ = self.request.right.functions
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
@@ -45,8 +47,12 @@ class SingleEngine:
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
         start = {**shared.initial, **initial}
-        problem = problem_of(request.compiled, shared.sizes, {**shared.params, **params}, start, request.t0, request.t1)
+        span = request.t0, request.t1
+        problem = problem_of(
+            request.right, shared.sizes, {**shared.params, **params}, start, span, held=request.held, stop_at=request.stop_at
+        )
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
+        options["strict"] = request.strict
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
         put_run(chunk, i, request, raw)
 
@@ -76,9 +82,20 @@ def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None
 
 
 def problem_of(
-    compiled: CompiledRHS, sizes: Mapping[str, int], params: Mapping[str, Any], initial: Mapping[str, Any], t0: float, t1: float
+    compiled: CompiledRHS,
+    sizes: Mapping[str, int],
+    params: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    span: tuple[float, float],
+    *,
+    held: Held | None = None,
+    stop_at: tuple[float, ...] = (),
 ) -> Problem:
-    """The problem of one member from t0 to t1."""
+    """The problem of one member. compiled: of the held System where held says that there is one."""
+    layout = compiled.layout(sizes)
+    switching = make_switching(held, dict(sizes), params, span, stop_at, layout, compiled.dtype) if held is not None else None
+    if switching is not None:
+        params = {**params, **switching.modes}
     bound = compiled.bind(sizes, params)
     shapes = compiled.event_shapes(sizes)
     events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(compiled.system.events, shapes, strict=True))
@@ -86,5 +103,8 @@ def problem_of(
     def linear() -> Linear:
         return compiled.linear.bind(sizes, params, bound.layout)
 
+    if switching is not None:
+        switching.attach(bound)
     strict = partial(LaneRun, compiled, sizes, params) if compiled.strict else None
-    return Problem(bound, bound.layout.join(initial, compiled.dtype), t0, t1, events, compiled.system.name, linear, strict=strict)
+    start = bound.layout.join(initial, compiled.dtype)
+    return Problem(bound, start, *span, events, compiled.system.name, linear, strict=strict, switches=switching)

@@ -49,13 +49,14 @@ HELD = 0.5
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
 
 
-def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
-    """The run of a problem by the cheapest method; Raw.auto says why. strict: with the same bits on every machine.
+def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", **options: Any) -> Raw:
+    """The run of a problem by the cheapest method; Raw.auto says why. strict: with the same bits on every machine. explicit: the explicit
+    method, where it is not for this run alone to choose.
 
     options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
-    method = METHODS[explicit_name(rtol, step, between=looks_between(problem, save))]
+    method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]
     run = ExplicitRun(problem, method, save, **options)
     if step is not None or run.on_device:
         run.go()

@@ -22,6 +22,10 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     """
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
+    if problem.switches is not None:
+        from odesim.solve.switched import integrate_switched
+
+        return integrate_switched(problem, integrate_problem, method=method, save=save, strict=strict, **options)
     if method in ROSENBROCK:
         from odesim.solve.rosenbrock.integrate import make_run
 

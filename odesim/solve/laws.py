@@ -53,10 +53,12 @@ class LawSpec:
 
 @dataclass(frozen=True)
 class Laws:
-    """The laws of a problem, whose values lie one after another."""
+    """The laws of a problem, whose values lie one after another. before (3, size): what they are held against, the worst violations and
+    their times, where the run goes on with another one."""
 
     specs: tuple[LawSpec, ...]
     values: Values
+    before: Array | None = None
 
     @property
     def size(self) -> int:
@@ -90,6 +92,8 @@ class Watch:
         self.laws, self.dtype = laws, np.dtype(dtype)
         self._sense, self._best = laws.senses, np.empty(0)
         self.violations, self.times = np.zeros(laws.size), np.zeros(laws.size)
+        if laws.before is not None:
+            self._best, self.violations, self.times = laws.before.copy()
         self._function = _VALUES(laws.values.events)
 
     def look(self, t: float, y: Array) -> None:
@@ -108,6 +112,10 @@ class Watch:
         self.violations[larger], self.times[larger] = off[larger], t
         better = ((self._sense == NONINCREASING) & (now < self._best)) | ((self._sense == NONDECREASING) & (now > self._best))
         self._best[better] = now[better]
+
+    def watched(self) -> Array:
+        """What a run that goes on with this one is to know: `before` of its laws."""
+        return np.stack([self._best, self.violations, self.times])
 
     def worst(self) -> Worst:
         """What it came to."""

@@ -1,6 +1,6 @@
 """What an integrator is given and what it hands back: numbers and addresses only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -27,6 +27,7 @@ class Status(StrEnum):
     NON_FINITE = "non_finite"
     BLOW_UP = "blow_up"
     INTERRUPTED = "interrupted"
+    SLIDING = "sliding"
 
 
 class BoundSystem(Protocol):
@@ -123,6 +124,29 @@ class StiffRun(Protocol):
         """What came out."""
 
 
+class Switches(Protocol):
+    """Conditions of a right side that are held between switches: set while a run stands at a switch, never within a step.
+
+    stops (k,): increasing times at which conditions on time change, or at which a run is to stop for other reasons.
+    events: how many of a problem's events, the last ones, are the zeros of conditions on states.
+    """
+
+    @property
+    def stops(self) -> Array: ...
+    @property
+    def events(self) -> int: ...
+
+    def free(self) -> None:
+        """Holds nothing: every condition is as it is written."""
+
+    def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
+        """Holds the conditions at the start (t, y) of a run for a segment to `end`: y, and why no segment can begin there, or ""."""
+
+    def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
+        """The same where a segment has ended in (t, y): crossed are the components, (event, flat number), that ended it. The y that comes
+        back has other sensitivities, where it holds any."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
@@ -130,6 +154,7 @@ class Problem:
     linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
     method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
     laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
+    switches: conditions that are held.
     """
 
     rhs: BoundSystem
@@ -143,6 +168,7 @@ class Problem:
     strict: Callable[..., StiffRun] | None = None
     laws: Laws | None = None
     clocked: bool = False
+    switches: Switches | None = None
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size
@@ -162,7 +188,8 @@ class Raw:
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
     events: {name: Events}, each in the order of time.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
-    kernel: what names the code that integrated, where that is not the right side's own. worst: how far it was from the problem's laws.
+    kernel: what names the code that integrated, where that is not the right side's own. worst: how far it was from the problem's laws;
+    watched: what a run that goes on with it is to know of them.
     """
 
     t: Array
@@ -177,3 +204,4 @@ class Raw:
     auto: str = ""
     kernel: str = ""
     worst: Worst = field(default_factory=dict)
+    watched: Array | None = None

@@ -7,6 +7,7 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.errors import SpecError
+from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import all_names
@@ -69,6 +70,8 @@ class _Directional:
         if isinstance(e, Indexed | Symbol):
             way = self.ways.get(base_name(e))
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())
+        if isinstance(e, sp.Mod | sp.frac):
+            return self(without_remainders(e))
         if not e.args or isinstance(e, (MaxOver, KroneckerDelta, *STEPS)):
             return sp.S.Zero
         if isinstance(e, Sum):

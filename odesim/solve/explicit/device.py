@@ -74,6 +74,9 @@ class DeviceRun:
         self.check_room(shapes)
         self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
+        if watched:
+            for slot, array in ((slots.LAW_BEST, state.best), (slots.LAW_WORST, state.violations), (slots.LAW_TIME, state.law_times)):
+                self.arrays[slot][...] = cp.asarray(array)
         self.arrays[slots.WORK][0] = cp.asarray(state.problem.y0)
         at = state.at.copy()
         for slot, array in self.arrays.items():
@@ -127,6 +130,7 @@ class DeviceRun:
         saved, row = int(state.count[slots.SAVED]), int(state.count[slots.Y])
         state.work[row] = self.arrays[slots.WORK][row].get()
         if len(state.violations):
+            state.best[:] = self.arrays[slots.LAW_BEST].get()
             state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
         if state.stays:
             state.out = self.arrays[slots.OUT]

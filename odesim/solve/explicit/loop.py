@@ -22,6 +22,7 @@ from odesim.solve.explicit.slots import (
     FIXED_LAST,
     FOUND,
     LAST,
+    LATER,
     LAW_SIZE,
     MAX,
     NOT_FINITE,
@@ -81,7 +82,7 @@ def begin(at: Any) -> bool:
     if at[SIZE] > 0:
         call(at[EVENTS], (at[TABLE], real[T0], y, at[G]))
     if at[LAW_SIZE] > 0:
-        watch_laws(at, real[T0], y, np.int64(1))
+        watch_laws(at, real[T0], y, 1 - count[LATER])
     if at[SAVES] > 0 and doubles(at[SAVE])[0] == real[T0]:
         fill(at, y, np.int64(0), at[OUT])
         count[SAVED] = 1

@@ -50,6 +50,9 @@ class Left(Protocol):
     def worst(self) -> Worst:
         """The worst violation of each law."""
 
+    def watched(self) -> Array | None:
+        """What a run that goes on with this one is to know of its laws."""
+
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this code (RUNNING: interrupted)."""
@@ -66,7 +69,19 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     events, last_event = _events(problem, state, status)
     worst = state.worst()
     message = with_broken(_message(problem, state, status, last_event), problem.laws, worst)
-    return Raw(times[:saved], rows[:saved], events, status, message, state.t, state.y.copy(), state.method.name, stats, worst=worst)
+    return Raw(
+        times[:saved],
+        rows[:saved],
+        events,
+        status,
+        message,
+        state.t,
+        state.y.copy(),
+        state.method.name,
+        stats,
+        worst=worst,
+        watched=state.watched(),
+    )
 
 
 def is_blow_up(problem: Problem, state: Left) -> bool:

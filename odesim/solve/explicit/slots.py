@@ -14,9 +14,9 @@ LAWS, LAW_TABLE, LAW_SIZE, LAW_SENSE, LAW_NOW, LAW_BEST, LAW_WORST, LAW_TIME = r
 AT_SIZE = 42
 
 # count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected;
-#   STOP: set from outside; SLICE: steps before the driver returns
-PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, RETRY = range(10)
-COUNT_SIZE = 10
+#   LATER: whether the laws were watched before; STOP: set from outside; SLICE: steps before the driver returns
+PHASE, SLICE, STOP, Y, STEPS, REJECTED, RHS_CALLS, SAVED, FOUND, RETRY, LATER = range(11)
+COUNT_SIZE = 11
 
 # real (float64): H: the next step of an adaptive run; FIXED, FIXED_LAST: a fixed step, else 0, and the last one;
 #   LOG_OLD: log2 of the last accepted error norm; T_STOP, THETA_STOP: where a terminal event lies

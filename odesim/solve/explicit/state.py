@@ -85,6 +85,10 @@ class RunState:
         order = np.argsort(times, kind="stable")
         return times[order], numbers[order]
 
+    def watched(self) -> Array | None:
+        """What a run that goes on with this one is to know of its laws."""
+        return np.stack([self.best, self.violations, self.law_times]) if self.problem.laws else None
+
     def worst(self) -> Worst:
         """The worst violation of each law so far."""
         laws = self.problem.laws
@@ -137,12 +141,16 @@ class RunState:
         if size:
             view(slots.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
             view(slots.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
+        self.best = view(slots.LAW_BEST, watched, np.float64)
         self.violations, self.law_times = view(slots.LAW_WORST, watched, np.float64), view(slots.LAW_TIME, watched, np.float64)
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)
         if self.problem.laws:
             laws = self.problem.laws
             view(slots.LAW_SENSE, watched)[:] = laws.senses
+            if laws.before is not None:
+                self.best[:], self.violations[:], self.law_times[:] = laws.before
+                self.count[slots.LATER] = 1
             at[slots.LAWS], at[slots.LAW_TABLE], at[slots.LAW_SIZE] = laws.values.events, laws.values.table, watched
 
     def _fill_numbers(self, n: int, width: int) -> None:

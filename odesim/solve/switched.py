@@ -1,0 +1,150 @@
+"""A run in segments: each ends where a condition of the right side changes, and the next one begins with a step of its own.
+
+Between two switches the conditions are held, so that every stage of a step sees one smooth right side. Times that are known beforehand
+end a segment exactly; a condition on states is looked for as an event is, and the segment ends in it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.arrays import Array, array_namespace
+from odesim.solve.auto import explicit_name, looks_between
+from odesim.solve.explicit.integrate import save_grid
+from odesim.solve.found import Events
+from odesim.solve.laws import with_broken
+from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.rosenbrock import ROSENBROCK
+
+RunOne = Callable[..., Raw]
+"""integrate_problem."""
+COUNTS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
+
+
+def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
+    """The run of a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
+    grid = save_grid(problem, save)
+    if method != "auto":
+        return Segments(problem, grid, one, method, options).go()
+    explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
+    run = Segments(problem, grid, one, "auto", {**options, "explicit": explicit})
+    raw = run.go()
+    if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
+        return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
+    steps = f"done in {raw.stats['steps']:.0f} steps"
+    return replace(raw, auto=f"{raw.method}: {run.why or steps}")
+
+
+class Segments:
+    """One run in segments. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
+
+    def __init__(self, problem: Problem, save: Array, one: RunOne, method: str, options: dict[str, Any]) -> None:
+        assert problem.switches is not None
+        self.problem, self.save, self.one, self.method, self.options = problem, save, one, method, dict(options)
+        self.switches = problem.switches
+        self.own = len(problem.events) - self.switches.events
+        self.most = int(self.options.pop("max_steps", 1_000_000))
+        self.progress = self.options.pop("progress", None)
+        inside = (self.switches.stops > problem.t0) & (self.switches.stops < problem.t1)
+        self.ends = [*self.switches.stops[inside].tolist(), problem.t1]
+        self.t, self.y = problem.t0, problem.y0
+        self.rows: list[Any] = []
+        self.saved = 0
+        self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
+        self.stats: dict[str, float] = dict.fromkeys(COUNTS, 0.0)
+        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, method)
+        self.stiff = self.why = ""
+
+    def go(self) -> Raw:
+        """The run to its end."""
+        status, message = self._go()
+        times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
+        if status is Status.OK:
+            message = f"reached t = {self.t:.9g} in {self.stats['steps']:.0f} steps"
+            message = with_broken(message, self.problem.laws, self.last.worst)
+        elif not len(times) or times[-1] < self.t:
+            xp = array_namespace(rows)
+            times, rows = np.append(times, self.t), xp.concatenate([rows, xp.asarray(self.y)[None]])
+        events = {name: joined(parts) for name, parts in self.found.items()}
+        more: dict[str, Any] = {"t_last": self.t, "y_last": self.y.copy(), "stats": self.stats}
+        return replace(self.last, t=times, y=rows, events=events, status=status, message=message, **more)
+
+    def _joined(self) -> Any:
+        rows = [part for part in self.rows if len(part)]
+        return array_namespace(rows[0]).concatenate(rows) if rows else self.last.y[:0]
+
+    def _go(self) -> tuple[Status, str]:
+        k = 0
+        self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
+        while not why:
+            raw = self._segment(self.ends[k])
+            ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
+            if raw.status not in (Status.OK, Status.EVENT) or any(ended[: self.own]):
+                return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
+            if self.t >= self.problem.t1:
+                return Status.OK, ""
+            if raw.method in ROSENBROCK and self.method == "auto":
+                self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
+                if k > 0 or len(self.rows) > 1:
+                    return Status.INTERRUPTED, ""  # done again by that method
+                self.method = raw.method
+                self.options.pop("explicit")
+            k += self.t >= self.ends[k]
+            if self._tried() >= self.most:
+                what = "allow more steps, loosen rtol or shorten the span"
+                return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
+            self.y, why = self.switches.cross(
+                self.t, self.y, [(e, i) for e, found in enumerate(ended[self.own :]) for i in found], self.ends[k]
+            )
+        return Status.SLIDING, why
+
+    def _tried(self) -> int:
+        return int(self.stats["steps"] + self.stats["rejected"])
+
+    def _left(self, raw: Raw) -> int:
+        return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
+
+    def _segment(self, end: float) -> Raw:
+        """Goes on to `end`, or to what stops the run before it."""
+        later = np.searchsorted(self.save, end, side="right")
+        laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
+        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws)
+        options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
+        raw = self.one(part, method=self.method, save=self.save[self.saved : later], **options)
+        reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
+        self.rows.append(raw.y[:reached])
+        self.saved += reached
+        for name, parts in self.found.items():
+            parts.append(Events.of(raw.events[name]))
+        for name in COUNTS:
+            self.stats[name] += raw.stats[name]
+        self.t, self.y, self.last = raw.t_last, raw.y_last, raw
+        return raw
+
+    def _share(self, end: float) -> Callable[[float], None] | None:
+        """The progress of a segment as that of the whole run."""
+        if self.progress is None:
+            return None
+        start, span, tell = self.t, self.problem.t1 - self.problem.t0, self.progress
+        return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
+
+
+def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
+    """The components of an event that happened where the run ended, by their flat numbers."""
+    if raw.status is not Status.EVENT:
+        return []
+    found = raw.events[name]
+    there = np.flatnonzero(found.t == raw.t_last)
+    if found.indices is None:
+        return [0] * min(len(there), 1)
+    return [int(np.ravel_multi_index(tuple(found.indices[i]), shape)) for i in there]
+
+
+def joined(parts: list[Events]) -> Events:
+    """The events of all segments, in the order of time."""
+    places = [part.indices for part in parts]
+    whole = not places or any(place is None for place in places)
+    times = np.concatenate([part.t for part in parts]) if parts else np.empty(0)
+    return Events(times, None if whole else np.concatenate([p for p in places if p is not None]))

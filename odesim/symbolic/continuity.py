@@ -1,0 +1,128 @@
+"""Whether a right side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits."""
+
+import random
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.symbolic.expr import time
+from odesim.symbolic.reductions import REDUCTIONS
+
+ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
+DIGITS = 40
+SAME = sp.Float("1e-25")
+POINTS, TRIALS = 4, 40
+
+
+def jumps(rhs: Any, kind: str, g: Expr) -> bool:
+    """Whether rhs may jump where g changes its sign (kind "sign") or is a whole number ("level"); True where that is not known."""
+    sums: dict[Any, Symbol] = {}
+    bodies = [_closed(rhs, sums)]
+    done = 0
+    while done < len(sums):
+        bodies.append(_closed(list(sums)[done].function, sums))
+        done += 1
+    flat = _closed(g, sums)
+    return any(_jumps(body, kind, flat) for body in bodies)
+
+
+def _closed(e: Any, sums: dict[Any, Symbol]) -> Any:
+    """e with its sums as symbols."""
+    if isinstance(e, REDUCTIONS):
+        return sums.setdefault(e, Symbol(f"_sum{len(sums)}", real=True))
+    if not e.args or isinstance(e, Indexed):
+        return e
+    args = tuple(_closed(a, sums) for a in e.args)
+    if args == e.args:
+        return e
+    return sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
+
+
+def _jumps(body: Any, kind: str, g: Expr) -> bool:
+    above, below = _side(body, kind, g, 1), _side(body, kind, g, -1)
+    if above == below:
+        return False
+    level = Symbol("_level", integer=True)
+    surface = g if kind == "sign" else g - level
+    spot = _spot(surface)
+    if spot is None:
+        return True
+    where, value = spot
+    change = above - below
+    generator = random.Random(1)
+    seen = 0
+    for trial in range(TRIALS):
+        point = _point(sp.Tuple(change, value, above), generator, trial)
+        try:
+            there = value.xreplace(point).evalf(DIGITS)
+            size = change.xreplace({where: Symbol("_there", real=True)}).xreplace(point).xreplace({Symbol("_there", real=True): there})
+            size = size.evalf(DIGITS)
+            scale = 1 + abs(above.xreplace({where: there}).xreplace(point).evalf(DIGITS))
+        except (TypeError, ValueError, ZeroDivisionError, AttributeError):
+            continue
+        if not (size.is_number and size.is_real and size.is_finite and scale.is_number and scale.is_real and scale.is_finite):
+            continue
+        if abs(size) > SAME * scale:
+            return True
+        seen += 1
+        if seen >= POINTS:
+            return False
+    return True
+
+
+def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
+    """e on one side of the boundary of g."""
+    if not e.args or isinstance(e, Indexed):
+        return e
+    if kind == "sign":
+        part, turned = None, 0
+        if isinstance(e, ORDER):
+            part, turned = sp.expand(e.lhs - e.rhs), 1
+        elif isinstance(e, sp.sign | sp.Heaviside):
+            part, turned = e.args[0], 1
+        if part is not None:
+            part = part.as_content_primitive()[1]
+            if part.could_extract_minus_sign():
+                part, turned = -part, -turned
+            if part == g:
+                up = turned * side > 0
+                if isinstance(e, ORDER):
+                    return sp.true if up == isinstance(e, sp.StrictGreaterThan | sp.GreaterThan) else sp.false
+                return sp.S.One if up else (sp.S.NegativeOne if isinstance(e, sp.sign) else sp.S.Zero)
+    elif isinstance(e, sp.floor) and e.args[0] == g:
+        return Symbol("_level", integer=True) - (0 if side > 0 else 1)
+    args = tuple(_side(a, kind, g, side) for a in e.args)
+    if args == e.args:
+        return e
+    return sp.Piecewise(*args) if isinstance(e, sp.Piecewise) else e.func(*args)
+
+
+def _spot(surface: Expr) -> tuple[Any, Expr] | None:
+    """(a, value): the boundary is where the state or number a is value."""
+    inside = {i for a in surface.atoms(Indexed) for i in a.free_symbols}
+    for a in sorted([*surface.atoms(Indexed), *(surface.free_symbols - inside)], key=str):
+        if isinstance(a, Symbol) and (a == time or a.is_integer):
+            continue
+        slope = sp.expand(surface.diff(a)) if isinstance(a, Symbol) else sp.expand(_slope(surface, a))
+        if slope != 0 and not slope.has(a):
+            return a, sp.expand(a - surface / slope)
+    return None
+
+
+def _slope(surface: Expr, a: Indexed) -> Expr:
+    hole = sp.Dummy("hole", real=True)
+    return surface.xreplace({a: hole}).diff(hole)
+
+
+def _point(e: Any, generator: random.Random, trial: int) -> dict[Any, Any]:
+    """Random values of all that e reads; positive ones in every other trial."""
+    low = 0.2 if trial % 2 == 0 else -2.0
+    point: dict[Any, Any] = {a: sp.Float(generator.uniform(low, 2.0), DIGITS) for a in sorted(e.atoms(Indexed), key=str)}
+    for s in sorted(e.free_symbols, key=str):
+        if isinstance(s, Symbol) and s not in point:
+            whole = s.is_integer
+            positive = low > 0 or s.is_positive or s.is_nonnegative
+            number = generator.uniform(0.2, 2.0) if positive else generator.uniform(low, 2.0)
+            point[s] = sp.Integer(generator.randint(0, 3)) if whole else sp.Float(number, DIGITS)
+    return point

@@ -1,0 +1,173 @@
+"""When a condition on time changes: its times as formulas in parameters, single ones and those that repeat.
+
+t < a[i]  ->  a[i];    Mod(t, q) < w  ->  k q and w + k q;    |t - a| < w  ->  a + w, a - w. More times than a condition needs do no harm.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sympy as sp
+from sympy import Expr
+
+from odesim.symbolic.expr import time
+
+KINKS = (sp.Abs, sp.Max, sp.Min)
+JUMPS = (sp.sign, sp.Heaviside)
+
+
+class UnknownTimesError(Exception):
+    """No formula is known for the times at which an expression changes its sign."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """first + k period for all whole numbers k, or first alone where period is None; neither has the time in it."""
+
+    first: Expr
+    period: Expr | None = None
+
+
+def zeros(g: Expr) -> list[Times]:
+    """Times that hold all at which g may change its sign. Raises UnknownTimesError."""
+    g = without_remainders(g)
+    if not g.has(time):
+        return []
+    inner = next((a for a in sp.postorder_traversal(g) if isinstance(a, (*KINKS, *JUMPS, sp.Piecewise)) and a.has(time)), None)
+    if inner is None:
+        return _plain(g)
+    found = breaks(inner)
+    for value in _values(inner):
+        found += zeros(g.xreplace({inner: value}))
+    return found
+
+
+def breaks(e: Expr) -> list[Times]:
+    """Times that hold all at which an expression in time jumps or has a kink. Raises UnknownTimesError."""
+    found: list[Times] = []
+    for part in sp.postorder_traversal(without_remainders(e)):
+        if not part.has(time):
+            continue
+        if isinstance(part, sp.core.relational.Relational) and not isinstance(part, sp.Eq | sp.Ne):
+            found += zeros(part.lhs - part.rhs)
+        elif isinstance(part, (sp.Abs, *JUMPS)):
+            found += zeros(part.args[0])
+        elif isinstance(part, sp.Max | sp.Min):
+            found += [t for k, a in enumerate(part.args) for b in part.args[:k] for t in zeros(a - b)]
+        elif isinstance(part, sp.floor | sp.ceiling):
+            found += whole(part.args[0])
+    return found
+
+
+def whole(u: Expr) -> list[Times]:
+    """The times at which u is a whole number. Raises UnknownTimesError."""
+    if not u.has(time) or all(a.has(sp.floor) for a in _with_time(u)):
+        return []  # of a floor within a floor: the inner one has all of them
+    slope, start = affine(u)
+    return [Times(-start / slope, 1 / slope)]
+
+
+def affine(u: Expr) -> tuple[Expr, Expr]:
+    """(a, b) of u = a t + b. Raises UnknownTimesError."""
+    slope = sp.expand(u.diff(time))
+    if slope.has(time) or slope == 0:
+        raise UnknownTimesError
+    return slope, u.xreplace({time: sp.S.Zero})
+
+
+def without_remainders(e: Expr) -> Expr:
+    """Mod(u, q) -> u - q floor(u/q), frac(u) -> u - floor(u), ceiling(u) -> -floor(-u)."""
+    if not e.args or isinstance(e, sp.Indexed):
+        return e
+    args = [without_remainders(a) for a in e.args]
+    if isinstance(e, sp.Mod):
+        return args[0] - args[1] * sp.floor(args[0] / args[1])
+    if isinstance(e, sp.frac):
+        return args[0] - sp.floor(args[0])
+    if isinstance(e, sp.ceiling):
+        return -sp.floor(-args[0])
+    return e.func(*args) if tuple(args) != e.args else e
+
+
+def _values(e: Expr) -> Iterator[Expr]:
+    """What an expression may be on one side of its breaks or the other."""
+    if isinstance(e, sp.Abs):
+        yield from (e.args[0], -e.args[0])
+    elif isinstance(e, sp.Piecewise):
+        yield from (value for value, _ in e.args)
+    elif isinstance(e, JUMPS):
+        yield from (sp.S.One, sp.S.NegativeOne if isinstance(e, sp.sign) else sp.S.Zero)
+    else:
+        yield from e.args
+
+
+def _plain(g: Expr) -> list[Times]:
+    """The zeros of an expression whose only jumps are floors."""
+    floors = sorted((a for a in g.atoms(sp.floor) if a.has(time)), key=str)
+    found = [t for a in floors for t in whole(a.args[0])]
+    if not floors:
+        return _inverse(g, sp.S.Zero)
+    levels = {a: sp.Dummy("level", integer=True) for a in floors}
+    flat = sp.expand(g.xreplace(levels))
+    if not flat.has(time):
+        return found
+    slope, start = affine(flat)
+    left = [level for level in levels.values() if flat.has(level)]
+    if len(left) != 1 or slope.has(left[0]):
+        raise UnknownTimesError
+    step = sp.expand(start.diff(left[0]))
+    if step.has(left[0]):
+        raise UnknownTimesError
+    first = -start.xreplace({left[0]: sp.S.Zero}) / slope
+    return [*found, Times(first, None if step == 0 else -step / slope)]
+
+
+def _inverse(e: Expr, target: Expr) -> list[Times]:
+    """The times at which e, in which the time stands behind one function after another, is target."""
+    try:
+        slope, start = affine(e)
+        return [Times((target - start) / slope)]
+    except UnknownTimesError:
+        pass
+    if e.is_Add or e.is_Mul:
+        inside = _with_time(e)
+        rest = e.func(*(a for a in e.args if a not in inside))
+        if len(inside) == 1:
+            return _inverse(inside[0], target - rest if e.is_Add else target / rest)
+        if e.is_Mul and target == 0:
+            return [t for a in inside for t in _inverse(a, sp.S.Zero)]
+        return _quadratic(e, target)
+    if isinstance(e, sp.exp):
+        return _inverse(e.args[0], sp.log(target))
+    if isinstance(e, sp.log):
+        return _inverse(e.args[0], sp.exp(target))
+    if isinstance(e, sp.tanh):
+        return _inverse(e.args[0], sp.log((1 + target) / (1 - target)) / 2)
+    if isinstance(e, sp.sin | sp.cos):
+        angle = sp.asin(target) if isinstance(e, sp.sin) else sp.acos(target)
+        slope, start = affine(e.args[0])
+        other = sp.pi - angle if isinstance(e, sp.sin) else -angle
+        return [Times((a - start) / slope, 2 * sp.pi / slope) for a in (angle, other)]
+    if e.is_Pow and not e.exp.has(time):
+        if e.exp == sp.Rational(1, 2):
+            return _inverse(e.base, target**2)
+        if e.exp.is_Integer and e.exp > 0:
+            size = sp.Abs(target) ** (1 / e.exp)
+            return [t for root in (size, -size) for t in _inverse(e.base, root)]
+    if e.is_Pow and not e.base.has(time):
+        return _inverse(e.exp, sp.log(target) / sp.log(e.base))
+    raise UnknownTimesError
+
+
+def _quadratic(e: Expr, target: Expr) -> list[Times]:
+    """The zeros of a t^2 + b t + c, without the loss of digits where b^2 is far above 4 a c."""
+    a = sp.expand(e.diff(time, 2)) / 2
+    if a.has(time) or a == 0:
+        raise UnknownTimesError
+    b, c = e.diff(time).xreplace({time: sp.S.Zero}), e.xreplace({time: sp.S.Zero}) - target
+    root = sp.sqrt(b**2 - 4 * a * c)
+    q = -(b + sp.Piecewise((root, b >= 0), (-root, True))) / 2
+    return [Times(q / a), Times(c / q)]
+
+
+def _with_time(e: Expr) -> list[Expr]:
+    return [a for a in e.args if a.has(time)] if e.is_Add or e.is_Mul else [e]
