@@ -1,6 +1,7 @@
 """Exceptions, one a layer, and the sentence that names what was meant instead."""
 
 from collections.abc import Iterable
+from typing import Any
 
 LONGEST = 200  # characters of one word of a message
 
@@ -54,6 +55,15 @@ class StoreError(OdesimError):
 def shorter(word: str, most: int = LONGEST) -> str:
     """word, or its beginning and its end where it is longer than most."""
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
+
+
+def shown(value: Any) -> str:
+    """value as messages show it: one line of at most 60 characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of a stranger's class, or an integer that Python does not write out
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:

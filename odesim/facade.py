@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
-from numbers import Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from odesim import __version__
+from odesim.arguments import checked
 from odesim.arrays import Array, beside, check_dtype
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
@@ -39,6 +39,7 @@ CLOCKS = ("ordinary", RESCALED)
 ARRAYS = ("numpy", "cupy")
 
 
+@checked
 def integrate(
     model: str | PathLike[str] | System,
     *,
@@ -84,9 +85,6 @@ def integrate(
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
-    for name, value in (("rtol", rtol), ("atol", atol), ("step", step), ("max_steps", max_steps)):
-        if isinstance(value, bool) or not (isinstance(value, Real) or (name == "step" and value is None)):
-            raise SolveError(f"{name} must be a number, not {value!r}")
     check_strict(method, strict, backend)
     check_clock(clock, stop_at)
     check_arrays(arrays, backend, clock)

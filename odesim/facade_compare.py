@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from odesim.arguments import checked
 from odesim.arrays import Array
 from odesim.comparison.clock import KINDS, Clock
 from odesim.comparison.compare import Comparison, compare_sides
@@ -14,12 +15,11 @@ from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
 from odesim.facade_doubts import doubts_of, exact_of
 from odesim.facade_theory import theory_of
-from odesim.facade_train import check_seeds, make_experiment
+from odesim.facade_train import as_task, check_seeds, make_experiment
 from odesim.gpu import array_module
 from odesim.memory import check_room
 from odesim.reference.kinds import Experiment, Task
 from odesim.reference.record import LOSS
-from odesim.reference.tasks import load_task
 from odesim.reference.train import train as train_experiment
 from odesim.reference.trajectory import Trajectory
 from odesim.registry import load_model
@@ -33,6 +33,7 @@ COUNTED = ("SGD steps", "iterations")  # units of which an iteration of plain de
 Run = str | PathLike[str] | Solution | Trajectory
 
 
+@checked
 def compare(
     model: Run | System,
     other: Run | None = None,
@@ -79,7 +80,7 @@ def compare(
         raise ParamError("with a task, the first argument is a model by name, System or file, not a run")
     if map is not None and map not in MAPS:
         raise ParamError(no_such("map", map, MAPS))
-    found = load_task(task) if isinstance(task, str) else task
+    found = as_task(task)
     backend = "numpy" if backend is None else backend
     array_module(backend)  # before anything is made
     experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.arguments import checked
 from odesim.arrays import on_host
 from odesim.ensembles.design import Design
 from odesim.ensembles.device_engine import empty_there
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from odesim.facade_stored import EnsembleRun
 
 
+@checked
 def ensemble(
     model: str | PathLike[str] | System,
     *,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim import __version__
+from odesim.arguments import checked
 from odesim.arrays import Array, check_dtype
-from odesim.errors import DeviceError, ParamError, StoreError, no_such
+from odesim.errors import DeviceError, ParamError, StoreError, no_such, shown
 from odesim.gpu import array_module, device_name
 from odesim.memory import check_fits, check_room
 from odesim.reference.checkpoint import read_checkpoint
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from odesim.store.trajectory import RunSink
 
 MOST_SEEDS = 100_000
+LONG = 1e9  # seconds between two checkpoints
 MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
 # what makes a training the one that is stored, beside the settings
 IDENTITY = ("task", "model", "seeds", "dtype", "backend", "optimizer", "save", "observe")
 
 
+@checked
 def train(
     task: str | Task,
     *,
@@ -72,7 +75,7 @@ def train(
     Ctrl-C and SIGTERM end the training as "interrupted", with what was computed. Raises an OdesimError with one sentence where
     the request is wrong.
     """
-    found = load_task(task) if isinstance(task, str) else task
+    found = as_task(task)
     array_module(backend)  # before anything is made
     experiment = make_experiment(
         found, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, check_dtype(dtype)
@@ -80,6 +83,8 @@ def train(
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
     options: dict[str, Any] = {"dtype": dtype, "backend": backend, "save": save, "observe": observe, "threads": threads}
     options["progress"] = progress
+    if not 0 <= checkpoint_every <= LONG:
+        raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
@@ -207,17 +212,27 @@ def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, An
     return {**given, **{name: rates[group] for group, name in names.items()}}
 
 
+def as_task(task: Any) -> Task:
+    """A task by its name, or one that is given. Raises ParamError."""
+    if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "room", "make")):
+        raise ParamError(f"a task is a name or a Task, not {shown(task)}")
+    found: Task = load_task(task) if isinstance(task, str) else task
+    return found
+
+
 def check_seeds(seeds: Any) -> tuple[int, ...]:
     """Seeds (R,) as distinct whole numbers from 0 up. Raises ParamError."""
+    if isinstance(seeds, str | bytes | Mapping | set | frozenset):
+        raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {shown(seeds)}")
     try:
         found = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
     except TypeError:
-        raise ParamError(f"seeds must be whole numbers, not {seeds!r}") from None
+        raise ParamError(f"seeds must be whole numbers, not {shown(seeds)}") from None
     if not 1 <= len(found) <= MOST_SEEDS:
         raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if found else 'none'}")
     for seed in found:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-            raise ParamError(f"a seed is a whole number from 0 up, not {seed!r}")
+            raise ParamError(f"a seed is a whole number from 0 up, not {shown(seed)}")
     if len(set(found)) < len(found):
         raise ParamError("a seed is given twice")
     return tuple(map(int, found))

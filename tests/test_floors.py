@@ -12,7 +12,7 @@ import odesim
 ROOT = Path(__file__).parents[1]
 # lowest first; on one floor a name may import the names to its left, which keeps cycles out
 FLOORS = (
-    ("errors", "wording", "memo", "gpu", "arrays", "models", "figures"),  # the last two are stand-ins that import nothing
+    ("errors", "wording", "memo", "gpu", "arguments", "arrays", "models", "figures"),  # the last two are stand-ins that import nothing
     ("symbolic",),
     ("codegen",),
     ("solve",),

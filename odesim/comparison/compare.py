@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.arguments import mapping, number
 from odesim.arrays import Array
 from odesim.comparison.align import aligned
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_each
@@ -80,12 +81,13 @@ class Comparison:
         """
         rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
         failed, asked = [], 0
-        for observable, bounds in tolerances.items():
+        for observable, bounds in mapping("tolerances", tolerances).items():
             if observable not in rows:
                 raise ParamError(no_such("observable", observable, rows, "the comparison"))
-            for metric, bound in bounds.items():
+            for metric, bound in mapping(f"tolerances of {observable}", bounds).items():
                 if metric not in metrics:
                     raise ParamError(no_such("metric", metric, NAMES))
+                bound = number(f"the bound of {metric} of {observable}", bound)
                 value, asked = rows[observable][metric], asked + 1
                 miss = metrics[metric].miss(value)
                 if not miss <= bound:

@@ -76,7 +76,8 @@ class Rows:
         self.powers, self.saved = list[range](), range(0)
         self.next_save = self.before = self.step = self.done = self.until = -1
         if plan.dense:
-            wanted = range(n) if plan.saves or plan.loops or plan.watch is None or plan.watch.terminal else plan.watch.reads("y")
+            some = plan.watch is not None and not (plan.fixed or plan.saves or plan.loops or plan.watch.terminal)
+            wanted = plan.watch.reads("y") if plan.watch is not None and some else range(n)
             self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
             self.before, self.step, self.done = self.take(3)
             self.until = self.done

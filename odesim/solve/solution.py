@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.arrays import Array, array_namespace, on_host
-from odesim.errors import SolveError
+from odesim.errors import SolveError, shown
 from odesim.wording import many
 
 if TYPE_CHECKING:
@@ -140,9 +140,12 @@ class Solution:
         The run is done again with these times to save: the same steps, the same bits. Raises SolveError where one lies outside.
         """
         try:
-            asked = np.asarray(on_host(times), np.float64)
-        except (TypeError, ValueError):
-            raise SolveError(f"times must be numbers, not {times!r}") from None
+            given = np.asarray(on_host(times))
+            if given.dtype.kind == "c":
+                raise TypeError("a complex number is no time")
+            asked = np.asarray(given, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise SolveError(f"times must be numbers, not {shown(times)}") from None
         if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
             raise SolveError("at() takes one time; dense() takes a vector of finite times that increase")
         start = float(self.attrs["span"][0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from odesim import arguments
 from odesim.ensembles.kept import Kept
 from odesim.errors import StoreError
 from odesim.reference.trajectory import SEED
@@ -43,7 +44,7 @@ class Inspected:
 
 def inspect_run(path: str | Path) -> Inspected:
     """The run at path, looked through before anything of it is decoded. Raises StoreError where there is none, or one that is not read."""
-    path = Path(path)
+    path = Path(arguments.path("the folder of a run", path))
     folder, file = _is_there(path), path / "zarr.json"
     said: Any = None
     try:

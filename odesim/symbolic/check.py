@@ -1,7 +1,7 @@
 """What must hold of a System; every failure is one sentence with the expression."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from math import isfinite
 from numbers import Integral, Real
@@ -12,15 +12,16 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, nearest, no_such, shorter
+from odesim.errors import SpecError, nearest, no_such, shorter, shown
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.parts import element, of_part, plain
+from odesim.symbolic.parts import LONGEST, element, of_part
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
 from odesim.wording import many
 
+MOST = 1e300  # of a tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 
@@ -58,34 +59,44 @@ def _check_laws(s: System, scope: "Scope") -> None:
         with of_part("invariants", number):
             _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
             scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
-            if inv.tol is not None and (isinstance(inv.tol, bool) or not isinstance(inv.tol, Real) or not 0 <= inv.tol < float("inf")):
-                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {plain(inv.tol)}")
+            if inv.tol is not None and not is_tolerance(inv.tol):
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {shown(inv.tol)}")
             if not isinstance(inv.when, Boolean):
-                raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {inv.when!r}")
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {shown(inv.when)}")
             scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
     for number, event in enumerate(s.events):
         with of_part("events", number):
             _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
             if not isinstance(event.terminal, bool):
-                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {plain(event.terminal)}")
+                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {shown(event.terminal)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
     for number, c in enumerate(s.constraints):
         with of_part("constraints", number):
             _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
-            if isinstance(c.tol, bool) or not isinstance(c.tol, Real) or not 0 <= c.tol < float("inf"):
-                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {plain(c.tol)}")
+            if not is_tolerance(c.tol):
+                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {shown(c.tol)}")
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
     for number, form in enumerate(s.closed_forms):
         with of_part("closed_forms", number):
             _one_of(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
-            if not callable(form.function):
-                raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {plain(form.function)}")
+            if not isinstance(form.where, str):
+                raise SpecError(f"{s.name}: closed form {form.name!r}: where says in words where it holds, not {shown(form.where)}")
+            if not callable(form.function) or isinstance(form.function, type):
+                raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {shown(form.function)}")
+
+
+def is_tolerance(tol: Any) -> bool:
+    """Whether tol is a number of at least 0."""
+    return isinstance(tol, int | float) and not isinstance(tol, bool) and 0 <= tol <= MOST
 
 
 def _check_span(s: System) -> None:
-    times = tuple(s.span) if isinstance(s.span, Iterable) else ()
+    try:
+        times = tuple(s.span)
+    except TypeError:
+        times = ()
     if len(times) != 2 or not all(isinstance(t, Real) or (isinstance(t, sp.Expr) and t.is_real and t.is_number) for t in times):
-        raise SpecError(f"{s.name}: span must be two numbers (t0, t1), not {s.span!r}")
+        raise SpecError(f"{s.name}: span must be two numbers (t0, t1), not {shown(s.span)}")
     if not (isfinite(times[0]) and isfinite(times[1]) and times[0] < times[1]):
         raise SpecError(f"{s.name}: span {s.span} does not go forward between finite times")
 
@@ -96,16 +107,19 @@ def _check_sizes(s: System) -> None:
         whole = all(f.is_Integer and (x == 1 or x.is_Symbol) for x, f in parts.items())
         if not whole or any(x in s.axes for x in parts) or (set(parts) == {1} and parts[sp.S.One] < 1):
             raise SpecError(f"{s.name}: axis {i} runs over {extent}, which is no whole number from 1 and no sum of sizes")
-    for name, n in ((str(size), n) for size, n in s.sizes.items()):
+    for size, n in s.sizes.items():
+        if not isinstance(size, str | Symbol):
+            raise SpecError(f"{s.name}: sizes has the key {shown(size)}, which is no size: write one of sizes()")
+        name = str(size)
         if name not in s.size_names:
             raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {n!r}")
+            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {shown(n)}")
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, str | Integral) or value not in choices:
-        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {plain(value)}")
+        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {shown(value)}")
 
 
 def _check_names(s: System) -> None:
@@ -115,6 +129,8 @@ def _check_names(s: System) -> None:
         if names.count(name) > 1:
             raise SpecError(f"{s.name}: {name!r} names two things")
     for name in (*names, *s.size_names, *indices):
+        if len(name) > LONGEST:
+            raise SpecError(f"{s.name}: the name {shorter(name, 60)!r} has more than {LONGEST} characters")
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
         if name == time.name:
@@ -195,6 +211,8 @@ class Scope:
         def fail(text: str) -> None:
             raise SpecError(f"{self.system.name}: in {where}: {text}")
 
+        if e is sp.nan:
+            fail("nan is not a number")
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:

@@ -1,12 +1,13 @@
 """Indices, sizes, and sums over them: the words in which a System is written."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 
-from odesim.errors import SpecError
+from odesim.errors import SpecError, shown
 from odesim.symbolic.bound import bound_to
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 
@@ -16,12 +17,18 @@ time = Symbol("t", real=True)
 
 def index(names: str) -> tuple[Symbol, ...]:
     """Loop indices: plain integer symbols that start at 0 (never sympy.Idx, which breaks .subs and LaTeX)."""
-    return sp.symbols(names, integer=True, nonnegative=True, seq=True)
+    return sp.symbols(_names("index", names), integer=True, nonnegative=True, seq=True)
 
 
 def sizes(names: str) -> tuple[Symbol, ...]:
     """Extents of axes: positive integer symbols."""
-    return sp.symbols(names, integer=True, positive=True, seq=True)
+    return sp.symbols(_names("sizes", names), integer=True, positive=True, seq=True)
+
+
+def _names(call: str, names: Any) -> str:
+    if not isinstance(names, str) or not names.replace(",", " ").strip():
+        raise SpecError(f"{call}() takes names in one text, such as {call}({'i j' if call == 'index' else 'M N'!r}), not {shown(names)}")
+    return names
 
 
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
@@ -30,12 +37,14 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
     """
     if not (isinstance(op, type) and issubclass(op, REDUCTIONS)):
-        raise SpecError(f"over({getattr(op, '__name__', op)}, ...): the first argument is Sum or MaxOver")
-    limits = []
+        raise SpecError(f"over({shown(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
+    body, limits = _part("over()", body), []
     for axis in axes:
         k, n = axis if isinstance(axis, tuple) and len(axis) == 2 else (None, None)
-        if not isinstance(k, Symbol):
-            raise SpecError(f"over({op.__name__}, {body}, ...): write each axis as (index, extent), such as (k, M), not {axis}")
+        if not isinstance(k, Symbol) or isinstance(n, bool) or not isinstance(n, Expr | Integral):
+            raise SpecError(
+                f"over({op.__name__}, {shown(body)}, ...): write each axis as (index, extent), such as (k, M), not {shown(axis)}"
+            )
         limits.append((k, 0, n - 1))
     twice = [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]
     if twice or not limits:
@@ -45,14 +54,27 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), with the shift that keeps exp from overflowing."""
-    e = sp.sympify(weight) * sp.exp(f - over(Shift, f, axis))
+    f, weight = _part("softmax()", f), _part("the weight of softmax()", weight)
+    e = weight * sp.exp(f - over(Shift, f, axis))
     return e / over(Sum, e, axis)
 
 
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """log sum_l w_l exp(f_l) over axis = (l, M), without overflow."""
+    f, weight = _part("logsumexp()", f), _part("the weight of logsumexp()", weight)
     top = over(Shift, f, axis)
-    return top + sp.log(over(Sum, sp.sympify(weight) * sp.exp(f - top), axis))
+    return top + sp.log(over(Sum, weight * sp.exp(f - top), axis))
+
+
+def _part(call: str, e: Any) -> Expr:
+    """e as an expression."""
+    try:
+        made = sp.sympify(e, strict=True)
+    except Exception:  # sympy asks an unknown object what it is
+        made = None
+    if not isinstance(made, Expr) or made.is_Matrix:
+        raise SpecError(f"{call} takes an expression, not {shown(e)}")
+    return made
 
 
 def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError
+from odesim.errors import SpecError, shown
 from odesim.symbolic.expr import base_name
 
 if TYPE_CHECKING:
     from odesim.symbolic.system import Param, System
+
+
+LONGEST = 100  # characters of a name
 
 
 @contextmanager
@@ -27,20 +30,14 @@ def of_part(field: str, number: int | None = None) -> Iterator[None]:
         raise
 
 
-def plain(value: Any) -> str:
-    """value as messages show it: one line of at most 60 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def check_parts(s: "System") -> None:
     """Raises SpecError unless every field of s is of its type; lists of parts become tuples."""
     from odesim.symbolic.system import ClosedForm, Constraint, Event, Invariant, Param, Source
 
     if not isinstance(s.name, str):
-        raise SpecError(f"the name of a System is a text, such as 'family.model', not {plain(s.name)}")
+        raise SpecError(f"the name of a System is a text, such as 'family.model', not {shown(s.name)}")
     if not isinstance(s.source, Source):
-        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {plain(s.source)}")
+        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {shown(s.source)}")
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         with of_part(field):
@@ -56,12 +53,14 @@ def check_parts(s: "System") -> None:
             _check_mapping(s, field, example)
     for number, (name, e) in enumerate(s.observables.items()):
         with of_part("observables", number):
-            if not isinstance(name, str):
-                raise SpecError(f"{s.name}: the name of an observable is a text, not {plain(name)}")
+            _check_name(s, "observable", name)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
+    for name, made in s.sensitivities.items():
+        if not isinstance(name, str) or not isinstance(made, Mapping) or not all(isinstance(x, str) for pair in made.items() for x in pair):
+            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {shown(made)} of {shown(name)} is none")
     if not isinstance(s.time, str):
-        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {plain(s.time)}")
+        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {shown(s.time)}")
 
 
 def _check_axes(s: "System") -> None:
@@ -70,31 +69,31 @@ def _check_axes(s: "System") -> None:
     for number, (key, extent) in enumerate(s.axes.items()):
         with of_part("axes", number):
             if isinstance(key, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axes has the key {plain(key)}, which is a tuple: take the index out of it, (i,) = index("i")')
+                raise SpecError(f'{s.name}: axes has the key {shown(key)}, which is a tuple: take the index out of it, (i,) = index("i")')
             if not isinstance(key, Symbol):
                 raise SpecError(
-                    f"{s.name}: axes has the key {plain(key)}, which is no index: write one of index(), and give its name to nothing else"
+                    f"{s.name}: axes has the key {shown(key)}, which is no index: write one of index(), and give its name to nothing else"
                 )
             if isinstance(extent, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axis {key} runs over {plain(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
+                raise SpecError(f'{s.name}: axis {key} runs over {shown(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
             whole = isinstance(extent, Integral) and not isinstance(extent, bool)
             if not (whole or isinstance(extent, sp.Expr)):
-                raise SpecError(f"{s.name}: axis {key} runs over {plain(extent)}, which is no whole number and no size")
+                raise SpecError(f"{s.name}: axis {key} runs over {shown(extent)}, which is no whole number and no size")
 
 
 def _check_mapping(s: "System", field: str, example: str) -> None:
     value = getattr(s, field)
     if not isinstance(value, Mapping):
-        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {plain(value)}")
+        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {shown(value)}")
 
 
 def _check_key(s: "System", field: str, key: Any) -> None:
     if isinstance(key, str):
-        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {plain(key)[1:-1]}")
+        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {shown(key)[1:-1]}")
     if isinstance(key, IndexedBase) and field == "equations":
         raise SpecError(f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element(key.label, key.shape, s)}")
     if not isinstance(key, Indexed | Symbol | IndexedBase):
-        raise SpecError(f"{s.name}: {plain(key)} cannot be a state: write an element such as v[i], or a symbol")
+        raise SpecError(f"{s.name}: {shown(key)} cannot be a state: write an element such as v[i], or a symbol")
 
 
 def _check_items(s: "System", field: str, kind: type) -> None:
@@ -104,14 +103,21 @@ def _check_items(s: "System", field: str, kind: type) -> None:
         if isinstance(value, kind):
             raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
         if not isinstance(value, tuple | list):
-            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {plain(value)}")
+            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {shown(value)}")
     for number, item in enumerate(value):
         with of_part(field, number):
             if not isinstance(item, kind):
-                raise SpecError(f"{s.name}: {field} holds {plain(item)}, which is no {name}: write {name}({_arguments(kind)})")
-            if field != "params" and not isinstance(item.name, str):  # type: ignore[attr-defined]
-                raise SpecError(f"{s.name}: the name of {_a(name)} is a text, not {plain(item.name)}")  # type: ignore[attr-defined]
+                raise SpecError(f"{s.name}: {field} holds {shown(item)}, which is no {name}: write {name}({_arguments(kind)})")
+            _check_name(s, name, item.name)  # type: ignore[attr-defined]
     object.__setattr__(s, field, tuple(value))
+
+
+def _check_name(s: "System", what: str, name: Any) -> None:
+    """A name of what results hold becomes that of a file."""
+    if not isinstance(name, str):
+        raise SpecError(f"{s.name}: the name of {_a(what)} is a text, not {shown(name)}")
+    if not name or len(name) > LONGEST or not name.isprintable():
+        raise SpecError(f"{s.name}: the name of {_a(what)} has 1 to {LONGEST} characters that can be printed, not {shown(name)}")
 
 
 def _arguments(kind: type) -> str:
@@ -119,7 +125,7 @@ def _arguments(kind: type) -> str:
 
 
 def _a(name: str) -> str:
-    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
+    return f"an {name}" if name[0] in "AEIOUo" else f"a {name}"
 
 
 def element(label: Any, shape: Iterable[Any] | None, s: "System") -> str:
@@ -136,18 +142,18 @@ def check_param(p: "Param") -> None:
     if not isinstance(p.symbol, Symbol | IndexedBase):
         array = isinstance(p.symbol, Indexed)
         hint = f"its array, {p.symbol.base}" if array else "a symbol, or an IndexedBase with a shape"
-        raise SpecError(f"the symbol of a Param is {plain(p.symbol)}: write {hint}")
+        raise SpecError(f"the symbol of a Param is {shown(p.symbol)}: write {hint}")
     where = f"Param {p.symbol}"
     if isinstance(p.symbol, IndexedBase) and p.symbol.shape is None:
         raise SpecError(f"{where} needs a shape: IndexedBase({str(p.symbol.label)!r}, shape=(...))")
     if not isinstance(p.domain, sp.Set):
         pair = isinstance(p.domain, tuple | list) and len(p.domain) == 2
         hint = f"Interval({p.domain[0]}, {p.domain[1]})" if pair else "a set of sympy, such as Interval(-oo, oo) or S.Naturals"
-        raise SpecError(f"{where}: the domain must be {hint}, not {plain(p.domain)}")
+        raise SpecError(f"{where}: the domain must be {hint}, not {shown(p.domain)}")
     if not isinstance(p.doc, str):
-        raise SpecError(f"{where}: doc says what it is in words, not {plain(p.doc)}")
+        raise SpecError(f"{where}: doc says what it is in words, not {shown(p.doc)}")
     if p.indexes is not None and not isinstance(p.indexes, sp.Expr):
-        raise SpecError(f"{where}: indexes is the size whose rows the values name, not {plain(p.indexes)}")
+        raise SpecError(f"{where}: indexes is the size whose rows the values name, not {shown(p.indexes)}")
     _check_default(where, p.default)
 
 
@@ -158,11 +164,13 @@ def _check_default(where: str, default: Any) -> None:
             raise SpecError(f"{where}: the default is called with (sizes) or (sizes, params), but takes {count} arguments")
         return
     number = isinstance(default, Real) or (isinstance(default, sp.Expr) and default.is_number and default.is_real)
+    if isinstance(default, Integral) and abs(int(default)) >= 2**1023:
+        raise SpecError(f"{where}: the default overflows: numbers go up to 1.8e308")
     if isinstance(default, bool) or not number:
         hint = (
             "" if isinstance(default, str | type(None)) or not hasattr(default, "__len__") else ": write lambda sizes: [...] for an array"
         )
-        raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {plain(default)}{hint}")
+        raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {shown(default)}{hint}")
 
 
 def needed(function: Callable[..., Any]) -> int | None:

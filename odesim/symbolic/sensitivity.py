@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import SpecError, no_such
+from odesim.errors import SpecError, no_such, shown
 from odesim.symbolic.derive import Direction, directional, element, twin_of, unit
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.lower import all_names
@@ -22,16 +22,20 @@ def sensitivities(system: System, *names: str) -> System:
     that a default computes from p. An observable o that is an expression has do_dp, with the axes that it depends on. Events and
     laws stay as they are. Raises SpecError for a name that is none, or of whole numbers.
     """
+    if not isinstance(system, System):
+        raise SpecError(f"sensitivities() takes a System and names of it, not {shown(system)}")
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise SpecError(f"sensitivities() takes names of parameters and states, not {shown(wrong[0])}")
     axes, equations, initial, observables = dict(system.axes), dict(system.equations), dict(system.initial), dict(system.observables)
     found: dict[str, dict[str, str]] = {}
-    shown = {name: e for name, e in system.observables.items() if isinstance(e, Expr)}
+    seen = {name: e for name, e in system.observables.items() if isinstance(e, Expr)}
     for name in names:
         if name in found or name in system.sensitivities:
             raise SpecError(f"{system.name}: the sensitivities to {name} are asked for twice")
         shape, of = shape_of(system, name), start_name(system, name)
         along = _fresh(of, len(shape), names_in(system) | {i.name for i in axes})
         axes.update(zip(along, shape, strict=True))
-        found[name] = {what: f"d{what}_d{of}" for what in (*system.states, *shown)}
+        found[name] = {what: f"d{what}_d{of}" for what in (*system.states, *seen)}
         twins = {base_name(key): twin_of(key, found[name][base_name(key)], along, shape) for key in system.equations}
         ways: dict[str, Direction] = {state: element(twin) for state, twin in twins.items()}
         if name not in system.states:
@@ -39,7 +43,7 @@ def sensitivities(system: System, *names: str) -> System:
         equations |= {twins[base_name(key)]: directional(rhs, ways) for key, rhs in system.equations.items()}
         for key, start in system.initial.items():
             initial[_beside(key, twins[base_name(key)], along)] = _start_slope(system, name, key, start, along)
-        observables |= {found[name][o]: directional(e, ways) for o, e in shown.items()}
+        observables |= {found[name][o]: directional(e, ways) for o, e in seen.items()}
     taken = names_in(system)
     for what, name, made in ((what, name, made) for name, pairs in found.items() for what, made in pairs.items()):
         if made in taken:

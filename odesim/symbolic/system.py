@@ -8,11 +8,10 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError
+from odesim.errors import SpecError, shown
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.elements import own, own_element
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.parts import plain
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
@@ -25,6 +24,11 @@ class Source:
     key: str
     where: str
     note: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (("key", self.key), ("where", self.where), ("note", self.note)):
+            if not isinstance(value, str):
+                raise SpecError(f"the {name} of a Source is a text, not {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ def expression(e: Any, where: str) -> sp.Expr:
     """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
     try:
         made = sp.sympify(e, strict=True)
-    except sp.SympifyError:
+    except Exception:  # sympy asks an unknown object what it is
         made = None
     if not isinstance(made, sp.Expr) or made.is_Matrix:
         hint = ""
@@ -214,7 +218,7 @@ def expression(e: Any, where: str) -> sp.Expr:
             hint = "; for an array give a Param with that default, and write its element"
         elif isinstance(made, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
-        raise SpecError(f"{where} must be an expression, not {plain(e)}{hint}")
+        raise SpecError(f"{where} must be an expression, not {shown(e)}{hint}")
     return canonical(made)
 
 

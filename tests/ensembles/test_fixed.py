@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, cos, oo
+from sympy import Interval, cos, oo, symbols
 
 import odesim
-from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 
 MODEL = "joma.nonlinear"
 N = 37  # more than twice the lanes, and no multiple of them
@@ -113,3 +113,18 @@ def test_order(method, order, dense):
         errors.append((off[:, ::3].max(), off.max()))
     for measured, expected in zip(np.log2(np.array(errors[0]) / np.array(errors[1])), (order, min(order, dense + 1)), strict=True):
         assert measured == pytest.approx(expected, abs=0.35)  # a part of the next power is still seen
+
+
+def test_event_on_one_of_several_states():
+    """Where nothing is saved and an event reads one of two states, a member ends where it ends with saved times, bit for bit."""
+    x, y, a = symbols("x y a", real=True)
+    params = (Param(a, 1.0, Interval(-oo, oo), "rate"),)
+    system = System(
+        "test.two", Source("none", "test"), {}, {x: -a * x, y: x - y}, params, {x: 1.0, y: 0.0}, events=(Event("half", x - 0.5),)
+    )
+    run: dict[str, Any] = {"params": {"a": [0.5, 1.0, 2.0]}, "method": "rk4", "step": 0.3}
+    end, saved = odesim.ensemble(system, **run), odesim.ensemble(system, save=3, **run)
+    for name in ("x", "y"):
+        np.testing.assert_array_equal(end[name][:, -1], saved[name][:, -1])
+    np.testing.assert_array_equal(end.half_t, saved.half_t)
+    np.testing.assert_allclose(end.half_t[1:, 0], np.log(2) / np.array([1.0, 2.0]), rtol=2e-3)  # the error of rk4 with this step
