@@ -105,7 +105,7 @@ class CompiledRHS:
         """df/dy and df/dt of the right side."""
         from odesim.codegen.linear import Linearization  # nothing but a stiff method needs it
 
-        return Linearization(self.system)
+        return Linearization(self.system, self.program)
 
     @cached_property
     def laws(self) -> CompiledLaws:

@@ -1,8 +1,8 @@
 """The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,13 @@ from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.chain import Chain
 from odesim.codegen.chain_plan import NotLocalError, Plan, make_plan
 from odesim.codegen.extents import extents
+from odesim.codegen.find_invariants import MOST_STATES, linear_invariants
+from odesim.codegen.linear_invariant import LinearInvariant
 from odesim.codegen.structured import Dense, Structured
+from odesim.codegen.written import write_out
 from odesim.errors import CodegenError
 from odesim.symbolic.jacobian import Links, linearize, time_slope
+from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 MOST_DENSE = 2000
@@ -26,9 +30,10 @@ MOST_NUMBERS = 50_000_000
 
 @dataclass(frozen=True)
 class Linearization:
-    """The derivatives of a System, compiled once for all sizes."""
+    """The derivatives of a System, compiled once for all sizes. program: its right side."""
 
     system: System
+    program: Program
 
     @cached_property
     def links(self) -> Links:
@@ -60,6 +65,20 @@ class Linearization:
                 continue
         return tuple(found)
 
+    @cached_property
+    def invariants(self) -> Callable[..., tuple[LinearInvariant, ...]]:
+        """(sizes, whole numbers) -> the linear invariants; both as items."""
+
+        @lru_cache(maxsize=16)
+        def found(sizes: tuple[tuple[str, int], ...], whole: tuple[tuple[str, Any], ...]) -> tuple[LinearInvariant, ...]:
+            values = {name: np.array(value, np.int64) for name, value in whole}
+            try:
+                return linear_invariants(write_out(self.system, self.program, dict(sizes), values))
+            except CodegenError:  # too large to be written out
+                return ()
+
+        return found
+
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLinear":
         """The derivatives with numbers."""
         return BoundLinear(self, dict(sizes), dict(params), layout)
@@ -76,7 +95,7 @@ class BoundLinear:
 
     def prepare(self) -> None:
         """Derives what jacobian and time_slope compute. Raises CodegenError where the Jacobian would have to be dense and is too large."""
-        _ = self.chain, self.linear.slopes, self.linear.time
+        _ = self.chain, self.linear.slopes, self.linear.time, self.invariants()
 
     def jacobian(self, t: float, y: Array) -> Dense | Structured:
         """df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
@@ -88,6 +107,13 @@ class BoundLinear:
             return None
         made = self.linear.time(self.sizes, self._values(t, y))
         return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
+
+    def invariants(self) -> tuple[LinearInvariant, ...]:
+        """The linear invariants that the terms of the right side have, for few states."""
+        if self.layout.size > MOST_STATES:
+            return ()
+        whole = {p.name: np.asarray(self.params[p.name]).tolist() for p in self.linear.system.params if p.integer}
+        return self.linear.invariants(tuple(self.sizes.items()), tuple((name, _hashable(value)) for name, value in whole.items()))
 
     @cached_property
     def chain(self) -> Chain:
@@ -120,6 +146,11 @@ class BoundLinear:
 
     def _values(self, t: float, y: Array) -> dict[str, Any]:
         return {**self.params, **self.layout.split(y), "t": t}
+
+
+def _hashable(value: Any) -> Any:
+    """A nested list as tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 __all__ = ["MOST_DENSE", "BoundLinear", "Linearization"]

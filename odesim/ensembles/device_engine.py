@@ -16,6 +16,7 @@ from odesim.arrays import Array, array_namespace
 from odesim.bind import Numbers
 from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.ensembles.lane_engine import lane_plan, method_obstacle, put_statuses, reals, starts
+from odesim.ensembles.lane_invariants import start_sums
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
@@ -131,9 +132,12 @@ class Launch:
         cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
         self.engine, self.count = engine, count
         kept, watch = request.kept, engine.plan.watch
+        states = starts(request, engine.numbers, initial, count)
+        sums = start_sums(engine.plan, states)
         events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
         self.arrays = {
-            "Y0": cp.asarray(starts(request, engine.numbers, initial, count)),
+            "Y0": cp.asarray(states),
+            "SUMS": cp.asarray(sums),
             "OUT": cp.empty((len(request.times), n, count)),
             "LAST": cp.empty((n, count)),
             "STATUS": cp.zeros(count, np.int64),
@@ -153,7 +157,7 @@ class Launch:
         for name, array in self.arrays.items():
             table[AT[name]] = array.data.ptr
         table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
-        table[AT["Y0_STEP"]] = n if initial else 0
+        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]] = (n, sums.shape[1]) if initial else (0, 0)
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(names):
             own = name in params

@@ -16,6 +16,7 @@ from odesim.codegen.cache import module_name
 from odesim.codegen.native import load_native
 from odesim.codegen.written import write_out, write_values
 from odesim.ensembles.lane_events import Watch, facts_of
+from odesim.ensembles.lane_invariants import start_sums
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
 from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
@@ -107,7 +108,17 @@ class LaneEngine:
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array(reals(request)), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
-        arrays = {"Y0": states, "OUT": chunk.y, "STATUS": codes, "T_END": chunk.t_end, "LAST": last, "SAVE": kept[1], "STOP": stop}
+        sums = start_sums(self.plan, states)
+        arrays = {
+            "Y0": states,
+            "SUMS": sums,
+            "OUT": chunk.y,
+            "STATUS": codes,
+            "T_END": chunk.t_end,
+            "LAST": last,
+            "SAVE": kept[1],
+            "STOP": stop,
+        }
         arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
         if self.plan.watch is not None:
             kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
@@ -116,6 +127,7 @@ class LaneEngine:
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         table[AT["Y0_STEP"]], table[AT["SEEN"]] = n if initial else 0, seen
+        table[AT["SUMS_STEP"]] = sums.shape[1] if initial else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params

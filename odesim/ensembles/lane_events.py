@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odesim.codegen.written import Formulas
+from odesim.ensembles.lane_invariants import restore_lines
 
 if TYPE_CHECKING:
     from odesim.ensembles.lane_rows import Plan, Rows
@@ -184,7 +185,8 @@ def settle_text(plan: "Plan", rows: "Rows") -> list[str]:
         return []
     w, states = plan.width, range(plan.formulas.states)
     lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
-    lines += [f"    {line}" for line in (*load_lines(plan, rows, states), *between_lines(plan, "theta", states))]
+    inside = [*load_lines(plan, rows, states), *between_lines(plan, "theta", states), *restore_lines(plan, rows, "z")]
+    lines += [f"    {line}" for line in inside]
     lines += [f"    {at(rows.y[d], w)} = z{d}" for d in states]
     return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
 

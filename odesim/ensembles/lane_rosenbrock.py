@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from odesim.codegen.elimination import Linear
 from odesim.ensembles.lane_events import begin_lines
+from odesim.ensembles.lane_invariants import restore_lines
 from odesim.ensembles.lane_linear import Factors, factor, residual
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
 from odesim.ensembles.lane_step import counted_lines
@@ -201,6 +202,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *factors.lines,
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
         *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),
+        *restore_lines(plan, rows, "n"),
         *(f"a, b = abs(y{d}), abs(n{d})\nr{d} = 1.0 / (atol + rtol * (a if a > b else b))" for d in range(n)),
         f"error = {mean_square([f'u{last}_{d}' for d in range(n)])} + {zero([f'n{d}' for d in range(n)])}",
         *defect_lines(plan, factors),
@@ -234,7 +236,9 @@ def save_text(plan: Plan, rows: Rows) -> list[str]:
         for x in reversed(m.H[:, j].tolist()):
             bent = f"({bent} * theta + {x!r})"
         lines.append(f"c{j} = theta * ({float(m.weights[j])!r} + rest * {bent})")
-    for d, row in enumerate(rows.saved):
+    for d in range(len(rows.saved)):
         inside = " + ".join([at(rows.old[d], w), *(f"c{j} * {at(rows.stages[j][d], w)}" for j in range(m.stages))])
-        lines.append(f"{at(row, w)} = {inside} if time < new else {at(rows.y[d], w)}")
+        lines.append(f"s{d} = {inside}")
+    lines += restore_lines(plan, rows, "s")
+    lines += [f"{at(row, w)} = s{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)]
     return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]

@@ -4,6 +4,7 @@ The right side, the Jacobian and its elimination are a function each, compiled o
 it is that of a dense matrix, in loops as well.
 """
 
+from odesim.ensembles.lane_invariants import restore_lines, touched
 from odesim.ensembles.lane_linear import Factors, factor, residual
 from odesim.ensembles.lane_rosenbrock import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
 from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
@@ -110,7 +111,8 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         *(f"    {line}" for line in first_step_lines(plan, rows, [f"f{d}" for d in range(n)])),
     ]
     begin = "\n".join(["@kernel", "def begin(S, t0, t1, rtol, atol):", *(f"    {line}" for line in lines)])
-    return "\n\n\n".join([side_text(plan, rows), jacobian_text(plan, rows), *solver_texts(plan, rows), *later_text(plan, rows), begin])
+    texts = [side_text(plan, rows), jacobian_text(plan, rows), *solver_texts(plan, rows), *later_text(plan, rows)]
+    return "\n\n\n".join([*texts, *restore_text(plan, rows), begin])
 
 
 def named(plan: Plan, rows: Rows) -> list[str]:
@@ -223,6 +225,14 @@ def stage_lines(plan: Plan, rows: Rows, i: int) -> list[str]:
     ]
 
 
+def restore_text(plan: Plan, rows: Rows) -> list[str]:
+    """restore(S): the state `after` moved to where its invariants have their values."""
+    places, w = touched(plan), plan.width
+    load = [f"n{d} = {at(rows.loops.after[d], w)}" for d in places]
+    put = [f"{at(rows.loops.after[d], w)} = n{d}" for d in places]
+    return [lane_loop("restore", "S", [*load, *restore_lines(plan, rows, "n"), *put], w)] if places else []
+
+
 def step_text(plan: Plan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
@@ -241,6 +251,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         "eliminate(S)",
         *(line for i in range(m.stages) for line in stage_lines(plan, rows, i)),
         *each(n, w, f"{after} = {z} + {u[-1]}"),
+        *(["restore(S)"] if plan.invariants else []),
         *each(n, w, f"{z} = {weighted(row(rows.y, w), [(c, u[j]) for j, c in enumerate(place)])}"),
         f"side(S, {q[0] * w}, {CHECKED!r})",
         *each(n, w, f"{row(q, w)} = {weighted('', [(m.gamma * c, u[j]) for j, c in enumerate(slope)])} - {g} * {row(q, w)}"),

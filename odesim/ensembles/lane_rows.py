@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from odesim.codegen.elimination import Linear, linear_text
+from odesim.codegen.find_invariants import linear_invariants
+from odesim.codegen.linear_invariant import LinearInvariant
 from odesim.codegen.written import Formulas
 from odesim.ensembles.lane_events import Watch
 from odesim.solve.rosenbrock import Rosenbrock
@@ -13,8 +15,9 @@ from odesim.solve.rosenbrock import Rosenbrock
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0);
 # then for each parameter its address and how far its members are apart
 SLOTS = (
-    "STATE", "START", "Y0", "Y0_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE", "SAVES", "FIRST", "END", "MOST",
-    "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT", "SEEN", "PARAMS",
+    "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
+    "SAVES", "FIRST", "END", "MOST", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
+    "SEEN", "PARAMS",
 )  # fmt: skip
 MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
@@ -61,6 +64,11 @@ class Plan:
         """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
         return linear_text(self.formulas)
 
+    @cached_property
+    def invariants(self) -> tuple[LinearInvariant, ...]:
+        """What each step of a stiff method is to keep."""
+        return linear_invariants(self.formulas) if self.stiff else ()
+
 
 class Rows:
     """Names of the rows of S, and how many there are."""
@@ -71,6 +79,7 @@ class Rows:
         self.y, self.f = self.take(n), self.take(n)
         self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
         self.p = self.take(plan.formulas.count)
+        self.sums = self.take(len(plan.invariants))
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
         self.powers, self.saved = list[range](), range(0)

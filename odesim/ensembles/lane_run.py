@@ -180,11 +180,13 @@ def start_rows(rows: Rows) -> list[int]:
 
 
 def fill_lines(plan: Plan, rows: Rows) -> list[str]:
-    """Lines that load the state and the parameters of member i: those of all members lie 0 apart."""
+    """Lines that load the state, the parameters and the invariants of member i: those of all members lie 0 apart."""
     firsts = [*plan.formulas.values.values(), plan.formulas.count]
     lines = [f"S[{row * plan.width} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)]
     for k, (first, end) in enumerate(pairwise(firsts)):
         address = AT["PARAMS"] + 2 * k
         lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")
         lines += [f"S[{rows.p[q] * plan.width} + l] = source[i * gap + {q - first}]" for q in range(first, end)]
-    return lines
+    if rows.sums:
+        lines.append(f"sums = doubles(at[{AT['SUMS']}])")
+    return lines + [f"S[{row * plan.width} + l] = sums[i * at[{AT['SUMS_STEP']}] + {k}]" for k, row in enumerate(rows.sums)]

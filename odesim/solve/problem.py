@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from odesim.arrays import Array, Layout
+from odesim.codegen.linear_invariant import LinearInvariant
 from odesim.codegen.structured import Dense, Structured
 from odesim.errors import SolveError
 from odesim.solve.found import Events
@@ -95,6 +96,9 @@ class Linear(Protocol):
 
     def time_slope(self, t: float, y: Array) -> Array | None:
         """df/dt (n,), None where f does not depend on t."""
+
+    def invariants(self) -> Sequence[LinearInvariant]:
+        """Sums of components that every solution keeps, which a step is to keep too."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from odesim.errors import OdesimError
 from odesim.registry import list_models
 from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
 from tests.ensembles.test_events import W, turning
+from tests.stiff_set import SET
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
@@ -79,6 +80,16 @@ def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> N
     a, b = both(turning(), method=method, step=step, params={"w": W[:9]}, strict=True, save=5, max_events=2)
     assert set(a.status.values) == {0, 1}
     same(a, b)
+
+
+@pytest.mark.parametrize("name", ["e5", pytest.param("pollution", marks=pytest.mark.slow)])
+def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
+    """A stiff step of a thread moves states to where their sums are those of its own start; of few states and of many."""
+    cuda()
+    known = SET[name]
+    start = {x: float(value) * np.array([1.0, 1.5]) for x, value in zip(known.system.states, known.system.initial.values(), strict=True)}
+    rtol, atol = known.tolerances[0]
+    same(*both(known.system, method="rodas5p", initial=start, rtol=rtol, atol=atol, strict=True, save=list(known.states)))
 
 
 def test_threads_fail_one_by_one(cuda: Shim) -> None:

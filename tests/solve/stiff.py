@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array
+from odesim.codegen.linear_invariant import LinearInvariant
 from odesim.codegen.structured import Dense
 from odesim.solve import Problem
 from tests.solve.systems import problem
@@ -31,6 +32,10 @@ class Derivatives:
     def time_slope(self, t: float, y: Array) -> Array | None:
         with np.errstate(all="ignore"):
             return None if self.slope is None else np.array(self.slope(t, y), float).reshape(len(y))
+
+    def invariants(self) -> tuple[LinearInvariant, ...]:
+        """None is known."""
+        return ()
 
 
 def stiff(f: Derivative, J: Derivative, y0: Any, t1: float, slope: Derivative | None = None, **more: Any) -> Problem:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from odesim.codegen.linear_invariant import LinearInvariant
 from odesim.codegen.structured import Structured
 from odesim.errors import SolveError
 from odesim.solve import ROSENBROCK, EventSpec, Status, integrate_problem
@@ -356,6 +357,8 @@ def test_structure_changes_nothing(method):
             return Structured(d[:, None, None], np.arange(n)[:, None], u[:, None], np.cos(y.sum()) * np.ones((n, 1)))
 
         def time_slope(self, t: float, y: Any) -> None: ...
+        def invariants(self) -> tuple[LinearInvariant, ...]:
+            return ()
 
     def f(t: float, y: Any) -> Any:
         return d * y + u * np.sin(y.sum())

@@ -152,12 +152,16 @@ class Run:
         def between(theta: float) -> tuple[float, Array]:
             return (t + theta * h, self.stages.between(theta)) if theta < 1 else (new, after)
 
+        def inside(theta: float) -> tuple[float, Array]:
+            time, state = between(theta)
+            return time, self.stages.kept.restore(state) if theta < 1 else state
+
         stop = self._search.find(t, h, new, between) if self._search else None
-        end, state = (new, after) if stop is None else between(stop)
+        end, state = (new, after) if stop is None else inside(stop)
         count = self.count
         while count[slots.SAVED] < len(self.save) and self.save[count[slots.SAVED]] <= end:
             i = count[slots.SAVED]
-            self.out[i] = between((self.save[i] - t) / h)[1] if self.save[i] < new else after
+            self.out[i] = inside((self.save[i] - t) / h)[1] if self.save[i] < new else after
             count[slots.SAVED] += 1
         if self.step is None:
             self.real[slots.H] = self._control.after(h, error)

@@ -5,6 +5,7 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.codegen.structured import Solver, UnsolvableError
 from odesim.solve.problem import Linear, Problem
+from odesim.solve.rosenbrock.invariants import Kept
 from odesim.solve.rosenbrock.method import Rosenbrock
 
 CHECKED = 0.8
@@ -26,6 +27,7 @@ class Stages:
         self._solver: Solver | None = None
         self._h = 0.0
         self._checked, self._checked_slope = method.dense(CHECKED), method.dense_slope(CHECKED)
+        self.kept = Kept(linear.invariants(), problem.y0.astype(np.float64))
 
     def derivative(self, t: float, y: Array) -> Array:
         """f(t, y) (n,)."""
@@ -65,7 +67,7 @@ class Stages:
                 u[i] = self._solver(right)
         except UnsolvableError:
             return None
-        return state + u[-1], u[-1]
+        return self.kept.restore(state + u[-1]), u[-1]
 
     def defect(self, h: float) -> Array | None:
         """How far the interpolant p of the last step is from the solution within (n,): (1/(gamma h) - J)^-1 (p' - f(p)) at CHECKED.

@@ -1,0 +1,38 @@
+"""The text that keeps the linear invariants of a right side in all lanes, as odesim.solve.rosenbrock.invariants does for one system."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odesim.arrays import Array
+from odesim.codegen.linear_invariant import exact_sums
+
+if TYPE_CHECKING:
+    from odesim.ensembles.lane_rows import Plan, Rows
+
+
+def restore_lines(plan: "Plan", rows: "Rows", state: str) -> list[str]:
+    """Lines that move a state (named <state>0, ...) to where its invariants have the values of the start, one after another."""
+    lines = []
+    for i, (invariant, row) in enumerate(zip(plan.invariants, rows.sums, strict=True)):
+        terms = []
+        for place, weight in zip(invariant.places, invariant.weights, strict=True):
+            terms.append(f"m{i}_{place}")
+            lines.append(f"m{i}_{place} = {'' if weight == 1 else '-' if weight == -1 else f'{weight!r} * '}{state}{place}")
+        lines += [
+            f"rest = S[{row * plan.width} + l] - ({' + '.join(terms)})",
+            f"size = {' + '.join(f'{m} * {m}' for m in terms)}",
+            "part = rest / size if size > 0.0 and abs(rest) < inf else 0.0",
+            *(f"{state}{d} = {state}{d} + {state}{d} * (m{i}_{d} * part)" for d in invariant.places),
+        ]
+    return lines
+
+
+def touched(plan: "Plan") -> list[int]:
+    """The states that have a part in an invariant."""
+    return sorted({place for invariant in plan.invariants for place in invariant.places})
+
+
+def start_sums(plan: "Plan", states: Array) -> Array:
+    """(N, invariants): their values for members that start from states (N, n)."""
+    return np.stack([exact_sums(invariant, states) for invariant in plan.invariants], axis=1) if plan.invariants else np.empty((1, 0))
