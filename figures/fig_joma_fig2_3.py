@@ -1,7 +1,7 @@
 """Attention follows the MLP: its logits stay correlated with those that JoMA's theorem makes of V, and one token wins.
 
 Stands beside Figs. 2 and 3 of tian2023joma: the task joma_gaussian at its defaults, softmax attention, cross-entropy, full batch;
-here over ten seeds, with Gaussian X and with random X. NC sees no scale: the size of the theorem's logits is far off in the end.
+here over 10 seeds, with Gaussian X and with random X. NC sees no scale: the size of the theorem's logits is far off in the end.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.plot.figures import Feature
+from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, styled
 from odesim.reference.randomness import INITIAL, generators
 from odesim.reference.tasks import load_task
@@ -22,8 +22,8 @@ SHOWN = 4  # components of the first node
 CURVES = ("NC", "NC_first", "NC_second", "entropy", "stable_rank_V")
 NAMES = {"NC": "theorem", "NC_first": "first term", "NC_second": "second term"}
 
-# an independent script that follows the paper's code: means over ten seeds, with their range where there is one
-PUBLISHED: tuple[tuple[str, str, int, float, float | None], ...] = (
+# a script of our own that follows the paper's code: means over ten seeds, with their range where there is one
+MEANS: tuple[tuple[str, str, int, float, float | None], ...] = (
     ("gaussian", "NC", 500, 0.998, None),
     ("gaussian", "NC", 2000, 0.993, 0.996 - 0.989),
     ("gaussian", "NC_first", 500, 0.872, None),
@@ -125,18 +125,18 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_xlim(0, iterations[-1])
             axes.set_xlabel("iteration")
             few_ticks(axes)
-        figure.suptitle("Attention follows the MLP: mean and range of ten seeds")
+        figure.suptitle(f"Attention follows the MLP: mean and range of {ds.sizes['seed']} seeds")
     return figure
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
     """Means of NC over ten seeds, and one run's V, stable rank and entropy, within what seeds alone make of them."""
     features = []
-    for kind, name, iteration, target, wide in PUBLISHED:
+    for kind, name, iteration, target, wide in MEANS:
         found = ds[name].sel(x=kind, iteration=iteration).values
-        # the published range where there is one; else 4 standard errors of the difference of two such means, and the last digit
+        # the range of the script where there is one; else 4 standard errors of the difference of two such means, and the last digit
         tolerance = wide / 2 if wide else 4 * found.std(ddof=1) * np.sqrt(2 / found.size) + 5e-4
-        features.append(Feature(f"{name} at {iteration}, {kind} X: mean", float(found.mean()), target, float(tolerance)))
+        features.append(Feature(f"{name} at {iteration}, {kind} X: mean", float(found.mean()), target, float(tolerance), SCRIPT))
     one = [
         (f"{name} at {i}: mean, beside one run", ds[name].sel(x="gaussian", iteration=i).values, target, digit)
         for name, i, target, digit in ONE_RUN
@@ -146,7 +146,9 @@ def expected(ds: xr.Dataset) -> list[Feature]:
             one.append((f"V[{l}, 0] at {i}: mean, beside one run", ds.v0.sel(iteration=i).values[:, l], target, 0.005))
     for name, found, target, digit in one:
         # 4 standard deviations of a run from the mean of the others
-        features.append(Feature(name, float(found.mean()), target, float(4 * found.std(ddof=1) * np.sqrt(1 + 1 / found.size) + digit)))
+        features.append(
+            Feature(name, float(found.mean()), target, float(4 * found.std(ddof=1) * np.sqrt(1 + 1 / found.size) + digit), SCRIPT)
+        )
     ahead = ds.v0.sel(iteration=STEPS).values
     losers = float((ahead[:, :1] <= ahead[:, 1:]).sum())
     features.append(Feature("components of node 0 ahead of the first at the end, all seeds", losers, 0.0, 0.0))

@@ -96,7 +96,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         worst = float(np.max(np.abs(found - TABLE_B[eta])))
         features.append(Feature(f"B at 8 times, eta = {eta:g}: largest distance from the table", worst, 0.0, 1e-5))  # its last digit
     for eta in ETAS:
-        # the published t0 drops terms of relative size 1 / M
+        # the paper's t0 drops terms of relative size 1 / M
         t0 = float(ds.t0.sel(eta=eta))
         features.append(Feature(f"t0, eta = {eta:g}", t0, TABLE_T0[eta], 2 / M * TABLE_T0[eta] + 5e-4))
         features.append(Feature(f"B(t0), eta = {eta:g}", float(ds.B_t0.sel(eta=eta)), B_T0, 1e-6))

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.plot.figures import Feature
+from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
 from odesim.reference.tasks import load_task
 from odesim.reference.train import train
@@ -81,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
         panels[0].legend(loc="lower right")
         panels[-1].legend(loc="lower right")
         few_ticks(panels[0], y=5)
-        figure.suptitle("Attention after 100 iterations")
+        figure.suptitle(f"Attention after 100 iterations, {ds.sizes['seed']} seeds")
     return figure
 
 
@@ -90,8 +90,10 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     z, ours = scores(ds), ds.entropy.mean("seed")
     beyond = np.abs(ours - ds["mean"]) / (4 * ds.sd * np.sqrt(1 / THEIRS + 1 / ds.sizes["seed"]) + ROUNDING)
     features = [
-        Feature(f"{z.size} published cells: largest distance, of what four standard errors allow", float(beyond.max()), 0.0, 1.0),
-        Feature("distances in standard errors: root mean square", float(np.sqrt(np.mean(z**2))), 0.0, 1.5),
+        Feature(
+            f"{z.size} published cells: largest distance, of what four standard errors allow", float(beyond.max()), 0.0, 1.0, PUBLISHED
+        ),
+        Feature("distances in standard errors: root mean square", float(np.sqrt(np.mean(z**2))), 0.0, 1.5, PUBLISHED),
     ]
     for last in ds.num_last.values:
         rows, blur = (table.sel(num_last=last).values for table in (ours, 2 * ds.sd / np.sqrt(ds.sizes["seed"])))

@@ -1,4 +1,4 @@
-"""`odesim figure`: the papers' figures, computed again and held against their published numbers."""
+"""`odesim figure`: the papers' figures, computed again and held against numbers that are published or follow from theory."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,8 @@ def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
     """Compute figure NAME, or all of them; without a name list them.
 
     Writes the picture, NAME.nc (its data) and NAME.json (parameters, versions, features) and prints each feature
-    as measured beside its target. What odesim wrote there before is replaced. A feature off its target: exit code 1.
+    as measured beside its target, which is published, of theory, or of a script of our own that follows the paper's code. What odesim
+    wrote there before is replaced. A feature off its target: exit code 1.
     """
     from odesim.cli.outcome import BUG, DONE, say
     from odesim.cli.text import paragraph
@@ -51,8 +52,10 @@ def features_text(run: "FigureRun") -> str:
     """The features of a figure beside their targets, and the files that hold it."""
     from odesim.cli.text import paragraph, table
 
-    rows = [("ok" if f.passed else "OFF", digits(f.measured), digits(f.target), f"{f.tolerance:.2g}", f.name) for f in run.features]
-    body = table(rows, ("", "measured", "target", "tolerance", "feature"), right=(1, 2, 3))
+    rows = [
+        ("ok" if f.passed else "OFF", digits(f.measured), digits(f.target), f"{f.tolerance:.2g}", f.origin, f.name) for f in run.features
+    ]
+    body = table(rows, ("", "measured", "target", "tolerance", "target from", "feature"), right=(1, 2, 3))
     return "\n".join([run.name, body, paragraph("written: " + ", ".join(map(str, run.files)), "  ")])
 
 

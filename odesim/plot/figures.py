@@ -19,14 +19,18 @@ PREFIX = "fig_"
 RECORDED = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
 
 
+PUBLISHED, THEORY, SCRIPT = "published", "theory", "own script"  # where a target is from: SCRIPT is a program of ours beside odesim
+
+
 @dataclass(frozen=True)
 class Feature:
-    """A number that a figure must show: as measured, as published, and how far apart the two may be."""
+    """A number that a figure must show: as measured, the target and where that is from, and how far apart the two may be."""
 
     name: str
     measured: float
     target: float
     tolerance: float
+    origin: str = THEORY
 
     @property
     def passed(self) -> bool:
@@ -103,6 +107,7 @@ def describe(name: str, module: Any, fast: bool, dataset: Any, features: Sequenc
                 "measured": as_json(feature.measured),
                 "target": as_json(feature.target),
                 "tolerance": as_json(feature.tolerance),
+                "origin": feature.origin,
                 "passed": feature.passed,
             }
             for feature in features

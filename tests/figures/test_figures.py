@@ -2,15 +2,17 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.text import Text
 
 from odesim.errors import StoreError
-from odesim.plot.figures import Feature, FigureRun, list_figures, load_figure, run_figure
+from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
 from tests.plot.texts import clashes, drawn_texts
 
 NAMES = ["joma_fig2_3", "joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4", "scan_snap_fig6"]
@@ -53,6 +55,30 @@ def test_legible(done: FigureRun) -> None:
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
     figure = load_figure(done.name).draw(table)
     assert clashes(figure, drawn_texts(figure)) == []
+
+
+SEEDS = re.compile(r"(\d+) seeds")
+
+
+def test_seeds_are_counted(done: FigureRun) -> None:
+    """Whatever is drawn or stored beside the data says as many seeds as there are, with --fast too."""
+    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+    figure = load_figure(done.name).draw(table)
+    beside = json.loads((done.files[0].parent / f"{done.name}.json").read_text())["beside"]
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    found = [int(number) for text in (*texts, beside) for number in SEEDS.findall(text)]
+    assert set(found) == ({table.sizes["seed"]} if "seed" in table.sizes else set())
+
+
+def test_published_is_what_was_published(done: FigureRun) -> None:
+    """A target is called published where a file of published numbers lies beside the figure, and so is what is drawn."""
+    module = load_figure(done.name)
+    there = any(Path(module.__file__).with_name("published").glob(f"{done.name}_*.csv"))
+    origins = {feature.origin for feature in done.features}
+    assert (PUBLISHED in origins) is there and origins <= {PUBLISHED, THEORY, SCRIPT}
+    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+    words = [*(text.get_text() for text in module.draw(table).findobj(Text)), *(feature.name for feature in done.features)]
+    assert any("published" in word for word in words) is there
 
 
 def tiny(name: str) -> xr.Dataset:
