@@ -80,7 +80,7 @@ def draw(ds: xr.Dataset) -> Figure:
         bar = figure.colorbar(images[-1], ax=figure.axes[1:], aspect=16, pad=0.02)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=SMALL, color=FAINT)
-        figure.suptitle(f"Scan and snap: two queries, 30 context tokens, {ds.sizes['seed']} seeds")
+        figure.suptitle(f"Scan and snap: two queries, {ds.sizes['seed']} seeds")
     return figure
 
 

@@ -167,7 +167,7 @@ def compare_runs(
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
     if not pair and theory.unit not in ("", *COUNTED):
         raise ParamError(
-            f"the time of {solution.model} is in {theory.unit}, and nothing says how much of it an iteration of {trajectory.task} takes"
+            f"the time of {solution.model} is in {theory.unit!r}, and nothing says how much of it an iteration of {trajectory.task} takes"
         )
     clock = Clock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
     trained = replace(trained, t=clock.times(trained.t), unit=theory.unit)

@@ -146,7 +146,7 @@ def compare_sides(
     if not possible:
         raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
     if theory.unit and training.unit and theory.unit != training.unit:
-        raise ParamError(f"two runs are compared on one clock: the time of one is in {theory.unit}, that of the other in {training.unit}")
+        raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
     times = common_times(theory.t, training.t)
     a: dict[str, Array] = {}
     b: dict[str, Array] = {}

@@ -56,7 +56,7 @@ def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: Clock) -> 
     for i in shown:
         axes.plot(clock.x, mean[:, i], color=INK, lw=0.7, ls="-" if len(shown) == 1 else (0, (3, 1.5)))
     every = np.ma.concatenate([mean[:, shown], training[:, :, shown].reshape(-1, len(shown))])
-    (set_loss_scale if name == "loss" else set_value_scale)(axes, every)
+    (set_loss_scale if "loss" in name else set_value_scale)(axes, every)
     dims = comparison.dims[name]
     axes.set_ylabel(broken(name + (f"[{', '.join(dims)}]" if dims else "")))
     if len(shown) < mean.shape[1]:

@@ -173,6 +173,33 @@ def test_a_training_beside_an_integration(training, flow, tmp_path):
         assert error == pytest.approx(errors(beside)[name], rel=0.02), name  # the stored flow has a tolerance of its own
 
 
+def test_units_of_time_are_not_mixed(training, flow):
+    """Runs whose times have different units are refused, with both; so is a flow whose unit an iteration says nothing of."""
+    other = odesim.integrate("scan_snap.theorem4", span=(0, 50), save=11)
+    with pytest.raises(ParamError, match="no common clock: the unit of time is 'SGD steps' in one and \"the paper's time\" in the other"):
+        odesim.compare(odesim.integrate("scan_snap.reduced_symmetric", save=11), other)
+    with pytest.raises(ParamError, match="nothing says how much of it an iteration of scan_snap takes"):
+        odesim.compare(training, other)
+    assert odesim.compare(flow, odesim.integrate("scan_snap.symmetric", save=11)).said["unit"] == "SGD steps"
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"eta_Y": 0.3, "eta_Z": 0.3}, ()),
+        ({"eta_Y": 0.3}, ("the integration has other parameters than the training: eta_Z is 1, not 0.3",)),
+        (
+            {"eta_Y": 0.3, "eta_Z": 0.3, "P": np.full((2, 30), 1 / 30), "M": 50},
+            ("the integration has other parameters than the training: P, M is 50, not 34",),
+        ),
+    ],
+)
+def test_parameters_of_another_training_are_said(params, said, training):
+    """An integration with the training's parameters is theory of it without a word; of others a sentence says which."""
+    found = odesim.compare(training, odesim.integrate("scan_snap.full", params=params, span=(0, 50), save=51))
+    assert found.doubts == said and all(sentence in " ".join(str(found).split()) for sentence in said)
+
+
 @pytest.mark.parametrize("steps", [39, 300])
 def test_blow_up_ends_the_comparison(steps):
     """Where theory runs away in finite time, what was before it is compared, and notes say what ended, of descent too if it overflows."""
