@@ -98,7 +98,7 @@ class LaneRun:
         plan = lane_plan(request, numbers, frozenset())
         if not isinstance(plan, Plan):
             raise SolveError(no_strict(name, plan))
-        self._engine = LaneEngine(request, numbers, plan)
+        self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
         self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0
         self.count, self.real = np.zeros(slots.COUNT_SIZE, np.int64), np.zeros(slots.REAL_SIZE)

@@ -64,11 +64,15 @@ def _stem(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class LaneEngine:
-    """A kernel for members of one System and request, with the numbers that all of them share."""
+    """A kernel for members of one System and request, with the numbers that all of them share.
+
+    origin (1, n): where all of them began, if not where they start from here.
+    """
 
     request: Request
     numbers: Numbers
     plan: Plan
+    origin: Array | None = None
 
     @property
     def _run(self) -> Callable[[int], None]:
@@ -108,7 +112,7 @@ class LaneEngine:
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array(reals(request)), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
-        sums = start_sums(self.plan, states)
+        sums = start_sums(self.plan, states if self.origin is None else self.origin)
         arrays = {
             "Y0": states,
             "SUMS": sums,

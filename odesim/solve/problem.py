@@ -158,7 +158,8 @@ class Problem:
     linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
     method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
     laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
-    switches: conditions that are held.
+    switches: conditions that are held. origin: where the run that this one goes on with began, if not in y0: the state (n,) whose linear
+    invariants a stiff step keeps.
     """
 
     rhs: BoundSystem
@@ -173,6 +174,12 @@ class Problem:
     laws: Laws | None = None
     clocked: bool = False
     switches: Switches | None = None
+    origin: Array | None = None
+
+    @property
+    def began(self) -> Array:
+        """The state (n,) that the whole run began in."""
+        return self.y0 if self.origin is None else self.origin
 
     def __post_init__(self) -> None:
         n = self.rhs.layout.size

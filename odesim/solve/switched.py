@@ -110,7 +110,7 @@ class Segments:
         """Goes on to `end`, or to what stops the run before it."""
         later = np.searchsorted(self.save, end, side="right")
         laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
-        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws)
+        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws, origin=self.problem.began)
         options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
         raw = self.one(part, method=self.method, save=self.save[self.saved : later], **options)
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))

@@ -27,7 +27,7 @@ class Stages:
         self._solver: Solver | None = None
         self._h = 0.0
         self._checked, self._checked_slope = method.dense(CHECKED), method.dense_slope(CHECKED)
-        self.kept = Kept(linear.invariants(), problem.y0.astype(np.float64))
+        self.kept = Kept(linear.invariants(), problem.began.astype(np.float64))
 
     def derivative(self, t: float, y: Array) -> Array:
         """f(t, y) (n,)."""
