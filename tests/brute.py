@@ -9,8 +9,9 @@ import numpy as np
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.symbolic.expr import MaxOver
+from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System, key_indices
+from odesim.symbolic.weighted import Counted, Weighted
 
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,
@@ -31,6 +32,11 @@ def value(e: Any, env: Mapping[Any, Any]) -> Any:
         indices = [k for k, _, _ in reversed(e.limits)]
         terms = [value(e.function, {**env, **dict(zip(indices, at, strict=True))}) for at in itertools.product(*ranges)]
         return math.fsum(terms) if isinstance(e, sp.Sum) else max(terms)
+    if isinstance(e, Weighted):
+        weight = value(e.args[0], env)
+        return weight * math.exp(value(e.args[1], env)) if weight else 0.0
+    if isinstance(e, Counted):
+        return value(e.args[1], env) if value(e.args[0], env) else -math.inf
     if isinstance(e, sp.Piecewise):
         return next(value(x, env) for x, condition in e.args if value(condition, env))
     if e.is_Relational:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Interval, KroneckerDelta, Piecewise, S, Sum, exp, log, oo, sqrt, symbols, tanh
+from sympy import Eq, Interval, KroneckerDelta, Max, Piecewise, S, Sum, exp, log, oo, sqrt, symbols, tanh
 
-from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.symbolic import Event, IndexedBase, MaxOver, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
 REAL = Interval(-oo, oo)
 SOURCE = Source("none", "made for the tests")
@@ -90,6 +90,24 @@ SYSTEMS = {
                 vector("u", L - 1)[m]: Piecewise((b, Eq(m, 0)), (c * T ** (2 * m), True)) - vector("u", L - 1)[m],
             },
             params=(param(T),), initial={b: 0.5, c: 0.25, vector("u", L - 1)[m]: m},
+        ),
+        System(
+            # what is left out is larger by 900, by a mask, by weights that are 0, and by weights that a state makes 0
+            name="masked", source=SOURCE, axes={m: M},
+            equations={
+                v[m]: softmax(T * v[m] + 900 * m, (m, M), weight=Piecewise((a[m], m < 2), (0, True))) - v[m],
+                u[m]: a[m] * logsumexp(v[k] + Piecewise((0, P[k] > b), (900 + k, True)), (k, M), weight=Max(P[k] - b, 0))
+                - softmax(v[m], (m, M), weight=Max(u[m], 0)) * u[m],
+            },
+            params=(param(a), param(b), param(P), param(T)), initial={v[m]: 0.1, u[m]: 0.2},
+        ),
+        System(
+            name="largest", source=SOURCE, axes={m: M, k: K},
+            equations={
+                v[m]: over(MaxOver, a[j] * v[j], (j, M)) * a[m] - v[m] + over(MaxOver, V[m, l] * v[m] - b * l, (l, K)),
+                V[m, k]: over(MaxOver, D[j, l] * V[j, l], (j, M), (l, K)) - V[m, k],
+            },
+            params=(param(a), param(b), param(D)), initial={v[m]: 0.1, V[m, k]: 0.2},
         ),
     )
 }  # fmt: skip

@@ -219,7 +219,7 @@ class Flat:
                     (b, lambda: text.times(name, text.name(f"log({x})"))),
                 )
             case ast.Call(func=ast.Name(id="maximum" | "minimum" as which), args=[a, b]):
-                c = text.name(f"{ast.unparse(a)} {'>' if which == 'maximum' else '<'} {ast.unparse(b)}")
+                c = text.name(f"{ast.unparse(a)} {'>=' if which == 'maximum' else '<='} {ast.unparse(b)}")  # of equal ones the first
                 return (a, choose(c, "1.0", "0.0")), (b, choose(c, "0.0", "1.0"))
             case ast.Call(func=ast.Name(id="atan2"), args=[a, b]):
                 x, y = ast.unparse(a), ast.unparse(b)

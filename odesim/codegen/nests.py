@@ -202,7 +202,7 @@ class Nests:
 
     def _renamed(self, s: Statement, i: Symbol) -> Statement:
         swap = {s.loops[0]: i}
-        return Statement(s.target.xreplace(swap), tuple(i for _ in s.free), s.op, s.body.xreplace(swap), s.bound and i, s.via)
+        return replace(s, target=s.target.xreplace(swap), free=tuple(i for _ in s.free), body=s.body.xreplace(swap), bound=s.bound and i)
 
     def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
         """Assignments in the innermost loop, with their common subexpressions named once."""

@@ -8,6 +8,7 @@ import sympy as sp
 from sympy import Indexed, KroneckerDelta, Symbol
 
 from odesim.errors import CodegenError
+from odesim.symbolic.weighted import LOWEST
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 FUNCTIONS = {
@@ -135,6 +136,16 @@ class Printer:
 
     def _Heaviside(self, e: Any) -> tuple[str, int]:
         return self._steps(self.text(e.args[0], PRODUCT), "1.0", "0.0", self.text(e.args[1])), ATOM
+
+    def _Weighted(self, e: Any) -> tuple[str, int]:
+        weight, x = (self.text(a, PRODUCT) for a in e.args)
+        # a product and no choice, so that its slope along the weight is exp(x) at 0 too; exp(88) is finite in float32
+        fits = self.either([f"{weight} != 0.0", f"{x} <= 88.0"])
+        return f"{weight}*{self.call('exp', self.choice(fits, x, '88.0'))}", PRODUCT
+
+    def _Counted(self, e: Any) -> tuple[str, int]:
+        weight, x = (self.text(a, PRODUCT) for a in e.args)
+        return self.choice(f"{weight} == 0.0", self.number(LOWEST)[0], x), ATOM
 
     def _ceiling(self, e: Any) -> tuple[str, int]:
         return f"-{self.call('floor', self.text(-e.args[0]))}", UNARY

@@ -73,14 +73,16 @@ def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: st
 class Straight:
     """Runs kernels of a module on whole numbers and views of named reals; lines: what is left to compute.
 
-    shifts: names of maxima over an axis, each a shift that cancels.
+    values: names of maxima over an axis that have a derivative. shifts: lines that hold the others, which cancel.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, values: frozenset[str] = frozenset()) -> None:
         tree = ast.parse(source)
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.lines: list[str] = []
+        self.values = values
         self.shifts: set[str] = set()
+        self._chains: dict[str, set[str]] = {}
         self._names = count()
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> None:
@@ -120,6 +122,9 @@ class Straight:
                     raise CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
 
     def _assign(self, target: ast.expr, value: Any, env: dict[str, Any]) -> None:
+        array = target.value if isinstance(target, ast.Subscript) else target
+        if isinstance(array, ast.Name) and array.id in self.values:
+            self.shifts -= self._chains.get(value.text, set())
         match target:
             case ast.Name(id=name):
                 env[name] = self.named(value)
@@ -262,15 +267,20 @@ class Straight:
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
-        top = self.named(Real(f"{self._highest(a.values()[:n]).text} + 0.0", False))
-        self.shifts.add(top.text)  # that of one element too
-        return top
+        highest = self._highest(a.values()[:n])
+        top = self.named(Real(f"{highest.text} + 0.0", False))
+        return self._chained(top, highest)  # that of one element too
 
     def _highest(self, values: list[Any]) -> Any:
         top, *rest = values
         for v in rest:
-            top = self.named(Real(f"maximum({top.text}, {v.text})", False))
-            self.shifts.add(top.text)
+            top = self._chained(self.named(Real(f"maximum({top.text}, {v.text})", False)), top, v)
+        return top
+
+    def _chained(self, top: Any, *parts: Any) -> Any:
+        """top, a line of a maximum, with those of the lines it is made of."""
+        self._chains[top.text] = {top.text}.union(*(self._chains.get(p.text, set()) for p in parts))
+        self.shifts.add(top.text)
         return top
 
     def _do_tree_sum(self, part: View, width: int) -> Any:

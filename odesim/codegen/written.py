@@ -79,7 +79,7 @@ def _written(
 ) -> Formulas:
     """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
     own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
-    run = Straight(f"{kernel.definition()}\n")
+    run = Straight(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
     if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")

@@ -38,16 +38,20 @@ def lower_vjp(system: System) -> Program:
         work.assign(derivative(key), rhs)
     forward = ordered(share(work.statements, work))
     work.statements = list(forward)
-    back = _Back(work, {base_name(k): key_indices(k) for k in system.equations} | {s.name: s.free for s in forward if s.op != "max"})
+    back = _Back(work, {base_name(k): key_indices(k) for k in system.equations} | {s.name: s.free for s in forward if _has_slopes(s)})
     for s in reversed(forward):
         asked = covectors.get(s.name) if s.name in covectors else back.collect(s)
-        if asked is not None and s.op != "max":
+        if asked is not None and _has_slopes(s):
             back.spread(s, asked)
     outputs = {derivative(covector(k)): back.total(base_name(k)) for k in system.equations}
     for target, e in outputs.items():
         work.assign(target, e)
     wanted = {base_name(t): key_indices(t) for t in outputs}
     return Program(wanted, dict(work.extents), passes(needed(share(work.statements, work), set(wanted)), work.extents))
+
+
+def _has_slopes(s: Statement) -> bool:
+    return s.op != "max" or s.slopes
 
 
 class _Back:
@@ -76,7 +80,8 @@ class _Back:
         loops = {i: self._apart(i) for i in s.loops}
         if s.op == "scatter" and isinstance(asked, Indexed):
             asked = asked.base[(s.via, *s.free[1:])]
-        body, weight = s.body.xreplace(loops), asked.xreplace(loops)
+        chosen = sp.Piecewise((1, sp.Eq(s.bound, self.work.first(s.body, s.target, s.bound))), (0, True)) if s.op == "max" else sp.S.One
+        body, weight = s.body.xreplace(loops), (asked * chosen).xreplace(loops)
         reads = sorted((r for r in reads_of(body) if base_name(r) in self.places), key=str)
         holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
         hollow = body.xreplace(holes)

@@ -16,6 +16,7 @@ from odesim.symbolic.derive import Direction, directional
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lower import all_names
 from odesim.symbolic.system import Event, Param, System, key_indices
+from odesim.symbolic.weighted import Weighted
 
 BLOW_UP, END = "blow_up", "the end of the span"
 NOTHING = 1e-15
@@ -77,10 +78,15 @@ def slowed(e: Expr, growth: Expr) -> Expr:
 
 
 def joined(term: Expr) -> Expr:
-    """A product with its exponentials as one."""
+    """A product with its exponentials as one, those with a weight too."""
     factors = sp.Mul.make_args(term)
     powers = [f.exp for f in factors if isinstance(f, sp.exp)]
-    return sp.Mul(*(f for f in factors if not isinstance(f, sp.exp)), sp.exp(sp.Add(*powers))) if len(powers) > 1 else term
+    weighted = [f for f in factors if isinstance(f, Weighted)]
+    if len(powers) + len(weighted) < 2 or len(weighted) > 1:
+        return term
+    others = (f for f in factors if not isinstance(f, sp.exp | Weighted))
+    x = sp.Add(*powers, *(f.args[1] for f in weighted))
+    return sp.Mul(*others, *(Weighted(f.args[0], x) for f in weighted), *(() if weighted else (sp.exp(x),)))
 
 
 def element_of(key: Any, rhs: Expr) -> Direction:

@@ -11,7 +11,7 @@ from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import all_names
-from odesim.symbolic.reductions import MaxOver
+from odesim.symbolic.reductions import AtMax, MaxOver, Shift, at_max
 from odesim.symbolic.system import Key, System, key_indices
 
 Direction = Callable[[tuple[Any, ...]], Any]
@@ -72,11 +72,13 @@ class _Directional:
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())
         if isinstance(e, sp.Mod | sp.frac):
             return self(without_remainders(e))
-        if not e.args or isinstance(e, (MaxOver, KroneckerDelta, *STEPS)):
+        if not e.args or isinstance(e, (Shift, KroneckerDelta, *STEPS)):
             return sp.S.Zero
         if isinstance(e, Sum):
             body = self(e.function)
             return sp.S.Zero if body == 0 else e.func(body, *e.limits)
+        if isinstance(e, MaxOver | AtMax):
+            return at_max(e, self(e.function[1] if isinstance(e, AtMax) else e.function))
         if isinstance(e, sp.Piecewise):
             return sp.Piecewise(*((self(value), condition) for value, condition in e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]

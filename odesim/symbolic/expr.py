@@ -10,6 +10,7 @@ from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 from odesim.errors import SpecError, shown
 from odesim.symbolic.bound import bound_to
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
+from odesim.symbolic.weighted import Counted, Weighted
 
 time = Symbol("t", real=True)
 """The independent variable, for right sides that depend on it (schedules)."""
@@ -36,7 +37,7 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
 
     Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
     """
-    if not (isinstance(op, type) and issubclass(op, REDUCTIONS)):
+    if not (isinstance(op, type) and issubclass(op, Sum | MaxOver)):
         raise SpecError(f"over({shown(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
     body, limits = _part("over()", body), []
     for axis in axes:
@@ -53,17 +54,27 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
 
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), with the shift that keeps exp from overflowing."""
+    """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
     f, weight = _part("softmax()", f), _part("the weight of softmax()", weight)
-    e = weight * sp.exp(f - over(Shift, f, axis))
+    e = shifted_exp(f, axis, weight)
     return e / over(Sum, e, axis)
 
 
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """log sum_l w_l exp(f_l) over axis = (l, M), without overflow."""
+    """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
     f, weight = _part("logsumexp()", f), _part("the weight of logsumexp()", weight)
-    top = over(Shift, f, axis)
-    return top + sp.log(over(Sum, weight * sp.exp(f - top), axis))
+    return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
+
+
+def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
+    f, weight = _part("shifted_exp()", f), _part("the weight of shifted_exp()", weight)
+    return Weighted(weight, f - shift(f, axis, weight))
+
+
+def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
+    return over(Shift, Counted(_part("the weight of shift()", weight), _part("shift()", f)), axis)
 
 
 def _part(call: str, e: Any) -> Expr:

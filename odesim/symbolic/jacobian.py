@@ -62,7 +62,7 @@ def linearize(system: System) -> Links:
     outputs: dict[str, tuple[Symbol, ...]] = {}
     names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
     for s in forward:
-        for read, slope in _slopes(s, depends):
+        for read, slope in _slopes(s, depends, work):
             axes = work.free(slope)
             name = next(names)
             work.taken.add(name)
@@ -84,13 +84,14 @@ def time_slope(system: System) -> Program | None:
     return lower_expressions(slopes, system.axes, all_names(system))
 
 
-def _slopes(s: Statement, depends: set[str]) -> list[tuple[Key, Expr]]:
-    """(element read, d body / d element) for what a statement reads of the states and of arrays that depend on them.
+def _slopes(s: Statement, depends: set[str], work: Lowering) -> list[tuple[Key, Expr]]:
+    """(element read, d target / d element) for what a statement reads of the states and of arrays that depend on them.
 
-    A maximum is a shift that cancels: it does not depend on anything.
+    A shift does not depend on anything; a maximum depends on the first of its largest elements.
     """
     if s.op == "max":
-        return []
+        known = s.slopes and base_name(s.body) in depends
+        return [(s.body, sp.Piecewise((1, sp.Eq(s.bound, work.first(s.body, s.target, s.bound))), (0, True)))] if known else []
     reads = sorted((r for r in reads_of(s.body) if base_name(r) in depends), key=str)
     holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
     hollow = s.body.xreplace(holes)

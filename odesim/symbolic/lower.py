@@ -5,13 +5,13 @@ from itertools import chain, count
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
+from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
 from odesim.symbolic.bound import BoundIndex, canonical
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import free_indices, index
 from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.reductions import REDUCTIONS
+from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
 from odesim.symbolic.schedule import passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import Key, System, key_indices
@@ -87,6 +87,8 @@ class Lowering:
                 j = self._claim(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
                 body = body if j == k else body.xreplace({k: j})
                 bound.append(j)
+            if isinstance(e, AtMax):
+                return self._at_max(self.hoist(body[0]), self.hoist(body[1]), bound)
             for j in bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
@@ -99,18 +101,28 @@ class Lowering:
         """The indices of e, in the order of the axes they belong to."""
         return tuple(sorted(free_indices(e, set(self.extents)), key=self._rank))
 
-    def new(self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None) -> Indexed | Symbol:
+    def first(self, array: Expr, largest: Expr, k: Symbol) -> Expr:
+        """The first k at which array is as large as `largest`, its maximum; the extent of k where that is not a number.
+
+        Both are what the maximum was taken of and gave, so that one entry equals it to the last bit.
+        """
+        place = sp.Piecewise((-k, array >= largest), (-self.extents[k], True))
+        return -self.new(place, "max", tuple(f for f in self.free(array) if f != k), k)
+
+    def new(
+        self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None, *, slopes: bool = False
+    ) -> Indexed | Symbol:
         """The temporary that holds a statement; the same statement is made once, whatever its indices are called."""
         slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
         slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
         shape = tuple(self.extents[f] for f in free)
-        key = (op, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
+        key = (op, slopes, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
         if key not in self._made:
             name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self.taken)
             self.taken.add(name)
             target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
             self._made[key] = target
-            self.statements.append(Statement(target, free, op, e, bound, via))
+            self.statements.append(Statement(target, free, op, e, bound, via, slopes))
         made = self._made[key]
         return made.base[free] if free else made
 
@@ -131,9 +143,29 @@ class Lowering:
         return ((exact or same or [len(self._order)])[0], i.name)
 
     def _reduce(self, op: type, body: Expr, k: Symbol) -> Expr:
-        if not issubclass(op, Sum):
+        if issubclass(op, Shift):
             return self.new(body, "max", tuple(f for f in self.free(body) if f != k), k)
+        if issubclass(op, MaxOver):
+            return self._largest(body, k)
         return sp.Add(*(self._sum(term, k) for term in self._terms(body, k)))
+
+    def _largest(self, body: Expr, k: Symbol) -> Expr:
+        """max over k of body, of an array that holds body."""
+        if k not in body.free_symbols:
+            return body
+        array = self._array(body)
+        return self.new(array, "max", tuple(f for f in self.free(array) if f != k), k, slopes=True)
+
+    def _at_max(self, f: Expr, g: Expr, over: list[Symbol]) -> Expr:
+        """g at the first place where f is largest: one index after the other, as the maximum was taken."""
+        for k in over:
+            if k in f.free_symbols:
+                array = self._array(f)
+                f = self._largest(array, k)
+                g = self._sum(sp.Piecewise((g, sp.Eq(k, self.first(array, f, k))), (0, True)), k)
+            else:
+                g = self.hoist(g).xreplace({k: sp.S.Zero})
+        return g
 
     def _terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
         """body, or its terms where a Kronecker delta in one of them removes the sum."""

@@ -14,6 +14,7 @@ class Statement:
 
     op: "map" target = body; "sum", "max" target = op over bound of body; "dot" target[a, b] = sum over bound of
     left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:].
+    slopes: a maximum is a value that has a derivative, and no shift that cancels; its body is then an element of an array.
     """
 
     target: Indexed | Symbol
@@ -22,6 +23,7 @@ class Statement:
     body: Expr
     bound: Symbol | None = None
     via: Indexed | None = None
+    slopes: bool = False
 
     @property
     def name(self) -> str:

@@ -29,7 +29,7 @@ class SumOver(Sum):  # type: ignore[misc]
 
 
 class MaxOver(ExprWithLimits):  # type: ignore[misc]
-    """max_k body, as a shift that cancels: its derivative is 0 by definition."""
+    """max_k body; its derivative is that of body at the first k where it is largest."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
         return unfolded(cls, body, limits)
@@ -37,7 +37,7 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
     is_extended_real = True
 
     def _eval_derivative(self, symbol: Any) -> Expr:
-        return sp.S.Zero
+        return at_max(self, self.function.diff(symbol))
 
     def _latex(self, printer: Any) -> str:
         return rf"\max_{{{printer._print(self.limits[0][0])}}} {printer._print(self.function)}"
@@ -47,7 +47,34 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
 
 
 class Shift(MaxOver):
-    """A MaxOver that softmax() or logsumexp() puts in against overflow: its value does not matter, so that it may be shown as 0."""
+    """A MaxOver against overflow: its value cancels, so that it has derivative 0 and may be shown as 0."""
+
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        return sp.S.Zero
 
 
-REDUCTIONS = (Sum, MaxOver)
+class AtMax(ExprWithLimits):  # type: ignore[misc]
+    """The value of g at the first k where f is largest: AtMax((f, g), (k, 0, M - 1))."""
+
+    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
+        return unfolded(cls, body, limits)
+
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        return at_max(self, self.function[1].diff(symbol))
+
+    def _latex(self, printer: Any) -> str:
+        f, g = (printer._print(a) for a in self.function)
+        k = printer._print(self.limits[0][0])
+        return rf"\left. {g} \right|_{{{k} = \arg\max_{{{k}}} {f}}}"
+
+    def _pretty(self, printer: Any) -> Any:
+        return printer._print(sp.Function("at_max")(*self.function))
+
+
+def at_max(largest: Any, slope: Any) -> Any:
+    """slope where `largest`, a MaxOver or AtMax, takes its value."""
+    f = largest.function[0] if isinstance(largest, AtMax) else largest.function
+    return sp.S.Zero if slope == 0 else AtMax(sp.Tuple(f, slope), *largest.limits)
+
+
+REDUCTIONS = (Sum, MaxOver, AtMax)

@@ -1,5 +1,6 @@
 """Costly functions are computed once: at the loop that knows their indices, and for all statements that use them."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -7,6 +8,7 @@ from sympy import Expr, Indexed, Symbol
 from sympy.codegen.cfunctions import expm1, log1p
 
 from odesim.symbolic.program import Statement
+from odesim.symbolic.weighted import Weighted
 
 if TYPE_CHECKING:
     from odesim.symbolic.lower import Lowering
@@ -34,7 +36,7 @@ def _functions(s: Statement) -> list[Expr]:
 
 
 def _costly(f: Expr) -> bool:
-    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1)
+    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1 | Weighted)
 
 
 def _holds(s: Statement, f: Expr) -> bool:
@@ -88,7 +90,7 @@ def _extract(statements: list[Statement], key: tuple[Expr, tuple[Expr, ...]], wo
                 work.statements = out
                 made = work.new(sp.Mul(one, *factors), "map", own)
                 body = _replace(body, f, factors, made ** (content / least))
-        out.append(Statement(s.target, s.free, s.op, body, s.bound, s.via))
+        out.append(replace(s, body=body))
     work.statements = out
     return out
 

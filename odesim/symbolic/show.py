@@ -7,8 +7,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.lower import Lowering, all_names, derivative
-from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, unfolded
+from odesim.symbolic.reductions import REDUCTIONS, Shift, unfolded
 from odesim.symbolic.system import Key, System, free_in_order
+from odesim.symbolic.weighted import Weighted
 
 LONG = 40
 """Operations in a right side beyond which its sums are named and listed."""
@@ -76,8 +77,9 @@ def _plain(e: Any, taken: frozenset[str]) -> Any:
             j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True)
             body, taken = body.xreplace({k: j}), taken | {j.name}
             limits.append((j, low, high))
-        return unfolded(sp.Sum if isinstance(e, sp.Sum) else MaxOver, _plain(body, taken), limits)
-    return e.func(*(_plain(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+        return unfolded(sp.Sum if isinstance(e, sp.Sum) else type(e), _plain(body, taken), limits)
+    made = e.func(*(_plain(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+    return made.plain() if isinstance(made, Weighted) else made
 
 
 def _free(e: Any) -> set[Symbol]:
@@ -94,6 +96,10 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
 
     def _print_MaxOver(self, e: Any) -> str:
         return f"max_{e.limits[0][0]}({self._print(e.function)})"
+
+    def _print_AtMax(self, e: Any) -> str:
+        f, g = map(self._print, e.function)
+        return f"({g} where {f} is largest over {e.limits[0][0]})"
 
     def _print_Pow(self, e: Any, rational: bool = False) -> str:
         return str(super()._print_Pow(e, rational)).replace("**", "^")

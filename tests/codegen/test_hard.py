@@ -10,7 +10,7 @@ from sympy import ITE, Abs, Eq, Expr, KroneckerDelta, Max, Piecewise, Rational, 
 from odesim.arrays import Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.compiled import compile_system, extents
-from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, over, sizes, softmax
+from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower
@@ -48,6 +48,16 @@ HARD: dict[str, Expr] = {
     "delta of a shifted index": over(Sum, KroneckerDelta(m, l + 1) * v[l], (l, M)),
     "powers of whole numbers": big[m] ** 4 * v[m] + over(Sum, big[l] ** 9, (l, M)) / 10**30 + big[m] * (big[m] + 1) ** 3,
     "the largest of whole numbers": over(MaxOver, big[k] ** 7, (k, M)) * x[m] * v[m],
+    "the largest product": over(MaxOver, v[k] * x[k] - v[m] ** 2, (k, M)) * v[m],
+    "the largest of rows": over(MaxOver, Z[q, m] * w[q] * v[m], (q, Q)) + over(MaxOver, v[k], (k, M)),
+    "the largest over two indices": over(MaxOver, C[k, m, l] * v[l] + v[l], (k, K), (l, M)) * v[m],
+    "the largest of sums": over(MaxOver, over(Sum, X[k, q, l] * v[l] ** 2, (l, M)) * v[k], (k, M), (q, K)),
+    "the largest of the largest": over(MaxOver, v[k] * over(MaxOver, X[m, q, k] * v[k], (q, K)), (k, M)) + v[m],
+    "the largest of what does not vary": over(MaxOver, v[m] ** 2, (k, M)),
+    "softmax with weights of 0": over(Sum, softmax(x[k] * v[k], (k, M), weight=pick[k]) * v[k], (k, M)),
+    "softmax with a mask": softmax(v[m] * (1000 * m - 1), (m, M), weight=Piecewise((1, m < 2), (0, True))),
+    "logsumexp with weights of 0": logsumexp(v[k] * (1 + 2000 * (1 - pick[k])), (k, M), weight=-pick[k] * (-2)) * v[m],
+    "logsumexp with a weight that passes 0": logsumexp(v[k], (k, M), weight=Max(v[k], 0)) * v[m],
     "condition on a gather": Piecewise((v[m] ** 2, Eq(pick[m], 1)), (2 * v[m], True)),
     "row of a gathered row by a matrix": over(Sum, Z[psi[m, k], l] * X[m, k, l] * v[l], (k, K), (l, M)),
     "not one of two conditions": Piecewise((v[m] ** 2, ~((v[m] > x[0]) | Eq(pick[m], 1))), (x[m], True)),

@@ -17,6 +17,7 @@ from odesim.registry import list_models
 from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
 from tests.ensembles.test_events import W, turning
 from tests.stiff_set import SET
+from tests.systems import SYSTEMS, numbers
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
@@ -103,6 +104,22 @@ def test_threads_fail_one_by_one(cuda: Shim) -> None:
     same(a, b)
     same(*both("joma.nonlinear", **{**run, "max_steps": 20}))
     same(*both("joma.nonlinear", **{**run, "step": 0.1, "max_events": 0}))
+
+
+@pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["masked", "largest"])
+def test_threads_leave_out_and_choose(name: str, method: str, cuda: Shim) -> None:
+    """Weights that are 0, and maxima that count: one arithmetic."""
+    cuda()
+    x, a = numbers(SYSTEMS[name], big=3), np.linspace(0.5, 1.5, 9).reshape(3, 3)
+    run: dict[str, Any] = {"span": (0.0, 0.3), "method": method, "save": 3, "sizes": x.sizes}
+    given: dict[str, Any] = {"params": {**x.params, "a": a}, "initial": x.states}
+    found = odesim.ensemble(SYSTEMS[name], backend="cuda", strict=True, **given, **run)
+    shared = {n: value for n, value in x.params.items() if n != "a"}
+    for i in range(3):
+        one = odesim.integrate(SYSTEMS[name], params={**shared, "a": a[i]}, initial=x.states, strict=True, **run)
+        for state, values in one.y.items():
+            np.testing.assert_array_equal(found[state].values[i], values)
 
 
 @pytest.mark.parametrize(("devices", "room"), [(1, np.inf), (3, np.inf), (1, 40 * 3 * 8), (2, 20 * 3 * 8)])

@@ -31,7 +31,7 @@ def solved(linear: Linear, known: dict[str, float], g: float, b: Any) -> tuple[A
     return np.array([env[x[f"y{k}"]] for k in range(len(b))]), bool(env["good"])
 
 
-@pytest.mark.parametrize("name", ["elementwise", "softmax", "mean_field", "products", "rows", "numbers", "gathered"])
+@pytest.mark.parametrize("name", ["elementwise", "softmax", "mean_field", "products", "rows", "numbers", "gathered", "masked", "largest"])
 @pytest.mark.parametrize("big", [2, 9])
 def test_solution(name, big):
     """(1/g - J) x = b of every structure is numpy's, to the rounding that the condition leaves; sums stay unknown where they are many."""
