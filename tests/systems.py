@@ -34,6 +34,11 @@ def w_(i: Any) -> Any:
     return P[i] * exp(v[i])
 
 
+def one_or(e: Any) -> Any:
+    """A weight: 1 of the first entry, the positive part of e of the others."""
+    return Piecewise((1, Eq(m, 0)), (Max(e, 0), True))
+
+
 SYSTEMS = {
     s.name: s
     for s in (
@@ -96,10 +101,10 @@ SYSTEMS = {
             name="masked", source=SOURCE, axes={m: M},
             equations={
                 v[m]: softmax(T * v[m] + 900 * m, (m, M), weight=Piecewise((a[m], m < 2), (0, True))) - v[m],
-                u[m]: a[m] * logsumexp(v[k] + Piecewise((0, P[k] > b), (900 + k, True)), (k, M), weight=Max(P[k] - b, 0))
-                - softmax(v[m], (m, M), weight=Max(u[m], 0)) * u[m],
+                u[m]: a[m] * logsumexp(v[m] + Piecewise((0, Eq(m, 0) | (P[m] > 0.7)), (900 + m, True)), (m, M), weight=one_or(P[m] - 0.7))
+                - softmax(v[m], (m, M), weight=one_or(u[m])) * u[m],
             },
-            params=(param(a), param(b), param(P), param(T)), initial={v[m]: 0.1, u[m]: 0.2},
+            params=(param(a), param(P), param(T)), initial={v[m]: 0.1, u[m]: 0.2},
         ),
         System(
             name="largest", source=SOURCE, axes={m: M, k: K},

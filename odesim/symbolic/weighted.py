@@ -22,9 +22,8 @@ class Weighted(sp.Function):  # type: ignore[misc]
             return sp.S.Zero
         if weight.is_zero is False:
             return weight * sp.exp(x)
-        if isinstance(weight, sp.Piecewise):  # a branch of 0 has slope 0, and x is looked at in the other branches alone
-            seen = sp.Piecewise(*((sp.S.Zero if value == 0 else x, condition) for value, condition in weight.args))
-            return sp.Piecewise(*((cls(value, seen), condition) for value, condition in weight.args))
+        if isinstance(weight, sp.Piecewise):  # a branch of 0 has slope 0
+            return sp.Piecewise(*((cls(value, _seen(x, weight, n)), condition) for n, (value, condition) in enumerate(weight.args)))
         return None
 
     def fdiff(self, argindex: int = 1) -> Any:
@@ -36,6 +35,11 @@ class Weighted(sp.Function):  # type: ignore[misc]
     def plain(self) -> Any:
         """weight * exp(x), as people write it."""
         return self.args[0] * sp.exp(self.args[1])
+
+
+def _seen(x: Any, weight: Any, branch: int) -> Any:
+    """x in this branch of weight, 0 in the others: exp() of it is finite wherever it is computed."""
+    return sp.Piecewise(*((x if n == branch else sp.S.Zero, condition) for n, (_, condition) in enumerate(weight.args)))
 
 
 class Counted(sp.Function):  # type: ignore[misc]

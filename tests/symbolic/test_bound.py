@@ -108,7 +108,7 @@ WRONG = {
     "no index": (lambda: over(Sum, x[k], (0, M)), r"such as \(k, M\), not \(0, M\)"),
     "no axis": (lambda: over(Sum, x[k]), "there is no axis"),
     "twice": (lambda: over(Sum, A[k, k], (k, M), (k, M)), "index k is there twice"),
-    "no sum": (lambda: over(max, x[k], (k, M)), r"over\(max, ...\): the first argument is Sum or MaxOver"),  # type: ignore[arg-type]
+    "no sum": (lambda: over(max, x[k], (k, M)), r"over\('max', ...\): the first argument is Sum or MaxOver"),  # type: ignore[arg-type]
     "sum": (lambda: sum(x), r"x is an array of symbols.*write over\(Sum, x\[i\], \(i, M\)\)"),
     "largest": (lambda: max(A), r"over\(Sum, A\[i, j\], \(i, M\), \(j, M\)\).*over\(MaxOver, ...\)"),
     "list": (lambda: list(IndexedBase("z")), r"z is an array"),
