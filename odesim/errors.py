@@ -4,13 +4,27 @@ from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 200  # characters of one word of a message
+PLAIN = "\n\u00a0\u2009\u202f"  # what is printed as it is, though Python calls it unprintable: ends of lines and narrow spaces
+
+
+def visible(text: str, keep: str = PLAIN) -> str:
+    """text with every character escaped that a terminal would act on or not show: ESC, carriage returns, marks of direction, ...
+
+    keep: characters that stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 class OdesimError(Exception):
-    """A request that cannot be met: the message is one sentence for the person who asked. Words beyond 200 characters are cut."""
+    """A request that cannot be met: the message is one sentence for the person who asked.
+
+    Words beyond 200 characters are cut, and what a terminal would act on is escaped.
+    """
 
     def __init__(self, sentence: str = "", *more: object) -> None:
-        super().__init__(" ".join(map(shorter, str(sentence).split(" "))), *more)
+        super().__init__(visible(" ".join(map(shorter, str(sentence).split(" ")))), *more)
 
 
 class SpecError(OdesimError):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from odesim.cli.outcome import exit_code, release, say
+from odesim.cli.outcome import exit_code, open_streams, release, say
 from odesim.errors import ModelWarning
 
 # verb -> module that has it as `<verb>_verb`, in the order of the help page
@@ -61,6 +61,7 @@ class Verbs(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Runs one command and exits with its code, whatever happens in it."""
         prog_name = prog_name or "odesim"
+        open_streams()
         if instruction := os.environ.get(COMPLETE):
             from click.shell_completion import shell_complete
 
@@ -75,9 +76,7 @@ class Verbs(click.Group):
             with self.make_context(prog_name, given) as ctx:
                 return int(self.invoke(ctx) or 0)
 
-        code = exit_code(run)
-        release()
-        sys.exit(code)
+        sys.exit(release(exit_code(run)))
 
 
 def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

@@ -3,6 +3,7 @@
 import click
 
 from odesim.cli.kinds import OneOf
+from odesim.cli.text import echo
 
 
 @click.command("cache", short_help="Show or clear the cache of compiled code.")
@@ -18,8 +19,8 @@ def cache_verb(action: str | None) -> None:
     found = entries()
     folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
     if action == "clear":
-        click.echo(f"{bytes_text(clear())} freed in {' and '.join(map(str, folders))}")
+        echo(f"{bytes_text(clear())} freed in {' and '.join(map(str, folders))}")
         return
     for folder in folders:
         here = [entry.size for entry in found if entry.path.parent == folder]
-        click.echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")
+        echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")

@@ -8,6 +8,7 @@ import click
 from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.pictures import check_picture_place
+from odesim.cli.text import echo
 from odesim.cli.train import TaskName, TrainingProgress
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ def compare_verb(
         code = STOPPED
         say(lost)
     if as_json:
-        click.echo(json_text(comparison))
+        echo(json_text(comparison))
     elif not quiet:
-        click.echo(f"{comparison}\n\ndrawn in {drawn}" if drawn else str(comparison))
+        echo(f"{comparison}\n\ndrawn in {drawn}" if drawn else str(comparison))
     return code
 
 

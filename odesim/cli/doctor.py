@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from odesim.cli.text import echo
 from odesim.wording import many
 
 CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
@@ -20,7 +21,7 @@ def doctor_verb() -> None:
     from odesim.cli.text import table
 
     for title, rows in (("versions", list(versions())), ("machine", list(machine())), ("cache", list(cache())), ("gpu", list(gpu()))):
-        click.echo(f"{title}\n{table(rows)}")
+        echo(f"{title}\n{table(rows)}")
 
 
 def versions() -> Iterator[tuple[str, str]]:

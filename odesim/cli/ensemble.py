@@ -138,8 +138,10 @@ def ensemble_verb(
 def figure(run: Path) -> "Figure":
     """The picture of a stored ensemble."""
     from odesim.plot.ensemble import figure_of_ensemble
+    from odesim.store.export import check_begun
     from odesim.store.read import open_run, reading
 
+    check_begun(run)
     with reading(run):
         return figure_of_ensemble(open_run(run))
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from odesim.cli.progress import Counter
+from odesim.cli.text import echo
+from odesim.errors import visible
 from odesim.wording import many
 
 RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
@@ -50,9 +50,9 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
 def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
     """Prints what became of a run. drawn: its picture."""
     if as_json:
-        click.echo(json.dumps(json_object(run), allow_nan=False))
+        echo(json.dumps(json_object(run), allow_nan=False))
     elif not quiet:
-        click.echo(run_text(run, drawn))
+        echo(run_text(run, drawn))
 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:
@@ -73,5 +73,5 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
     rest = [("now", now), ("method", f"{run.method}, {way}")]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
-    head = f"{run.model}: {run.status}, {t.done} of {many(t.total, 'member')}"
+    head = f"{visible(run.model, '')}: {run.status}, {t.done} of {many(t.total, 'member')}"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.kinds import Figure
+from odesim.cli.text import echo
 
 if TYPE_CHECKING:
     from odesim.plot.figures import FigureRun
@@ -34,13 +35,13 @@ def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
     if name is None:
         for found in list_figures():
             first = (load_figure(found).__doc__ or "").strip().partition("\n")[0]
-            click.echo(f"{found}\n{paragraph(first, '  ')}")
+            echo(f"{found}\n{paragraph(first, '  ')}")
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE
     for figure in list_figures() if name == ALL else [name]:
         run = run_figure(figure, fast=fast, out=out, formats=wanted)
-        click.echo(features_text(run))
+        echo(features_text(run))
         if not run.passed:
             off = [feature.name for feature in run.features if not feature.passed]
             say(f"{figure}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")

@@ -8,6 +8,7 @@ import click
 from odesim.cli.kinds import Model
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.request import RUN_OPTIONS
+from odesim.cli.text import echo
 
 if TYPE_CHECKING:
     from odesim.solve.solution import Solution
@@ -105,9 +106,9 @@ def integrate_verb(
         code = STOPPED
         say(sentence)
     if as_json:
-        click.echo(json_text(solution, stored, lost))
+        echo(json_text(solution, stored, lost))
     elif not quiet:
-        click.echo(table_text(solution, stored, drawn))
+        echo(table_text(solution, stored, drawn))
     return code
 
 

@@ -2,6 +2,8 @@
 
 import click
 
+from odesim.cli.text import echo
+
 
 @click.command("list", short_help="List the models and the tasks.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects, one a model: name, summary.")
@@ -15,11 +17,11 @@ def list_verb(as_json: bool) -> None:
 
     found = [(name, summary(name)) for name in list_models()]
     if as_json:
-        click.echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
+        echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
     else:
-        click.echo("\n".join(f"{name}\n{paragraph(text, '  ')}" if text else name for name, text in found))
+        echo("\n".join(f"{name}\n{paragraph(text, '  ')}" if text else name for name, text in found))
         tasks = "\n".join(f"  {name}\n{paragraph(load_task(name).doc, '    ')}" for name in TASKS)
-        click.echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
+        echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
 
 
 def summary(name: str) -> str:

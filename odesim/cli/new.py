@@ -6,6 +6,8 @@ from shlex import quote
 
 import click
 
+from odesim.cli.text import echo
+
 TEMPLATE = '''\
 """{name}: gradient flow of linear units; the weights relax to the targets at one rate.
 
@@ -78,4 +80,4 @@ def new_verb(file: Path) -> None:
     name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
     with whole_file(check_file(file)) as work:
         work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
-    click.echo(f"{file} is written; next: odesim integrate {quote(str(file))} --plot {name}.png")
+    echo(f"{file} is written; next: odesim integrate {quote(str(file))} --plot {name}.png")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import DeviceError, OdesimError
+from odesim.errors import DeviceError, OdesimError, visible
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -19,7 +19,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def say(sentence: str) -> None:
     """Writes `odesim: sentence` to stderr, on one line."""
     with suppress(OSError):  # nobody reads it
-        print(f"odesim: {' '.join(str(sentence).split())}", file=sys.stderr, flush=True)
+        print(f"odesim: {visible(' '.join(str(sentence).split()))}", file=sys.stderr, flush=True)
 
 
 def exit_code(run: Callable[[], int]) -> int:
@@ -74,12 +74,33 @@ def disk_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in FULL
 
 
-def release() -> None:
-    """Flushes stdout; a closed pipe there is no error, and leaves none to the end of the interpreter."""
+def open_streams() -> None:
+    """Gives whoever started odesim with a closed stdin, stdout or stderr (`>&-`) an empty one.
+
+    Else the next file that is opened would take its number, and what is printed would go there, or to the other stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, it is there to the end
+
+
+def release(code: int) -> int:
+    """Flushes stdout: code, or STOPPED where what was printed had no room. A closed pipe is no error: its reader has seen enough."""
     try:
         sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        say(f"cannot write what is printed: {error.strerror or error}")
+        code = code or STOPPED
+    else:
+        return code
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to the end of the interpreter, which would complain
+    return code
 
 
 def usage_sentence(error: click.UsageError) -> str:

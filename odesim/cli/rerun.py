@@ -8,6 +8,7 @@ import click
 
 from odesim.cli.kinds import Count
 from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.text import echo
 
 if TYPE_CHECKING:
     from odesim.facade_differences import Rerun
@@ -33,9 +34,9 @@ def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool
     found = computed(run, threads, model, False if quiet else None)
     if as_json:
         count = {f"{found.unit.split()[-1]}s": found.counted}
-        click.echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
+        echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
     elif found.passed:
-        click.echo(found.message)
+        echo(found.message)
     if not found.passed:
         say(found.message)
     return DONE if found.passed else STOPPED

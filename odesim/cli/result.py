@@ -9,6 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.cli.text import GLUE, number, shape_text, table
+from odesim.errors import visible
 from odesim.solve.solution import Solution
 from odesim.store.plain import plain, plain_events
 from odesim.wording import many
@@ -51,7 +52,7 @@ def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
-    head = f"{solution.model}: {solution.status} at t = {number(solution.t_end)}, {many(len(solution.t), 'saved time')}"
+    head = f"{visible(solution.model, '')}: {solution.status} at t = {number(solution.t_end)}, {many(len(solution.t), 'saved time')}"
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]

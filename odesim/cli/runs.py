@@ -1,10 +1,15 @@
 """`odesim plot` and `odesim export`: what can be made of a stored run."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from odesim.cli.kinds import OneOf
+from odesim.cli.text import echo
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PATH = click.Path(path_type=Path)
 
@@ -19,24 +24,31 @@ def plot_verb(run: Path, out: Path | None) -> None:
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
     from odesim.store.paths import check_file
-    from odesim.store.read import load_run, read_solution
+    from odesim.store.read import reading
 
     picture = check_file(check_picture(out), overwrite=True) if out else None
     kind = run_kind(run)
     picture = picture or check_file(check_picture(run.with_suffix(".png")), overwrite=True)
+    with reading(run, "drawn"):
+        drawn = save(figure_of_run(run, kind), picture)
+    echo(f"drawn in {drawn}")
+
+
+def figure_of_run(run: Path, kind: str) -> "Figure":
+    """The picture of a stored run of this kind."""
     if kind == "ensemble":
         from odesim.cli import ensemble
 
-        figure = ensemble.figure(run)
-    elif kind == "training":
+        return ensemble.figure(run)
+    from odesim.store.read import load_run, read_solution
+
+    if kind == "training":
         from odesim.plot.trajectory import figure_of_trajectory
 
-        figure = figure_of_trajectory(load_run(run))
-    else:
-        from odesim.plot.solution import figure_of
+        return figure_of_trajectory(load_run(run))
+    from odesim.plot.solution import figure_of
 
-        figure = figure_of(read_solution(run))
-    click.echo(f"drawn in {save(figure, picture)}")
+    return figure_of(read_solution(run))
 
 
 @click.command("export", short_help="Write a stored run as csv or netCDF.")
@@ -51,9 +63,11 @@ def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None
     csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
          every number with all its digits; of a training, the first index
          is that of the seed, and what has no times is left out; of an
-         ensemble one line a member and time, the member first
-    nc   netCDF 3, the same arrays and attributes as in RUN
+         ensemble one line a member and time, the member first, of those
+         that were begun; text that a spreadsheet would compute has a ' first
+    nc   netCDF 3, the same arrays and attributes as in RUN: parameters
+         and starts, whatever their length, as params_mu, initial_v, ...
     """
     from odesim.store import export_run
 
-    click.echo(f"written to {export_run(run, form, out or run.with_suffix(f'.{form}'), overwrite=overwrite)}")
+    echo(f"written to {export_run(run, form, out or run.with_suffix(f'.{form}'), overwrite=overwrite)}")

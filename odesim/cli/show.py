@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.kinds import Model
-from odesim.cli.text import formula, number, paragraph, shape_text, table
+from odesim.cli.text import echo, formula, number, paragraph, shape_text, table
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -32,10 +32,10 @@ def show_verb(model: str, latex: bool, as_json: bool) -> None:
         raise click.UsageError("--latex and --json are two forms; choose one", click.get_current_context())
     system = load_model(model)
     if latex:
-        click.echo(latex_document(system), nl=False)
+        echo(latex_document(system), nl=False)
         return
     described = with_defaults(describe(system), system)
-    click.echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
+    echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
 
 
 def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 from odesim.cli.kinds import Count
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.rerun import MODEL
+from odesim.cli.text import echo
 
 PATH = click.Path(path_type=Path)
 
@@ -30,12 +31,12 @@ def status_verb(run: Path, as_json: bool) -> int:
         found = look(run)
         if found.lost:
             say(found.message)
-        click.echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
+        echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
         return STOPPED if found.lost else DONE
     what = said["task" if kind == "training" else "model"]
     names = ("status", "message", "iteration", "steps", "t_end")
     rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
-    click.echo(json.dumps(rows) if as_json else table([(name, str(value)) for name, value in rows.items()], indent=""))
+    echo(json.dumps(rows) if as_json else table([(name, str(value)) for name, value in rows.items()], indent=""))
     return DONE
 
 

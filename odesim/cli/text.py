@@ -4,14 +4,23 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import click
+
+from odesim.errors import visible
+
 WIDTH = 79
 GAP = "  "
 GLUE = "\N{NO-BREAK SPACE}"  # a space where no line is broken; printed as a plain one
 
 
+def echo(text: str, *, nl: bool = True) -> None:
+    """Prints text on stdout; what a terminal would act on is escaped, whoever the text is from."""
+    click.echo(visible(text), nl=nl)
+
+
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, indent: str = "  ", right: Sequence[int] = ()) -> str:
     """Lines of aligned columns; the last one wraps at WIDTH. right: columns that end flush, for numbers."""
-    body = [tuple(map(str, row)) for row in rows]
+    body = [tuple(visible(str(text), GLUE) for text in row) for row in rows]
     every = [tuple(header), *body] if header else body
     if not every:
         return ""

@@ -9,6 +9,7 @@ from odesim.cli.kinds import Count, Model
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.pictures import check_picture_place, draw
 from odesim.cli.progress import Counter
+from odesim.cli.text import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,7 +97,7 @@ def train_verb(
     if show:
         from odesim.cli.train_settings import settings_text
 
-        click.echo(settings_text(found))
+        echo(settings_text(found))
         return DONE
     return run(found, settings, seeds, rates, out, plot, as_json, quiet, options)
 
@@ -135,9 +136,9 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
         code = STOPPED
         say(lost)
     if as_json:
-        click.echo(json_text(trajectory, out))
+        echo(json_text(trajectory, out))
     elif not quiet:
-        click.echo(summary_text(trajectory, out, drawn))
+        echo(summary_text(trajectory, out, drawn))
     return code
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.comparison.metrics import METRICS
+from odesim.errors import visible
 from odesim.wording import many
 
 WIDTH = 79
@@ -76,7 +77,7 @@ def deviation(values: Array) -> float:
 
 def title(row: Mapping[str, Any]) -> str:
     """c (2, 30); only the name of a number."""
-    return row["observable"] + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
+    return visible(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
 
 
 def cell(name: str, value: float, *, blank: bool = False) -> str:
@@ -100,4 +101,4 @@ def short(value: float) -> str:
 
 def entry(word: str, text: str) -> str:
     """word and text, wrapped under itself."""
-    return textwrap.fill(text, WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)
+    return textwrap.fill(visible(text), WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)

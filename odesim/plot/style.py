@@ -11,6 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from odesim.errors import visible
+
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NORMAL, LARGE = 6.0, 7.0, 8.0  # type, in points at true size
 DPI = 400  # of a png: 1260 dots across
@@ -106,8 +108,8 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
 
 
 def plain(text: str) -> str:
-    """text that is shown as it stands: a dollar sign starts no formula."""
-    return text.replace("$", r"\$")
+    """text that is shown as it stands: a dollar sign starts no formula, and a control character is escaped."""
+    return visible(text).replace("$", r"\$")
 
 
 def broken(text: str, most: int = 18) -> str:

@@ -3,15 +3,22 @@
 import csv
 import json
 from collections.abc import Callable, Iterator
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import StoreError, no_such
+from odesim.errors import StoreError, no_such, visible
+from odesim.memory import check_fits
+from odesim.store.ensemble import EnsembleStore
+from odesim.store.inspected import run_kind
+from odesim.store.manifest import POINTS
 from odesim.store.paths import check_file, whole_file
-from odesim.store.read import open_run, reading
-from odesim.store.write import TIME
+from odesim.store.read import arrays_in, open_run, reading
+from odesim.store.schema import ENSEMBLE
+from odesim.store.trajectory import EXACT
+from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
 from odesim.wording import many
 
 if TYPE_CHECKING:
@@ -20,6 +27,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 100_000
 MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
+ABSENT = 1 << 24  # members that were never begun, beyond which a file of all of them is refused
+FORMULA = ("=", "+", "-", "@")  # a program that opens the file would compute what begins so
+GROUPS = (PARAMS, INITIAL, POINTS, EXACT, FINAL)
 Load = Callable[[Any], Any]  # a part of the run -> the same in memory
 
 
@@ -31,7 +41,7 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     path = check_file(path, overwrite=overwrite)
     try:
         with whole_file(path) as work:
-            FORMATS[to](lambda part: _load(part, run), dataset, work)
+            FORMATS[to](lambda part: _load(part, run), dataset, work, Path(run))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path
@@ -43,58 +53,112 @@ def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
         return part.load()
 
 
-def to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
+def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back.
 
     What has no times is left out.
     """
     if MEMBER in run.dims:
-        return members_to_csv(load, run, path)
+        return members_to_csv(load, run, path, source)
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
-    total = 1 + sum(int(np.prod(v.shape[1:])) for v in run.data_vars.values())
-    if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
+    total = 1 + sum(prod(v.shape[1:]) for v in run.data_vars.values())
+    check_columns(total)
     header = ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))]
     block = max(1, ROWS_AT_ONCE // total)
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(header)
+        lines.writerow(map(cell, header))
         for start in range(0, run.sizes[TIME], block):
             part = load(run.isel({TIME: slice(start, start + block)}))
             columns = [part[TIME].values, *(v.values for v in part.data_vars.values())]
             lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in columns], axis=1).tolist())
 
 
-def members_to_csv(load: Load, run: "xr.Dataset", path: Path) -> None:
-    """One line a member and saved time: member, t, status, what is the member's own, then states and observables entry by entry."""
+def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+    """One line a member and saved time: member, t, status, what is the member's own, then states and observables entry by entry.
+
+    Chunks of members that were never begun are left out.
+    """
     states, names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
     own = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
     shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
-    total = 3 + sum(int(np.prod(shape)) for shape in shapes.values())
-    if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
+    total = 3 + sum(map(prod, shapes.values()))
+    check_columns(total)
     header = [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))]
     times = run.sizes[TIME]
-    block = max(1, ROWS_AT_ONCE // (total * times))
+    block = max(1, ROWS_AT_ONCE // max(total * times, 1))
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(header)
-        for start in range(0, run.sizes[MEMBER], block):
-            part = load(run.isel({MEMBER: slice(start, start + block)}))
-            n = part.sizes[MEMBER]
-            status = [names[k] if k >= 0 else "not done" for k in part["status"].values]
-            columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
-            columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in own]
-            columns += [part[name].values.reshape(n * times, -1) for name in states]
-            lines.writerows(np.concatenate([c.reshape(n * times, -1).astype("U32") for c in columns], axis=1).tolist())
+        lines.writerow(map(cell, header))
+        for a, b in EnsembleStore(source).begun():
+            for start in range(a, b, block):
+                part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
+                n = part.sizes[MEMBER]
+                status = [cell(names[k]) if k >= 0 else "not done" for k in part["status"].values]
+                columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
+                columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in own]
+                columns += [part[name].values.reshape(n * times, -1) for name in states]
+                lines.writerows(np.concatenate([c.reshape(n * times, -1).astype("U32") for c in columns], axis=1).tolist())
 
 
-def to_nc(load: Load, run: "xr.Dataset", path: Path) -> None:
-    """netCDF 3 (64-bit offsets), which scipy writes; attributes that are no number or text become JSON text."""
+def check_columns(total: int) -> None:
+    """Raises StoreError for more columns than a csv is for."""
+    if total > MOST_COLUMNS:
+        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
+
+
+def cell(text: str) -> str:
+    """A text as it stands in a csv: never a formula for the program that opens it, and nothing that a terminal acts on."""
+    text = visible(text, "")
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text.startswith(FORMULA) else text
+    return text
+
+
+def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+    """netCDF 3 (64-bit offsets), which scipy writes; attributes that are no number or text become JSON text.
+
+    The arrays of the groups inside a run are there as params_mu, initial_v, ...
+    """
+    check_begun(source)
+    check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
+    flat = flat.assign(inner_arrays(source, set(map(str, flat.variables))))
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors mean nothing here
-    flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+    try:
+        flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+    except OSError:
+        raise
+    except Exception as error:  # a name or a number that the format does not have
+        raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
+
+
+def inner_arrays(source: Path, taken: set[str]) -> dict[str, Any]:
+    """{params_mu: (names of its axes, values)} of the arrays in the groups of the run at source."""
+    found = {}
+    with reading(source):
+        for group in GROUPS:
+            for key, values in arrays_in(source, group).items():
+                name = f"{group} {key}".replace(" ", "_")
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                found[name] = (tuple(f"{name}_{k}" for k in range(values.ndim)), values)
+    return found
+
+
+def check_begun(source: Path) -> None:
+    """Raises StoreError where the run at source is an ensemble of very many members that were never begun."""
+    if run_kind(source) == ENSEMBLE:
+        store = EnsembleStore(source)
+        begun = sum(b - a for a, b in store.begun())
+        if store.count - begun > ABSENT:
+            raise StoreError(
+                f"{source} has {begun} of its {many(store.count, 'member')}: odesim resume goes on, a csv holds those that are there"
+            )
 
 
 def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
@@ -102,4 +166,4 @@ def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
         yield name + "".join(f"[{i}]" for i in index)
 
 
-FORMATS: dict[str, Callable[[Load, Any, Path], None]] = {"csv": to_csv, "nc": to_nc}
+FORMATS: dict[str, Callable[[Load, Any, Path, Path], None]] = {"csv": to_csv, "nc": to_nc}

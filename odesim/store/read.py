@@ -52,8 +52,8 @@ def load_run(path: str | Path) -> "xr.Dataset":
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[None]:
-    """Within it whatever a damaged run makes zarr raise, which has no bound, is one StoreError."""
+def reading(path: str | Path, what_for: str = "read") -> Iterator[None]:
+    """Within it whatever a damaged run makes zarr, or what draws it, raise, which has no bound, is one StoreError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so
         try:
@@ -62,7 +62,7 @@ def reading(path: str | Path) -> Iterator[None]:
             raise
         except Exception as error:
             what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:160])))
-            raise StoreError(f"{path} is damaged and cannot be read: {what}") from error
+            raise StoreError(f"{path} is damaged and cannot be {what_for}: {what}") from error
 
 
 def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
@@ -84,7 +84,7 @@ def read_solution(path: str | Path) -> Solution:
 
 
 def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
-    start = _small(path, INITIAL)
+    start = arrays_in(path, INITIAL)
     attributes = {
         **run.attrs,
         INITIAL: start or run.attrs.get(INITIAL, {}),
@@ -96,7 +96,7 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
     events = attributes.pop(EVENTS)
     idle = attributes.pop("not_applicable", [])
     worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
-    ends = _small(path, FINAL)
+    ends = arrays_in(path, FINAL)
     rows = {name: run[name].values for name in observables}
     seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables})
 
@@ -120,7 +120,7 @@ def _not_again(*_: Any) -> dict[str, Any]:
 
 def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Events by name: from the attributes, or from the rows of those that are too many to stand there."""
-    rows = _small(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
+    rows = arrays_in(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
     out: dict[str, Sequence[Mapping[str, Any]]] = {}
     for k, (name, found) in enumerate(said.items()):
         if isinstance(found, dict):
@@ -128,16 +128,17 @@ def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, Sequence[Map
             out[name] = Events(table[:, 0], table[:, 1:].astype(np.int64) if table.shape[1] > 1 else None)
         else:
             out[name] = [{"t": e["t"], "index": None if e["index"] is None else tuple(e["index"])} for e in found]
+            Events.of(out[name])  # raises for indices of different lengths
     return out
 
 
 def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
     """Parameters by name: arrays, and numbers for those without a shape."""
-    values = _small(path, PARAMS)
+    values = arrays_in(path, PARAMS)
     return {name: values[name] if values[name].ndim else values[name].item() for name in names}
 
 
-def _small(path: str | Path, name: str) -> dict[str, Array]:
+def arrays_in(path: str | Path, name: str) -> dict[str, Array]:
     """The arrays of a group inside a run; none where it is not there."""
     folder = Path(path) / name
     return {key: np.asarray(array[...]) for key, array in open_group(folder).arrays()} if folder.exists() else {}

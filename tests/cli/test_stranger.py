@@ -37,7 +37,7 @@ def test_a_good_run_is_read(kind, runs):
             expected = 2
         if (kind, verb) in (("integration", "resume"), ("training", "rerun"), ("training", "resume"), ("ensemble", "resume")):
             expected = 0
-        assert check_reading(verb, f"{kind}.zarr") == expected, (kind, verb)
+        assert check_reading(verb, f"{kind}.zarr", calls=None) == expected, (kind, verb)
 
 
 class Bad:
@@ -212,3 +212,90 @@ def check_refused(attack: str, runs: dict[str, Path], verbs: Iterable[str]) -> N
             assert check_reading(verb, "bad.zarr") == 2, verb
         assert sentence in read("status", "bad.zarr")[2]
         assert {p: p.lstat().st_mtime_ns for p in Path("bad.zarr").rglob("*")} == before
+
+
+ESCAPES = "\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"
+SHOWN = r"\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"
+
+
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_escapes_of_a_run_are_shown_as_text(kind, runs):
+    """Texts of a run in tables, titles, errors, JSON and csv: a terminal sees no control character, a reader sees what is there."""
+    texts = {"integration": ("model", "message", "status", "time_unit"), "ensemble": ("model", "auto"), "training": ("model", "message")}
+    run = copy(runs[kind], Path("bad.zarr"))
+    edit(run / "zarr.json", lambda said: {**said, "attributes": said["attributes"] | dict.fromkeys(texts[kind], ESCAPES)})
+    copy(runs[kind], Path("good.zarr"))
+    for verb in READS:
+        check_reading(verb, "bad.zarr", calls=None)
+    _, out, err = read("status", "bad.zarr")
+    assert SHOWN.split(r"\n")[0] in "".join((out + err).split("\n  ")), out
+    said = json.loads(read("status --json", "bad.zarr")[1])
+    assert ESCAPES in said.values()
+
+
+def test_cells_of_a_csv_are_no_formulas(tmp_path):
+    """A text that begins with = + - @ is text to a spreadsheet; numbers are numbers."""
+    from odesim.store.export import cell
+    from odesim.store.write import write_solution
+    from tests.test_store import solution
+
+    for text in ("=cmd()", "+1+cmd()", "-cmd()", "@cmd()", "=1", "-"):
+        assert cell(text) == f"'{text}"
+    for text in ("-1", "+1e5", "-inf", "nan", "v[0]", "1-2"):
+        assert cell(text) == text
+    assert cell("\t=1\x1b[0m") == r"\t=1\x1b[0m"
+    run = solution(
+        y={"=v": np.full((7, 1), -1.5)}, y_end={"=v": np.full(1, -1.5)}, dims={"=v": ("l",)}, _observe=lambda *_: {}, _violations=dict
+    )
+    write_solution(run, tmp_path / "run.zarr")
+    from odesim.store import export_run
+
+    header, first, *_ = export_run(tmp_path / "run.zarr", "csv", tmp_path / "run.csv").read_text().splitlines()
+    assert header == "t,'=v[0]" and first.endswith(",-1.5")
+
+
+def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
+    """Of an integration, an ensemble and a training every number that the folder holds, also in groups and above 1000 entries."""
+    import xarray as xr
+    import zarr
+
+    from odesim.store import export_run, write_solution
+    from tests.test_store import solution
+
+    large = {"mu": np.arange(1500.0), "tau": 2.5, "psi": np.arange(1200)}
+    write_solution(solution(attrs={**solution().attrs, "params": large, "initial": {"v": np.arange(1001.0)}}), tmp_path / "run.zarr")
+    for run in (*runs.values(), tmp_path / "run.zarr"):
+        found = xr.open_dataset(export_run(run, "nc", tmp_path / f"{run.stem}.nc"), engine="scipy", decode_times=False)
+        names = [str(p.parent.relative_to(run)) for p in run.rglob("zarr.json") if "shape" in json.loads(p.read_text())]
+        for name in (name for name in names if name not in ("attempt", "events")):
+            np.testing.assert_array_equal(found[name.replace("/", "_").replace(" ", "_")].values, zarr.open_array(run / name)[...])
+
+
+def test_what_is_not_there_takes_no_time(runs):
+    """1e10 members of which three are there: status, csv and the count of work are those of three; nc and plot refuse."""
+    run = copy(runs["ensemble"], Path("bad.zarr"))
+    for file in run.rglob("zarr.json"):
+        text = file.read_text()
+        said = json.loads(text)
+        if said.get("shape", [0])[:1] == [3] and file.parent.name != "time" and file.parent.parent == run:
+            said["shape"][0] = 10**10
+        elif file.parent == run:
+            said["attributes"]["members"] = 10**10
+        file.write_text(json.dumps(said))
+    assert check_reading("status", "bad.zarr", calls=100_000) == 0
+    assert "3 of 10000000000 members" in read("status", "bad.zarr")[1]
+    assert check_reading("export csv", "bad.zarr", calls=300_000) == 0
+    for verb in ("export nc", "plot"):
+        assert check_reading(verb, "bad.zarr", calls=1_000_000) == 2
+        assert "has 3 of its 10000000000 members" in read(verb, "bad.zarr")[2]
+
+
+def test_all_that_is_printed_goes_through_one_function():
+    """No verb prints by itself: `echo` and `say` escape what a terminal would act on, whoever the text is from."""
+    import re
+
+    from odesim import cli
+
+    own = {"text.py", "outcome.py", "progress.py", "app.py", "completion.py"}  # these two, a line of progress, and texts of click alone
+    for file in Path(cli.__path__[0]).glob("*.py"):
+        assert file.name in own or not re.search(r"click\.echo\(|\bprint\(|click\.secho\(|sys\.std\w+\.write", file.read_text()), file
