@@ -47,13 +47,15 @@ def separated(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str,
 
     All groups share one clock; the masses sum to 1, so the sum of n_H times far, over all groups, is t.
     """
+    from scipy.special import roots_legendre
+
     v, v0, rho = y["v"], y0["v"], params["rho"]
     H = np.arange(1, len(v) + 1)
     mu = params["kappa"] * (1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** len(v) * params["rho0"])))
     n = (params["N"] - 1) * params["N"] ** (H - 1)
     rate, start = np.exp(v**2 / 2), np.where(mu == v0, 1, mu - v0)
     far = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))
-    rule = np.polynomial.legendre.leggauss(200)
+    rule = roots_legendre(200)
     reading = clock(far, v0, mu, *rule)
     common = reading[np.argmax(np.abs(mu - v) * rate)]
     for _ in range(5):  # of a group at rest the clock tells how far it is, its gap no longer does

@@ -29,9 +29,11 @@ def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
 
 def time_to_reach(v: np.ndarray, v0: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """int_v0^v exp(-u^2/2) / (mu - u) du (M,), in the variable L = ln((mu - v0) / (mu - u)), where it is smooth."""
+    from scipy.special import roots_legendre
+
     start = np.where(mu == v0, 1, mu - v0)
     L = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))[:, None]
-    x, weight = np.polynomial.legendre.leggauss(200)
+    x, weight = roots_legendre(200)
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-L * (x + 1) / 2)
     return (L / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1)
 

@@ -36,10 +36,12 @@ def separated(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str,
 
     All components share one clock; the attention sums to 1, so the L of all components sum to t.
     """
+    from scipy.special import roots_legendre
+
     v, v0, mu, T = y["v"], y0["v"], params["mu"], params["T"]
     rate, start = np.exp(v**2 / T), np.where(mu == v0, 1, mu - v0)
     L = -np.log(np.maximum(np.abs((mu - v) / start), 1e-17))
-    rule = np.polynomial.legendre.leggauss(200)
+    rule = roots_legendre(200)
     reading = clock(L, v0, mu, T, *rule)
     common = reading[np.argmax(np.abs(mu - v) * rate)]
     for _ in range(5):  # of a component at rest the clock tells L, its gap no longer does

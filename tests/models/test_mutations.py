@@ -1,4 +1,4 @@
-"""Right sides that are wrong are noticed: the laws that a model declares fix its rates, signs and which state is which."""
+"""Right sides that are wrong are noticed: the laws that a model declares fix its rates and which state is which."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -61,12 +61,11 @@ def base(key: Any) -> str:
 
 @pytest.mark.parametrize("name", list_models())
 def test_time_is_fixed(name):
-    """One hundredth faster, a law fails; as it is, all hold; backwards, one fails too."""
+    """One hundredth faster, a law fails; as it is, all hold."""
     system = load_model(name)
     states = [str(state) for state in system.states]
     assert broken(system, HOLDS) == []
     assert broken(scaled(system, FASTER, *states), FAILS)
-    assert broken(scaled(system, -1, *states), FAILS, span=(0, 0.5))
 
 
 @pytest.mark.parametrize(("name", "state"), [row for row in STATES if row not in NO_LAW_FIXES and row[0].startswith("scan_snap")])
@@ -75,6 +74,7 @@ def test_the_rate_of_each_state_is_fixed(name, state):
     assert broken(scaled(load_model(name), FASTER, state), FAILS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in list_models() if name.startswith("scan_snap")])
 def test_states_are_not_mixed_up(name):
     """Two right sides of one shape in each other's place: a law fails.
