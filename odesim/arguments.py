@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("method", "backend", "dtype", "clock", "arrays", "map", "optimizer", "model"), word),
     **dict.fromkeys(("sensitivities", "observe", "observables", "align"), words),
     **dict.fromkeys(("strict", "overwrite", "resume", "fail_fast"), flag),
-    **dict.fromkeys(("step", "rtol", "atol", "checkpoint_every"), number),
+    **dict.fromkeys(("step", "rtol", "atol", "max_step", "checkpoint_every"), number),
     **dict.fromkeys(("seed", "max_steps", "max_events", "threads", "members", "steps"), whole),
     "progress": function,
     "out": path,
@@ -109,7 +109,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _error(name: str) -> type[OdesimError]:
-    return SolveError if name in ("method", "step", "rtol", "atol", "max_steps", "clock") else ParamError
+    return SolveError if name in ("method", "step", "rtol", "atol", "max_steps", "max_step", "clock") else ParamError
 
 
 def checked(call: Callable[Asked, Result]) -> Callable[Asked, Result]:

@@ -58,6 +58,7 @@ def integrate(
     seed: int = 0,
     max_steps: int = 1_000_000,
     stop_at: Any = (),
+    max_step: float | None = None,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
@@ -82,11 +83,12 @@ def integrate(
     numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
     stop_at: a time or times at which a step ends and the next one begins anew, for what the model does not say: conditions of the right
     side on time and states are found by themselves. With a fixed step each part between two such times has its own whole steps.
+    max_step: no step is longer, for what the right side does between the stages of a step that nobody would see.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
     check_strict(method, strict, backend)
-    check_clock(clock, stop_at)
+    check_clock(clock, stop_at, max_step)
     check_arrays(arrays, backend, clock)
     loaded, original = load_original(model)
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
@@ -100,6 +102,7 @@ def integrate(
     stops = stop_times(stop_at, numbers.t0, numbers.t1)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
     options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
+    options |= {"max_step": max_step} if max_step is not None else {}
     compiled, problem = switched_problem(system, numbers, backend, dtype, strict, stop_at=stops, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
@@ -164,6 +167,7 @@ def integrate(
             "atol": atol,
             "max_steps": max_steps,
             **({"stop_at": list(stops)} if stops else {}),
+            **({"max_step": max_step} if max_step is not None else {}),
             "seed": seed,
             "dtype": dtype,
             "strict": strict,
@@ -192,12 +196,14 @@ def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
         raise SolveError(f"{method} solves its linear systems with LAPACK on the backend {backend}: strict mode takes numba")
 
 
-def check_clock(clock: Any, stop_at: Any = ()) -> None:
+def check_clock(clock: Any, stop_at: Any = (), max_step: Any = None) -> None:
     """Raises SolveError for a clock that is none, or that is asked for what it cannot do."""
     if clock not in CLOCKS:
         raise SolveError(no_such("clock", str(clock), CLOCKS))
     if clock == RESCALED and np.size(stop_at):
         raise SolveError("stop_at names times of the ordinary clock; the rescaled one looks for the conditions of the model by itself")
+    if clock == RESCALED and max_step is not None:
+        raise SolveError("max_step is a time of the ordinary clock: the rescaled one has steps of its own kind")
 
 
 def check_arrays(arrays: Any, backend: str, clock: str = "ordinary") -> None:

@@ -56,6 +56,7 @@ def ensemble(
     seed: int = 0,
     max_steps: int = 1_000_000,
     stop_at: Any = (),
+    max_step: float | None = None,
     observe: Any = (),
     max_events: int = MOST_EVENTS,
     clock: str = "ordinary",
@@ -102,7 +103,8 @@ def ensemble(
     arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
     are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
 
-    stop_at: times as of `integrate`, for all members. A model whose conditions on time or states change on the way runs member by member.
+    stop_at, max_step: as of `integrate`, for all members. Members stop at times of their own where conditions on time change; where those
+    on states do, or sensitivities jump, or with a fixed step, they are integrated one by one.
     clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
 
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
@@ -113,7 +115,14 @@ def ensemble(
     options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
     options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
     options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
-    options |= {"observe": observe, "max_events": max_events, "clock": clock, "sensitivities": sensitivities, "stop_at": stop_at}
+    options |= {
+        "observe": observe,
+        "max_events": max_events,
+        "clock": clock,
+        "sensitivities": sensitivities,
+        "stop_at": stop_at,
+        "max_step": max_step,
+    }
     check_threads(threads)
     check_arrays(arrays, backend)
     if out is not None:
@@ -159,8 +168,22 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
 
 def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
-    how = ("method", "step", "rtol", "atol", "backend", "dtype", "strict", "max_steps", "observe", "max_events", "clock", "stop_at")
-    request = {name: options.pop(name) for name in how}
+    how = (
+        "method",
+        "step",
+        "rtol",
+        "atol",
+        "backend",
+        "dtype",
+        "strict",
+        "max_steps",
+        "observe",
+        "max_events",
+        "clock",
+        "stop_at",
+        "max_step",
+    )
+    request = {name: options.pop(name) for name in how if name in options}
     given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
     options |= {what: on_host(options[what]) for what in ("params", "initial", "vary", "grid", "zipped")}
     system, still = with_sensitivities(system, sensitivities, given)
@@ -193,6 +216,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     about |= {"auto": request.auto} if request.auto else {}
     about |= {"clock": RESCALED} if request.clock else {}
     about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
+    about |= {"max_step": request.max_step} if request.max_step is not None else {}
     said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, **said, "versions": str(versions())}

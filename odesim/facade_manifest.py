@@ -65,7 +65,7 @@ def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The options of make_request that a run was made with."""
     names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
     kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
-    kept |= {"stop_at": said.get("stop_at", ())}
+    kept |= {"stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
     return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
 
 
@@ -83,6 +83,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         **({"auto": request.auto} if request.auto else {}),
         **({"clock": RESCALED} if request.clock else {}),
         **({"stop_at": list(request.stop_at)} if request.stop_at else {}),
+        **({"max_step": float(request.max_step)} if request.max_step is not None else {}),
         "step": None if request.step is None else float(request.step),
         "rtol": float(request.rtol),
         "atol": float(request.atol),

@@ -87,6 +87,7 @@ def make_request(
     max_events: int = MOST_EVENTS,
     clock: str = "ordinary",
     stop_at: Any = (),
+    max_step: float | None = None,
 ) -> Request:
     """The request, checked; of the method auto, a few members are integrated to choose one. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_most(max_events)
@@ -95,8 +96,8 @@ def make_request(
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
-    check_options(step, rtol, atol, max_steps)
-    check_clock(clock, stop_at)
+    check_options(step, rtol, atol, max_steps, max_step)
+    check_clock(clock, stop_at, max_step)
     if backend not in BACKENDS:
         raise ParamError(no_such("backend", backend, BACKENDS, "an ensemble"))
     if backend == "cuda":
@@ -109,6 +110,7 @@ def make_request(
     own = clock == RESCALED
     kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
     request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend)
+    request = replace(request, max_step=max_step)
     if own:
         held = held_of(rescaled_system(system))
         request = replace(request, held=held, clock=compiled_parts(held.system, "numba", dtype, strict)[0])
@@ -128,7 +130,7 @@ def make_engine(request: Request, members: Members) -> AnyEngine:
         return device_engine(request, members.shared, members.source.names)
     if request.clock is not None:
         return ClockEngine(request, members.shared, request.clock)
-    lanes = None if request.switches else lane_engine(request, members.shared, members.source.names)
+    lanes = lane_engine(request, members.shared, members.source.names)
     return lanes or SingleEngine(request, members.shared)
 
 

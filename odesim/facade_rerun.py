@@ -104,7 +104,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
     try:
         options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
-        options |= {"clock": said.get("clock", CLOCKS[0]), "stop_at": said.get("stop_at", ())}
+        options |= {"clock": said.get("clock", CLOCKS[0]), "stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
         options["sensitivities"] = list(said.get("sensitivities", ()))
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
     except (KeyError, TypeError, ValueError) as error:

@@ -12,7 +12,7 @@ from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Su
 
 import odesim
 from odesim.ensembles.switching import held_of
-from odesim.errors import SpecError
+from odesim.errors import SolveError, SpecError
 from odesim.solve import METHODS
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
@@ -287,3 +287,16 @@ def test_laws_go_on_across_switches(method: str) -> None:
     run = odesim.integrate(made, method=method, stop_at=[1.0, 5.0], backend="numpy")
     # up to 6 at t = 2, down to -2 at the end
     assert run.invariants == pytest.approx({"still": 6.0, "down": 6.0, "up": 6.0})
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas4"])
+def test_no_step_is_longer(method: str) -> None:
+    """max_step bounds every step, the last one too: a bump that no stage would see is seen."""
+    bump = exp(-(((t - 6.2) / 0.05) ** 2))
+    made = system(bump, {})
+    exact = 0.05 * float(sp.sqrt(sp.pi))
+    assert float(odesim.integrate(made, method=method, backend="numpy").final["y"]) == pytest.approx(0, abs=1e-9)
+    run = odesim.integrate(made, method=method, max_step=0.1, backend="numpy")
+    assert float(run.final["y"]) == pytest.approx(exact, rel=1e-5) and run.stats["steps"] >= END / 0.1
+    with pytest.raises(SolveError, match="max_step bounds adaptive steps"):
+        odesim.integrate(made, method=method, max_step=0.1, step=0.1, backend="numpy")

@@ -46,6 +46,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
 @click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
 @click.option("--stop-at", metavar="T1,T2,...", help="Times at which a step ends; conditions of the model are found without.")
+@click.option("--max-step", metavar="H", type=RUN_OPTIONS["max_step"], help="No step is longer.")
 @click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
 @click.option("--backend", metavar="NAME", help="numba (default), or cuda: a GPU, one thread a member, up to 64 states.")
 @click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
@@ -116,6 +117,7 @@ def ensemble_verb(
         "max_steps": 1_000_000,
         "clock": "ordinary",
         "stop_at": (),
+        "max_step": None,
         **request.options,
         "save": request.save,
     }

@@ -21,6 +21,7 @@ RUN_OPTIONS: dict[str, click.ParamType | type] = {
     "atol": Real(0, low_allowed=True),
     "max_steps": Count(1),
     "stop_at": str,
+    "max_step": Real(0),
     "clock": str,
     "backend": str,
     "dtype": str,

@@ -18,6 +18,7 @@ from odesim.ensembles.lane_alone import strict_obstacle
 from odesim.ensembles.lane_engine import WIDTH, lane_plan
 from odesim.ensembles.lane_rows import Plan
 from odesim.ensembles.members import Members
+from odesim.ensembles.parts import part_obstacle
 from odesim.ensembles.result import Chunk, Request
 from odesim.errors import CodegenError
 from odesim.solve.auto import LEAST, PILOT, SHARE, STIFF, explicit_name, rounded, step_cost
@@ -126,7 +127,9 @@ class Pilot:
 
     def lanes(self, method: str) -> bool:
         """Whether members run in lanes, or in threads of a GPU, by this method."""
-        return isinstance(lane_plan(replace(self.request, method=method), self.members.shared, self.members.source.names), Plan)
+        return not part_obstacle(self.request) and isinstance(
+            lane_plan(replace(self.request, method=method), self.members.shared, self.members.source.names), Plan
+        )
 
     def step(self, method: str) -> float:
         """One step of a member in nanoseconds, by counting. Raises CodegenError where the Jacobian is too large."""

@@ -18,6 +18,7 @@ from odesim.codegen.nvrtc import compile_cubin, options_for
 from odesim.ensembles.lane_engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.ensembles.lane_invariants import start_sums
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan
+from odesim.ensembles.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.thread_text import THREADS, thread_source
 from odesim.errors import DeviceError, SolveError
@@ -33,8 +34,7 @@ NOT_READY = 600  # cudaErrorNotReady
 def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
-    if request.switches and not isinstance(plan, str):
-        plan = "steps that end where a condition changes"
+    plan = part_obstacle(request) or plan
     if isinstance(plan, str):
         what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
         raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")
@@ -131,8 +131,14 @@ class Launch:
     def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
         cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
         self.engine, self.count = engine, count
+        parts = parts_of(request, engine.numbers, params, count) if engine.plan.parts else None
+        self.turns: Turns | None = None
         kept, watch = request.kept, engine.plan.watch
         states = starts(request, engine.numbers, initial, count)
+        if parts is not None:
+            taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
+            self.turns = Turns(parts, codes, taken[0], taken[1], request.max_steps)
+            params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
         sums = start_sums(engine.plan, states)
         events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
         self.arrays = {
@@ -151,13 +157,17 @@ class Launch:
             "FOUND_I": cp.full(events, -1, np.int64),
             "FOUND_N": cp.zeros(events[:2], np.int64),
         }
+        if self.turns is not None:
+            self.arrays |= {"PART_START": cp.zeros(count), "PART_END": cp.zeros(count)}
+            self.arrays |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
         self.stop = pinned_flag()
         names = list(engine.plan.formulas.values)
         table = np.zeros(len(SLOTS) + 2 * len(names), np.int64)
         for name, array in self.arrays.items():
             table[AT[name]] = array.data.ptr
         table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
-        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]] = (n, sums.shape[1]) if initial else (0, 0)
+        each = bool(initial) or parts is not None
+        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]], table[AT["COUNT"]] = n * each, sums.shape[1] * each, count
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(names):
             own = name in params
@@ -169,9 +179,41 @@ class Launch:
 
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
         """Launches, waits, and puts what came out into the chunk."""
+        if self.turns is None:
+            self.launch(kernel, stop, self.count)
+        else:
+            self.take_turns(kernel, stop, self.turns)
+        self.put_all(chunk)
+
+    def take_turns(self, kernel: Any, stop: Array, turns: Turns) -> None:
+        """A launch for each part that members run in."""
+        cp, arrays = cupy_here(), self.arrays
+        members, k = np.arange(self.count), 0
+        while len(members):
+            turns.begin(members, k)
+            for name, values in {"PART_START": turns.start, "PART_END": turns.end, "STATUS": turns.codes}.items():
+                arrays[name][...] = cp.asarray(values)
+            for name, values in turns.parts.modes.items():
+                arrays[f"PARAMS {name}"][...] = cp.asarray(values)
+            arrays["ORDER"][: len(members)] = cp.asarray(members)
+            self.table[AT["END"]] = len(members)
+            self.launch(kernel, stop, len(members))
+            k += 1
+            for name, kept in (("STATUS", turns.codes), ("STEPS", turns.steps), ("REJECTED", turns.rejected)):
+                kept[...] = arrays[name].get()
+            members = turns.left(members, k)
+            if len(members):
+                at = cp.asarray(members)
+                arrays["Y0"][at] = arrays["LAST"].T[at]
+            if stop[0]:
+                break
+        arrays["STATUS"][...] = cp.asarray(turns.codes)
+
+    def launch(self, kernel: Any, stop: Array, count: int) -> None:
+        """The first `count` members of the order, or of all, by a thread each; waits for them."""
         cp = cupy_here()
         self.stop[0] = stop[0]
-        kernel((-(-self.count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
+        kernel((-(-count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
         done = cp.cuda.Event(disable_timing=True)
         done.record()
         try:
@@ -183,6 +225,10 @@ class Launch:
             done.synchronize()
             raise
         done.synchronize()  # raises what went wrong there
+
+    def put_all(self, chunk: Chunk) -> None:
+        """What came out, into the chunk."""
+        cp = cupy_here()
         arrays, request = self.arrays, self.engine.request
         put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
         for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):

@@ -83,16 +83,17 @@ class LaneRun:
         rtol: float = 1e-6,
         atol: float = 1e-9,
         max_steps: int = 1_000_000,
+        max_step: float | None = None,
         progress: Progress | None = None,
     ) -> None:
-        check_options(step, rtol, atol, max_steps)
+        check_options(step, rtol, atol, max_steps, max_step)
         begun = time.perf_counter()
         self.problem, self.method, self.step, self.max_steps = problem, ROSENBROCK[name], step, max_steps
         self.save = save_grid(problem, save)
         # both ends are known without an interpolant
         self._inside = bool(np.any((self.save > problem.t0) & (self.save < problem.t1)))
         times = self.save if self._inside else np.array([problem.t1])
-        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "step": step}
+        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "step": step, "max_step": max_step}
         request = alone(compiled, sizes, name, (problem.t0, problem.t1), times, **options)
         numbers = Numbers(dict(sizes), dict(params), problem.rhs.layout.split(problem.y0), problem.t0, problem.t1)
         plan = lane_plan(request, numbers, frozenset())

@@ -3,8 +3,8 @@
 import ctypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -20,10 +20,11 @@ from odesim.ensembles.lane_invariants import start_sums
 from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
 from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
+from odesim.ensembles.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.result import UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.memo import Memo, Same
-from odesim.solve.explicit.state import fixed_steps, usable
+from odesim.solve.explicit.state import fixed_steps, longest_step, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
@@ -107,6 +108,10 @@ class LaneEngine:
         """
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
+        parts = parts_of(request, self.numbers, params, count) if self.plan.parts else None
+        if parts is not None:
+            params = {**params, **parts.modes}
+            states = np.array(np.broadcast_to(states, (count, n)), order="C")
         chunk = into or request.room(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
@@ -130,8 +135,8 @@ class LaneEngine:
             table[AT["KEPT"]] = request.kept.most
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
-        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n if initial else 0, seen
-        table[AT["SUMS_STEP"]] = sums.shape[1] if initial else 0
+        each = bool(initial) or parts is not None
+        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]], table[AT["SEEN"]] = n * each, sums.shape[1] * each, seen
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params
@@ -142,14 +147,34 @@ class LaneEngine:
         size = count if pool is None else block_size(count, pool._max_workers)
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
-        for _ in run(lambda block: self._block(table, block[0], block[1], memory), blocks):
+        one: Callable[..., None] = partial(self._block, table, memory=memory)
+        if parts is not None:
+            turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.max_steps)
+            for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
+                table[AT[name]] = array.ctypes.data
+            one = partial(self._turns, table, turns, states, last, stop)
+        for _ in run(lambda block: one(*block), blocks):
             pass
         put_statuses(chunk, codes)
         if memory is None:
             chunk.blank(request.times)
         return chunk
 
-    def _block(self, table: Array, first: int, end: int, memory: Array | None) -> None:
+    def _turns(self, table: Array, turns: Turns, states: Array, last: Array, stop: Array, first: int, end: int) -> None:
+        """Members first to end - 1, part by part."""
+        members, k = np.arange(first, end), 0
+        while len(members):
+            turns.begin(members, k)
+            own = table.copy()
+            own[AT["ORDER"]] = members.ctypes.data
+            self._block(own, 0, len(members))
+            k += 1
+            members = turns.left(members, k)
+            states[members] = last[members]
+            if stop[0]:
+                return
+
+    def _block(self, table: Array, first: int, end: int, memory: Array | None = None) -> None:
         """Members first to end - 1, with memory of their own where none is given."""
         memory = self.memory() if memory is None else memory
         start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
@@ -187,6 +212,8 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
 def reals(request: Request) -> list[float]:
     """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
     found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
+    if request.max_step is not None and request.step is None:
+        found.append(longest_step(request.max_step))
     if request.step is not None:
         total, rest = fixed_steps(request.t0, request.t1, request.step)
         found += [request.step, rest, float(total)]
@@ -200,6 +227,8 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
     """The engine, or None where lanes cannot do it."""
+    if part_obstacle(request):
+        return None
     plan = lane_plan(request, numbers, own)
     return LaneEngine(request, numbers, plan) if isinstance(plan, Plan) else None
 
@@ -239,6 +268,8 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         request.saves,
         request.step is not None,
         bool(request.kept.events),
+        request.switches,
+        request.max_step is not None,
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
@@ -262,6 +293,7 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     small = formulas.states <= FEW and request.method not in ROSENBROCK
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+    plan = replace(plan, parts=request.switches, limited=request.max_step is not None and not fixed)
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
         return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan

@@ -10,8 +10,8 @@ from odesim.codegen.elimination import Linear
 from odesim.ensembles.lane_events import begin_lines
 from odesim.ensembles.lane_invariants import restore_lines
 from odesim.ensembles.lane_linear import Factors, factor, residual
-from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
-from odesim.ensembles.lane_step import counted_lines
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.ensembles.lane_step import counted_lines, limit_lines
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED
@@ -56,6 +56,7 @@ def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
+        *limit_lines(plan, rows, at(rows.h, w)),
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
         *begin_lines(plan, rows),
     ]
@@ -66,13 +67,14 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     linear, w = plan.linear, plan.width
     lines, f = slope_lines(linear, "y", "t0")
     text = [
+        *span_lines(plan, rows, length=True),
         *load_rows("y", rows.y, w),
         *load_rows("p", rows.p, w),
         *lines,
         *(f"{at(row, w)} = {x}" for x, row in zip([*f, *linear.kept], [*rows.f, *rows.slopes], strict=True)),
         *first_step_lines(plan, rows, f),
     ]
-    head = ["@kernel", "def begin(S, t0, t1, rtol, atol):", "    span = t1 - t0", f"    for l in range({w}):"]
+    head = ["@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in text)])
 
 
@@ -133,6 +135,7 @@ def ahead_lines(plan: Plan, rows: Rows) -> list[str]:
     """Lines that say where the step goes: new, h, g = gamma h; and whether it is the last one, or too small to be one."""
     w = plan.width
     return [
+        *span_lines(plan, rows),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
         "last = t + 1.01 * size >= t1",
         "new = t1 if last else t + size",
@@ -158,6 +161,7 @@ def judge_lines(plan: Plan, rows: Rows) -> list[str]:
         f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
+        *limit_lines(plan, rows, "following"),
         f"{at(rows.error, w)} = h * (less if less < {most!r} else {most!r}) if accept else {at(rows.error, w)}",
         *counted_lines(plan, rows),
         *saved_lines(plan, rows),
@@ -215,7 +219,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *(f"{at(row, w)} = y{d}" for d, row in rows.old.items()),
         *(f"{at(row, w)} = u{s}_{d}" for s in range(len(rows.stages)) for d, row in rows.stages[s].items()),
     ]
-    head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     body = [f"        {inner}" for line in lines for inner in line.split("\n")]
     return "\n".join([*head, *body, "    return ended, due"])
 

@@ -7,7 +7,7 @@ it is that of a dense matrix, in loops as well.
 from odesim.ensembles.lane_invariants import restore_lines, touched
 from odesim.ensembles.lane_linear import Factors, factor, residual
 from odesim.ensembles.lane_rosenbrock import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
-from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_rows, span_arguments, span_lines
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.stages import CHECKED
 
@@ -97,8 +97,8 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     kept = range(rows.f[0], rows.f[0] + n + len(rows.slopes))
     lines = [
-        "span = t1 - t0",
         f"for l in range({w}):",
+        *(f"    {line}" for line in span_lines(plan, rows)),
         f"    {at(loops.new, w)} = t0",
         *each(n, w, f"{row(loops.after, w)} = {row(rows.y, w)}"),
         "jacobian(S)",
@@ -108,9 +108,10 @@ def begin_text(plan: Plan, rows: Rows) -> str:
             f"    {line}"
             for line in [*load_rows("y", rows.y, w), *load_rows("p", rows.p, w), *load_rows("f", rows.f, w), *named(plan, rows)]
         ),
+        *(f"    {line}" for line in span_lines(plan, rows, length=True)),
         *(f"    {line}" for line in first_step_lines(plan, rows, [f"f{d}" for d in range(n)])),
     ]
-    begin = "\n".join(["@kernel", "def begin(S, t0, t1, rtol, atol):", *(f"    {line}" for line in lines)])
+    begin = "\n".join(["@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", *(f"    {line}" for line in lines)])
     texts = [side_text(plan, rows), jacobian_text(plan, rows), *solver_texts(plan, rows), *later_text(plan, rows)]
     return "\n\n\n".join([*texts, *restore_text(plan, rows), begin])
 
@@ -279,5 +280,5 @@ def step_text(plan: Plan, rows: Rows) -> str:
         *each(n, w, f"{row(rows.y, w)} = {after} if {accept} == 1.0 else {row(rows.y, w)}"),
         *each(len(kept), w, f"{row(kept, w)} = {row(loops.ahead, w)} if {accept} == 1.0 else {row(kept, w)}"),
     ]
-    head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0"]
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0"]
     return "\n".join([*head, *(f"    {line}" for line in lines), "    return ended, due"])

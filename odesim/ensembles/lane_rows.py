@@ -12,12 +12,13 @@ from odesim.codegen.written import Formulas
 from odesim.ensembles.lane_events import Watch
 from odesim.solve.rosenbrock import Rosenbrock
 
-# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0);
-# then for each parameter its address and how far its members are apart
+# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
+# in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
+# many of its times are saved. Then for each parameter its address and how far its members are apart
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
     "SAVES", "FIRST", "END", "MOST", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
-    "SEEN", "PARAMS",
+    "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
 )  # fmt: skip
 MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
@@ -27,7 +28,8 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 class Plan:
     """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
 
-    watch: events, where there are. fixed: the step is given.
+    watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
+    steps have a largest size.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Plan:
     saves: bool
     watch: Watch | None = None
     fixed: bool = False
+    parts: bool = False
+    limited: bool = False
 
     @property
     def dense(self) -> bool:
@@ -100,6 +104,10 @@ class Rows:
             size = plan.watch.size
             self.g, self.grid, self.probed = self.take(size), self.take(size * (plan.watch.pieces + 1)), self.take(size)
             self.hit, self.until, self.theta = self.take(3)
+        if plan.parts:
+            self.start, self.end = self.take(2)
+        if plan.limited:
+            (self.longest,) = self.take(1)
         if plan.fixed:
             self.old = self.old or dict(enumerate(self.take(n)))
             self.old_f = self.take(n)
@@ -113,6 +121,17 @@ class Rows:
     def take(self, count: int) -> range:
         first, self.count = self.count, self.count + count
         return range(first, self.count)
+
+
+def span_arguments(plan: Plan) -> str:
+    """The names of a kernel's arguments for the span: each lane has its own where members run in parts."""
+    return "start, end" if plan.parts else "t0, t1"
+
+
+def span_lines(plan: Plan, rows: Rows, length: bool = False) -> list[str]:
+    """Lines that give a lane's own span its names. length: span too."""
+    own = [f"t0, t1 = {at(rows.start, plan.width)}, {at(rows.end, plan.width)}"] if plan.parts else []
+    return [*own, *(["span = t1 - t0"] if length else [])]
 
 
 def at(row: int, width: int) -> str:

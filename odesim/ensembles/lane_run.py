@@ -26,10 +26,11 @@ def run(table):
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
     {event_arrays}
+    {order}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
     for tile in range(first, end, {W}):
         for l in range({W}):
-            fill(at, S, min(tile + l, end - 1), l)
+            fill(at, S, {a_member}, l)
         begin(S, t0, t1, rtol, atol)
         for l in range(min({W}, end - tile)):
             j = tile + l - first
@@ -50,6 +51,7 @@ def run(table):
                         code = judged(S, l, t0, rtol, atol)
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+                    {placed}
                     if code == 1:
                         {finish}
                     else:
@@ -58,13 +60,13 @@ def run(table):
                     members[l] = -1
                     S[{code} + l] = {IDLE}
                 if following < end and stop[0] == 0:
-                    i, j = following, following - first
+                    i, j = {the_next}, following - first
                     following += 1
                     live += 1
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
                     {first_save}
         if live == 0 or stop[0] > 1:
             return
@@ -104,6 +106,40 @@ S[{next} + l] = save[q] if q < saves else inf
 """.strip("\n")
 
 
+FIRST_SAVE_OF_PARTS = """
+q = done_before[i]
+if q == 0 and saves > 0 and save[0] == {begins}:
+    {put}
+    q = 1
+{saved} = q
+S[{next} + l] = save[q] if q < saves else inf
+""".strip("\n")
+
+
+def part_words(plan: Plan, rows: Rows, error: str, saved: str) -> dict[str, str]:
+    """What the templates say of members that run in parts, and of those that have the whole span at once."""
+    if not plan.parts:
+        whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
+        return {**whole, "begun": f"t0, {error}, 0.0, 0.0, 0.0", "begins": "t0"}
+    begins = f"S[{rows.start * plan.width} + l]"
+    return {
+        "order": f"order, done_before = ints(at[{AT['ORDER']}]), ints(at[{AT['PLACES']}])",
+        "a_member": "order[min(tile + l, end - 1)]",
+        "the_next": "order[following]",
+        "placed": f"done_before[i] = {saved}" if plan.saves else "pass",
+        "begun": f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])",
+        "begins": begins,
+    }
+
+
+def first_save(plan: Plan, rows: Rows, where: Where, **words: object) -> str:
+    """Lines that say which saved time is next where a member begins, and write it where it is that moment."""
+    if not plan.saves:
+        return "pass"
+    text = FIRST_SAVE_OF_PARTS if plan.parts else FIRST_SAVE
+    return fit(text, **{**words, "put": put_state(where.first, rows.y, plan.width), "saved": where.saved})
+
+
 def run_text(plan: Plan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
     w, where = plan.width, lane_where(plan.formulas.states)
@@ -125,11 +161,11 @@ def run_text(plan: Plan, rows: Rows) -> str:
         "keep": "\n".join(f"{a} = {b}" for a, b in kept),
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
     }
-    words |= ending_words(plan, rows, where)
+    words |= ending_words(plan, rows, where) | part_words(plan, rows, str(words["ERROR"]), where.saved)
     looks = {"look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
     words |= {name: fit(text, **AT, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
-    words["first_save"] = fit(FIRST_SAVE, put=put_state(where.first, rows.y, w), saved=where.saved, **at_lane) if plan.saves else "pass"
+    words["first_save"] = first_save(plan, rows, where, **words)
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
     return fit(RUN, **words)
 
@@ -147,7 +183,7 @@ def judged_text(plan: Plan, rows: Rows) -> str:
     lines = [
         "most, value, slope = -1.0, 0.0, 0.0",
         *seen,
-        f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - t0)",
+        f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - {at(rows.start, w) if plan.parts else 't0'})",
         "grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)",
         f"return {BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {TOO_SMALL}",
     ]
@@ -159,6 +195,8 @@ def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[
     end = "pass" if plan.saves else put_state(where.first, rows.y, plan.width)
     words = {"stopped": put_state(where.end, rows.y, plan.width), "finish": end}
     words |= dict.fromkeys(("landing", "watching", "event_arrays"), "pass")
+    if plan.parts:
+        words["finish"] = f"{end}\n{words['stopped']}"
     if plan.watch is None:
         return words
     more = {**watching_words(plan, rows), "member": where.member, "searched": "S", "scratch": "pass", "again": "pass"}
@@ -187,6 +225,11 @@ def fill_lines(plan: Plan, rows: Rows) -> list[str]:
         address = AT["PARAMS"] + 2 * k
         lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")
         lines += [f"S[{rows.p[q] * plan.width} + l] = source[i * gap + {q - first}]" for q in range(first, end)]
+    if plan.parts:
+        for row, slot in ((rows.start, "PART_START"), (rows.end, "PART_END")):
+            lines.append(f"S[{row * plan.width} + l] = doubles(at[{AT[slot]}])[i]")
+    if plan.limited:
+        lines.append(f"S[{rows.longest * plan.width} + l] = doubles(at[{AT['REALS']}])[4]")
     if rows.sums:
         lines.append(f"sums = doubles(at[{AT['SUMS']}])")
     return lines + [f"S[{row * plan.width} + l] = sums[i * at[{AT['SUMS_STEP']}] + {k}]" for k, row in enumerate(rows.sums)]

@@ -1,7 +1,7 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
 from odesim.ensembles.lane_events import begin_lines
-from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_numbers, load_state, real
+from odesim.ensembles.lane_rows import Plan, Rows, at, call_right, load_numbers, load_state, real, span_arguments, span_lines
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -35,6 +35,7 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     n, w, m = plan.formulas.states, plan.width, plan.method
     put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
     lines = [
+        *(span_lines(plan, rows, length=True) if plan.parts else []),
         *load_numbers(plan, rows),
         call_right(plan, "t0", "y", "f"),
         *put,
@@ -58,15 +59,23 @@ def begin_text(plan: Plan, rows: Rows) -> str:
         f"guess = power(0.01 / steepest, {1 / max(m.error_order, 1)!r})",
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         f"{at(rows.h, w)} = guess if guess < most else most",
+        *limit_lines(plan, rows, at(rows.h, w)),
         f"{at(rows.code, w)} = 0.0 if finite else 5.0",
         *begin_lines(plan, rows),
     ]
     return "\n".join(
         [
-            *("@kernel", "def begin(S, t0, t1, rtol, atol):", "    span = t1 - t0", f"    for l in range({w}):"),
+            *("@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", *([] if plan.parts else ["    span = t1 - t0"])),
+            f"    for l in range({w}):",
             *(f"        {line}" for line in lines),
         ]
     )
+
+
+def limit_lines(plan: Plan, rows: Rows, step: str) -> list[str]:
+    """Lines that keep a step that is to come to the largest size there is."""
+    most = at(rows.longest, plan.width) if plan.limited else ""
+    return [f"{step} = {most} if {step} > {most} else {step}"] if plan.limited else []
 
 
 def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
@@ -137,6 +146,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
     lines = [
         *load_numbers(plan, rows),
         *load_state(plan, "k0_", rows.f),
+        *span_lines(plan, rows),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
         "last = t + 1.01 * size >= t1",
         "new = t1 if last else t + size",
@@ -164,6 +174,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
         f"factor = {m.factors[0]!r} if factor < {m.factors[0]!r} else factor",
         "factor = factor if factor < grow else grow",
         "following = h * factor if error < inf else 0.25 * h",
+        *limit_lines(plan, rows, "following"),
         f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST else LOG2_LEAST) if accept else before",
         *counted_lines(plan, rows),
         *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
@@ -175,5 +186,5 @@ def step_text(plan: Plan, rows: Rows) -> str:
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
-    head = ["@kernel", "def step(S, t0, t1, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])

@@ -47,7 +47,7 @@ class Request:
 
     auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that. backend:
     numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled. stop_at: times at
-    which all members end a step.
+    which all members end a step. max_step: the largest size of one.
     """
 
     compiled: CompiledRHS
@@ -67,6 +67,7 @@ class Request:
     held: Held | None = None
     running: CompiledRHS | None = None
     stop_at: tuple[float, ...] = ()
+    max_step: float | None = None
 
     @property
     def system(self) -> System:

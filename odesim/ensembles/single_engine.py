@@ -52,7 +52,7 @@ class SingleEngine:
             request.right, shared.sizes, {**shared.params, **params}, start, span, held=request.held, stop_at=request.stop_at
         )
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
-        options["strict"] = request.strict
+        options |= {"strict": request.strict} | ({"max_step": request.max_step} if request.max_step is not None else {})
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
         put_run(chunk, i, request, raw)
 

@@ -18,7 +18,7 @@ from odesim.slots import Formula
 from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names
+from odesim.symbolic.program import names as names_of
 from odesim.symbolic.switches import FREE, PLAIN, Held, Kink, Switch, drift, hold, slope, watched
 from odesim.symbolic.system import System
 
@@ -76,6 +76,14 @@ class Conditions:
     def shape(self, s: Switch) -> tuple[int, ...]:
         """The shape of a switch's parameter."""
         return tuple(make_extent(e).value(self.sizes) for e in s.extents) or (1,)
+
+    def reads(self, names: frozenset[str]) -> frozenset[str]:
+        """Which of these parameters the times of conditions, or conditions between them, depend on."""
+        every = [s.plain for s in self.on_time]
+        parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
+        for part in parts:
+            every += [x for t in part.times or () for x in (t.first, t.period) if x is not None]
+        return names & frozenset[str]().union(*(names_of(e) for e in every))
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
         """Of each member the increasing times inside the span at which its run stops. Raises SolveError where they are too many."""
@@ -172,7 +180,7 @@ class Switching:
         caused: dict[str, dict[str, Array]] = {}
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
             new = self._at(t, end, s)[s.name].ravel()
-            cause = next((caused[name] for name in sorted(names(s.smooth)) if name in caused), None)
+            cause = next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
             for k in np.flatnonzero(new != self.modes[s.name].ravel()):
                 y, moved = self._change(s, int(k), float(new[k]), t, y, cause)
                 if s.kind == "level":

@@ -12,7 +12,7 @@ from odesim.codegen.transpile import Scope, Translation, module_scope
 from odesim.ensembles.lane_events import ARRAYS
 from odesim.ensembles.lane_fixed import ADVANCE_AND_WATCH, fixed_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
-from odesim.ensembles.lane_run import FIRST_SAVE, TOO_SMALL, ending_words, fill_lines
+from odesim.ensembles.lane_run import TOO_SMALL, ending_words, fill_lines, first_save, part_words
 from odesim.ensembles.lane_save import saving_text
 from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
 from odesim.ensembles.template import Where, fit, put_state
@@ -29,13 +29,14 @@ SAVE_ARRAYS = "out, save, saves = doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{S
 MEMBER = """
 @kernel
 def member(at, S, T, zeros, i):
-    l, saved, states, count = 0, 0, {states}, at[{END}]
+    l, saved, states, count = 0, 0, {states}, at[{stride}]
     y0, reals = doubles(at[{Y0}]), doubles(at[{REALS}])
+    {order}
     t0, t1, rtol, atol, most = reals[0], reals[1], reals[2], reals[3], float(at[{MOST}])
     {save_arrays}
     {fill}
     begin(S, t0, t1, rtol, atol)
-    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = t0, {ERROR}, 0.0, 0.0, 0.0
+    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
     {first_save}
     trials = 0
     while S[{code} + l] == 0.0:
@@ -54,6 +55,7 @@ def member(at, S, T, zeros, i):
         code = judged(S, l, t0, rtol, atol)
     status[i], t_end[i] = code, S[{t} + l]
     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+    {placed}
     if code == 1:
         {finish}
     else:
@@ -126,8 +128,8 @@ __device__ __forceinline__ long long odesim_asked(long long place) {{ return *(v
 
 extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long table) {{
     long long* at = (long long*)table;
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= at[{END}]) return;
+    const long long {turn} = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if ({turn} >= at[{END}]) return;{chosen}
     double S[{rows}], zeros[{zeros}];
     volatile double T[{searched}];  // not for registers
     {zeroed}
@@ -143,7 +145,9 @@ def thread_source(plan: Plan) -> str:
     translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
     made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
     watch = plan.watch
-    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name}
+    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
+    if plan.parts:
+        words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
     words |= {"searched": rows.count if watch or far else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
     each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
     words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
@@ -185,12 +189,15 @@ def adaptive_text(plan: Plan, rows: Rows) -> str:
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
     words |= AT | {"next": rows.next_save, "LOOK": LOOK, "TOO_SMALL": TOO_SMALL, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
-    words |= ending_words(plan, rows, WHERE, **SEARCHED)
-    first = fit(FIRST_SAVE, put=put_state(WHERE.first, rows.y, 1), **{**words, "saved": WHERE.saved})
+    words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
+    words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
+    if plan.parts:
+        slots = ("PLACES", "STEPS", "REJECTED")
+        words["order"] = f"done_before, steps, rejected = {', '.join(f'ints(at[{AT[slot]}])' for slot in slots)}"
     return fit(
         MEMBER,
         **words,
-        first_save=first if plan.saves else "pass",
+        first_save=first_save(plan, rows, WHERE, **words),
         save_arrays=SAVE_ARRAYS.format(**AT) if plan.saves else "pass",
         saving=saving_text(plan, rows, WHERE) if plan.saves else "pass",
     )

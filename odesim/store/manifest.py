@@ -52,7 +52,7 @@ class Manifest:
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
         found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
-        found |= {key: digest_text(plain(self.about[key])) for key in (*IDENTITY, "backend", "stop_at") if key in self.about}
+        found |= {key: digest_text(plain(self.about[key])) for key in (*IDENTITY, "backend", "stop_at", "max_step") if key in self.about}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}

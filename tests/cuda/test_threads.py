@@ -15,6 +15,7 @@ from odesim.ensembles.result import UNDONE
 from odesim.errors import OdesimError
 from odesim.registry import list_models
 from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
+from tests.ensembles.pulses import PULSES, own
 from tests.ensembles.test_events import W, turning
 from tests.stiff_set import SET
 from tests.systems import SYSTEMS, numbers
@@ -91,6 +92,14 @@ def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
     start = {x: float(value) * np.array([1.0, 1.5]) for x, value in zip(known.system.states, known.system.initial.values(), strict=True)}
     rtol, atol = known.tolerances[0]
     same(*both(known.system, method="rodas5p", initial=start, rtol=rtol, atol=atol, strict=True, save=list(known.states)))
+
+
+@pytest.mark.parametrize(("method", "save"), [("tsit5", 5), ("rodas5p", None)])
+def test_threads_in_parts(method: str, save: int | None, cuda: Shim) -> None:
+    """Members whose conditions change at times of their own: a launch for each part, with numba's bits."""
+    cuda()
+    run: dict[str, Any] = {"params": own(N), "method": method, "save": save, "strict": True, "stop_at": 1.5, "max_step": 0.7}
+    same(*both(PULSES, **run))
 
 
 def test_threads_fail_one_by_one(cuda: Shim) -> None:

@@ -19,6 +19,7 @@ from odesim.solve.explicit.slots import (
     GROW,
     LOG2_LEAST,
     LOG_OLD,
+    LONGEST,
     REAL,
     RETRY,
     RHS_CALLS,
@@ -79,7 +80,8 @@ def next_step(at: Any, h: float, error: float) -> None:
     factor = real[SAFETY] * exp2(goal)
     if factor < real[SHRINK]:
         factor = real[SHRINK]
-    real[H] = h * (factor if factor < grow else grow)
+    following = h * (factor if factor < grow else grow)
+    real[H] = real[LONGEST] if following > real[LONGEST] else following
 
 
 @helper
@@ -103,4 +105,5 @@ def first_step(at: Any) -> None:
     change = math.sqrt(squares(at, np.int64(0), np.int64(2), y, y, atol, rtol) / at[N]) / h
     steepest = change if change > slope and change < 1e300 else slope
     guess = exp2(real[START_POWER] * log2(0.01 / steepest)) if 1e-15 < steepest < 1e300 else 1e-6 * span
-    real[H] = guess if guess < most else most
+    guess = guess if guess < most else most
+    real[H] = real[LONGEST] if guess > real[LONGEST] else guess

@@ -50,7 +50,7 @@ def integrate_explicit(problem: Problem, method: Method, *, save: Array | None =
 class ExplicitRun:
     """A run of an explicit method that can be left and gone on with, in the same steps.
 
-    step: a fixed step, the last one shortened to meet t1. A relative tolerance below four roundings of the state's dtype counts
+    step: a fixed step, the last one shortened to meet t1. max_step: no step is longer. A relative tolerance below four roundings counts
     as those. progress is told the fraction of the span about 20 times a second.
     """
 
@@ -66,18 +66,20 @@ class ExplicitRun:
         rtol: float = 1e-6,
         atol: float = 1e-9,
         max_steps: int = 1_000_000,
+        max_step: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         if step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
-        check_options(step, rtol, atol, max_steps)
+        check_options(step, rtol, atol, max_steps, max_step)
         rhs = problem.rhs
         self.on_device = hasattr(rhs, "kernel")
         if not self.on_device:
             self._run, self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
-        self.state = RunState(problem, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
+        self.state = RunState(problem, method, save_grid(problem, save), **options)
         if self.on_device:
             from odesim.solve.explicit.device import DeviceRun
 
@@ -182,8 +184,12 @@ def driver() -> tuple[Callable[[int], int], float]:
     return run, time.perf_counter() - begun
 
 
-def check_options(step: float | None, rtol: float, atol: float, max_steps: int) -> None:
+def check_options(step: float | None, rtol: float, atol: float, max_steps: int, max_step: float | None = None) -> None:
     """Raises SolveError for options that make no sense."""
+    if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
+        raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
+    if max_step is not None and step is not None:
+        raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
     if step is not None and not (np.isfinite(step) and step > 0):
         raise SolveError(f"the step must be a finite number above 0, not {step}")
     if not (np.isfinite(rtol) and rtol > 0):

@@ -28,11 +28,25 @@ def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
     return total, step if abs(rest - step) <= 1e-9 * step else rest
 
 
+def longest_step(most: float) -> float:
+    """The size that keeps steps to `most`: the last one of a span may be 1 % longer than it was to be."""
+    return most / 1.01
+
+
 class RunState:
     """The state of a run; `address` is where its table lies, which is all that the driver is told."""
 
     def __init__(
-        self, problem: Problem, method: Method, save: Array, *, step: float | None, rtol: float, atol: float, max_steps: int
+        self,
+        problem: Problem,
+        method: Method,
+        save: Array,
+        *,
+        step: float | None,
+        rtol: float,
+        atol: float,
+        max_steps: int,
+        max_step: float | None = None,
     ) -> None:
         self.problem, self.method, self.save, self.step = problem, method, save, step
         self.max_steps = max_steps
@@ -47,6 +61,7 @@ class RunState:
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_real(rtol, atol)
+        self.real[slots.LONGEST] = math.inf if max_step is None else longest_step(max_step)
         self._make_room()
         if step is not None:
             self._fill_fixed(step)

@@ -50,16 +50,18 @@ class RosenbrockRun:
         rtol: float = 1e-6,
         atol: float = 1e-9,
         max_steps: int = 1_000_000,
+        max_step: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         if problem.linear is None:
             raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
-        check_options(step, rtol, atol, max_steps)
+        check_options(step, rtol, atol, max_steps, max_step)
         _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         linear, begun = problem.linear(), time.perf_counter()
         linear.prepare()
         self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
-        self._run = Run(problem, linear, method, save_grid(problem, save), step=step, rtol=rtol, atol=atol, max_steps=max_steps)
+        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
+        self._run = Run(problem, linear, method, save_grid(problem, save), **options)
         self._code, self._progress, self._begun = slots.RUNNING, progress, False
         self._seconds = time.perf_counter() - begun
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.solve.explicit import slots
+from odesim.solve.explicit.state import longest_step
 from odesim.solve.laws import Watch, Worst
 from odesim.solve.problem import Linear, Problem
 from odesim.solve.rosenbrock.control import Control, first_step, norm
@@ -28,6 +29,7 @@ class Run:
         rtol: float,
         atol: float,
         max_steps: int,
+        max_step: float | None = None,
     ) -> None:
         self.problem, self.method, self.save, self.step, self.max_steps = problem, method, save, step, max_steps
         dtype = np.dtype(problem.rhs.dtype)
@@ -36,6 +38,7 @@ class Run:
         self.real[slots.RTOL], self.real[slots.ATOL] = self.rtol, self.atol
         self.out = np.empty((len(save) + 1, len(problem.y0)), dtype)
         self.t = problem.t0
+        self._longest = math.inf if max_step is None else longest_step(max_step)
         self._y = problem.y0.astype(np.float64)
         self.stages = Stages(problem, linear, method)
         self._control = Control(method.error_order)
@@ -83,7 +86,8 @@ class Run:
         self.stages.start_at(self.t, self._y, f)
         if self.step is None:
             bend = self.stages.curvature()
-            self.real[slots.H] = first_step(self._y, f, bend, p.t1 - p.t0, self.method.error_order, self.rtol, self.atol)
+            guess = first_step(self._y, f, bend, p.t1 - p.t0, self.method.error_order, self.rtol, self.atol)
+            self.real[slots.H] = min(guess, self._longest)
         if self._search:
             self._search.g = self._search.values(self.t, self._y)
         if self._watch:
@@ -109,7 +113,7 @@ class Run:
             if self.step is not None:
                 return slots.NOT_FINITE
             count[slots.REJECTED] += 1
-            self.real[slots.H] = self._control.after(h, error)
+            self.real[slots.H] = min(self._control.after(h, error), self._longest)
             return slots.RUNNING
         return self._accept(h, new, after, f, error)
 
@@ -164,7 +168,7 @@ class Run:
             self.out[i] = inside((self.save[i] - t) / h)[1] if self.save[i] < new else after
             count[slots.SAVED] += 1
         if self.step is None:
-            self.real[slots.H] = self._control.after(h, error)
+            self.real[slots.H] = min(self._control.after(h, error), self._longest)
         count[slots.STEPS] += 1
         self.t, self._y = end, state
         if self._watch:
