@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from odesim.arguments import checked
 from odesim.arrays import Array
 from odesim.comparison.clock import KINDS, Clock
@@ -73,7 +75,8 @@ def compare(
             raise ParamError(f"{given[0]}: there is no task to train; two runs are compared as they are")
         if other is None:
             raise ParamError("a comparison needs a task for the model, or two runs")
-        return compare_runs(model, other, clock, **names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return compare_runs(model, other, clock, **names)
     if other is not None:
         raise ParamError("give a task for one model, or two runs without a task")
     if isinstance(model, Solution | Trajectory):

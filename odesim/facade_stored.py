@@ -209,6 +209,7 @@ def resume(
         if found.done == found.total and not (retry_failed and found.failed):
             return EnsembleRun.of(store, found)
         store.check_writable()
+        store.check_identity()
         members, request, engine = restore(store, model)
         retried = 0
         if retry_failed:

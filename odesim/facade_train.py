@@ -113,6 +113,7 @@ def train_into(
     """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
     save = check_save(save)
     about = {**identity(experiment, dtype, backend, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    about["identity"] = digests(about)
     from odesim.store.lock import RunLock
     from odesim.store.trajectory import checkpoint_file
 
@@ -261,6 +262,7 @@ def place(
     if old is None or not checkpoint_file(path).exists():
         check_run(path, overwrite=overwrite or old is not None)
     if old is not None:
+        check_unchanged(path, old)
         check_same(path, old, about)
     steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
@@ -273,6 +275,22 @@ def place(
     sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None, replaces=replaces, lock=lock)
     finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
     return sink, steps, read_trajectory(path) if finished else None, state
+
+
+def digests(about: Mapping[str, Any]) -> dict[str, str]:
+    """{what: digest} of what identifies a training: two agree where all of it is equal."""
+    from odesim.store.manifest import digest_text
+    from odesim.store.plain import plain
+
+    return {name: digest_text(plain(about.get(name))) for name in (*IDENTITY, "config")}
+
+
+def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
+    """Raises StoreError where what the training at path says of itself is not what it was begun with."""
+    then = old.get("identity")
+    for name, now in digests(old).items():
+        if then is not None and then.get(name) != now:
+            raise StoreError(f"{path} was changed: its {name} is not what it was begun with")
 
 
 def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:

@@ -14,10 +14,10 @@ from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_of
 from odesim.ensembles.kept import kept_of
 from odesim.ensembles.ledger import slabs
-from odesim.ensembles.result import UNDONE, Chunk
+from odesim.ensembles.result import STATUSES, UNDONE, Chunk
 from odesim.errors import StoreError
 from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
-from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, ensemble_attributes
+from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
 from odesim.store.read import open_group, reading
 from odesim.store.write import INITIAL, PARAMS, TIME
 from odesim.wording import many
@@ -77,6 +77,18 @@ class EnsembleStore:
                 found.append({key: value if value.ndim else value.item() for key, value in values.items()})
         return found[0], found[1]
 
+    def check_identity(self) -> None:
+        """Raises StoreError where what the run says of itself is not what it was begun with."""
+        params, initial = self.shared()
+        about = {"params": params, "initial": initial, "times": self.times, "layout": self.layout, "kept": self.kept, "chunk": self.chunk}
+        now = Manifest(about=self.said, design=self.design, dtype=self.said["dtype"], dims={}, labels={}, **about).identity()
+        then = self.said["identity"]
+        for name in {**now, **then}:
+            if now.get(name) != then.get(name):
+                raise StoreError(
+                    f"{self.path} was changed: its {name[:60]} {'are' if name.endswith('s') else 'is'} not what it was begun with"
+                )
+
     def _small(self, group: str) -> dict[str, Any]:
         """The arrays of a group inside; none where it is not there. Raises StoreError where a file of one is missing."""
         arrays = dict(self.group[group].arrays()) if group in self.group else {}
@@ -92,7 +104,14 @@ class EnsembleStore:
 
     def said_status(self, first: int, end: int) -> Array:
         with reading(self.path):
-            return np.asarray(self._rows("status", first, end))
+            return self._numbers("status", first, end, UNDONE, min(len(STATUSES), len(self.said["status_names"])))
+
+    def _numbers(self, name: str, first: int, end: int, least: int, beyond: int) -> Array:
+        """Rows of an array of small numbers. Raises StoreError where one is not between least and beyond."""
+        found = np.asarray(self._rows(name, first, end))
+        if found.dtype != np.int8 or found.min(initial=least) < least or found.max(initial=least) >= beyond:
+            raise StoreError(f"{self.path} is damaged: its {name} holds what is none")
+        return found
 
     def lost(self, first: int, end: int, status: Array) -> list[int]:
         """Chunks among the members first to end - 1 that have a member that is done, by this status, and lack a file."""
@@ -143,7 +162,7 @@ class EnsembleStore:
         if not has_files(chunk_files(self.path, ATTEMPT, self.arrays[ATTEMPT], first // self.chunk)):
             return np.zeros(end - first, np.int8)
         with reading(self.path):
-            return np.asarray(self._rows(ATTEMPT, first, end))
+            return self._numbers(ATTEMPT, first, end, 0, len(self.said["attempts"]))
 
     def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""

@@ -156,9 +156,7 @@ def check_begun(source: Path) -> None:
         store = EnsembleStore(source)
         begun = sum(b - a for a, b in store.begun())
         if store.count - begun > ABSENT:
-            raise StoreError(
-                f"{source} has {begun} of its {many(store.count, 'member')}: odesim resume goes on, a csv holds those that are there"
-            )
+            raise StoreError(f"{source} has {begun} of its {many(store.count, 'member')}: odesim resume goes on, and csv takes these")
 
 
 def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:

@@ -64,6 +64,11 @@ def record(**parts: Check) -> Check:
     return lambda value: isinstance(value, dict) and all(name in value and check(value[name]) for name, check in parts.items())
 
 
+def part(parts: Mapping[str, Check]) -> Check:
+    """An object with some of these keys and no other."""
+    return lambda value: isinstance(value, dict) and all(name in parts and parts[name](one) for name, one in value.items())
+
+
 def names(value: Any) -> bool:
     """Different texts, each of which is a name of an array and no path out of the folder."""
     return items(name)(value) and len(value) <= MOST_NAMES and len(set(value)) == len(value)
@@ -82,6 +87,7 @@ TWO = either(items(text, 0), items(text, 2))
 KEPT = record(events=items(items(text, 3)), most=count, ends=names, observed=names, observe=items(text), blow_up=TWO)
 OPTIMIZER = record(name=text, rates=table(number), momentum=number, betas=items(number, 2), eps=number, weight_decay=number)
 SENSITIVE = either(table(table(text)), items(text))
+RETRIED: dict[str, Check] = {"method": text, "auto": maybe(text), "rtol": number, "atol": number, "max_steps": some, "step": maybe(number)}
 OPTIONS: dict[str, Check] = {
     "ref": maybe(text),
     "time_unit": text,
@@ -125,7 +131,7 @@ NEEDED: dict[str, dict[str, Check]] = {
         "sizes": table(count),
         "span": items(number, 2),
         "method": text,
-        "attempts": items(table(anything)),
+        "attempts": lambda value: items(part(RETRIED))(value) and len(value) > 0,
         "identity": table(text),
         "states": names,
         "observables": names,
@@ -140,7 +146,7 @@ NEEDED: dict[str, dict[str, Check]] = {
         "model": text,
         "config": table(anything),
         "optimizer": OPTIMIZER,
-        "seeds": items(count),
+        "seeds": lambda value: items(count)(value) and len(set(value)) == len(value) > 0,
         "observables": names,
         "states": items(text, 0),
         "steps": count,
@@ -169,6 +175,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "versions": table(text),
         "vocabulary": anything,
         "threads": some,
+        "identity": table(text),
         "stats": table(maybe(number)),
         "bad": table(count),
     },

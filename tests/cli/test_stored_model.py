@@ -1,6 +1,7 @@
 """A stored run is data: a model file that it names runs only where the user gives the file, and it is the one of then."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,50 @@ def test_model_is_for_runs_of_a_file(run):
     for command in ("rerun train.zarr", "resume train.zarr", "rerun run.zarr"):
         done = run(f"{command} --model my.py")
         assert done.exit_code == 2 and "--model is for" in done.stderr, done.output
+
+
+IDENTICAL = {
+    "ensemble": {
+        "rtol": 1e-3,
+        "atol": 1e-3,
+        "max_steps": 7,
+        "seed": 5,
+        "strict": 1,
+        "dtype": "float32",
+        "method": "vern7",
+        "span": [0.0, 1.5],
+    },
+    "training": {"seeds": [3, 4], "dtype": "float32", "save": 3, "observe": ["cubes"], "task": "scan_snap"},
+}
+
+
+@pytest.mark.parametrize("kind", IDENTICAL)
+def test_resume_goes_on_with_what_was_begun(kind, run, folder, monkeypatch):
+    """Whatever identifies a run and was changed between a stop and resume: exit code 2, one sentence, and nothing is written."""
+    from tests.cli.test_rerun import stopped
+    from tests.reference import toy
+
+    monkeypatch.setattr("odesim.reference.tasks.TASKS", ("toy", "scan_snap"))
+    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    if kind == "ensemble":
+        run("ensemble my.py --grid a=1,2 --zip x=1,2 --save 3 --out run.zarr --quiet")
+        undone(folder / "run.zarr")
+    else:
+        with monkeypatch.context() as patched:
+            stopped(patched, 4)
+            assert run("train toy --seeds 0:2 --out run.zarr --quiet").exit_code == 3
+    said = json.loads((folder / "run.zarr" / "zarr.json").read_text())["attributes"]
+    other: dict[str, Any] = {"ensemble": {}, "training": {"config": {**said.get("config", {}), "rate": 0.3}}}[kind]
+    if kind == "training":
+        other["optimizer"] = {**said["optimizer"], "momentum": 0.25}
+    elif said["design"][0]["kind"] == "points":
+        other["design"] = [{**said["design"][0], "repeat": 3}, *said["design"][1:]]
+    before = {p: p.stat().st_mtime_ns for p in (folder / "run.zarr").rglob("*") if p.name != "zarr.json"}
+    for name, value in {**IDENTICAL[kind], **other}.items():
+        change("run.zarr", **{**said, name: value})
+        done = run("resume run.zarr" + " --model my.py" * (kind == "ensemble"))
+        assert (done.exit_code, done.stdout) == (2, "") and done.stderr.count("\n") == 1, (name, done.output)
+        assert "was changed: its" in done.stderr or name == "task", (name, done.stderr)
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    change("run.zarr", **said)
+    assert run("resume run.zarr" + " --model my.py" * (kind == "ensemble")).exit_code == 0
