@@ -15,9 +15,11 @@ from odesim.memory import SMALL, free_bytes
 from odesim.rules import check_cover, check_number, check_numbers, check_rules
 from odesim.sizes import Sizes
 from odesim.slots import Formula, Plan, Slot, make_plan
+from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 from odesim.times import check_span
 from odesim.values import Value, parse_value
+from odesim.wording import many
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,22 @@ def _bind(
         bound[ready.name] = _param(plan, ready, given.get(ready.name), known, bound, seed)
     _sizes_by_default(plan, known, set())
     bound = {p.name: bound[p.name] for p in plan.params}
+    for extent in plan.axes:  # one by one: no array has all axes
+        known.shape((extent,), plan.name)
+    _check_places(plan, known)
     check_rules(plan.rules, known.values, bound)
-    known.shape(plan.axes, plan.name)
-    start = {s.name: _initial(plan, s, given.get(s.name), known, bound, seed) for s in plan.states}
+    values = {**bound, time.name: span[0]}
+    start = {s.name: _initial(plan, s, given.get(s.name), known, values, seed) for s in plan.states}
     return Numbers({n: known.values[n] for n in plan.sizes}, bound, start, *span)
+
+
+def _check_places(plan: Plan, known: Sizes) -> None:
+    """Raises ParamError where an element that is named by a number lies outside its array."""
+    for element, i, extent in plan.places:
+        n = extent.value(known.values)
+        if i >= n:
+            said = f" ({extent.text} = {n})" if extent.terms else ""
+            raise ParamError(f"{element} is out of range: that axis has {many(n, 'element')}{said}")
 
 
 def check_name(plan: Plan, kind: str, name: str) -> None:

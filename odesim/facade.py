@@ -234,7 +234,6 @@ def check_range(numbers: Numbers, dtype: str) -> None:
 def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Problem:
     """The numbers that an integrator needs. stays: what is saved is to stay on the GPU that computes it."""
     system = compiled.system
-    compiled.check_sizes(numbers.sizes)
     shapes = compiled.event_shapes(numbers.sizes)
     events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
     rhs = right_side(compiled, numbers, stays=stays)

@@ -105,7 +105,6 @@ def make_request(
     shared = members.shared
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, "numba", dtype, strict)  # what a GPU runs is made of it too
-    compiled.check_sizes(shared.sizes)
     seen = observed_shapes(compiled, names, shared)
     own = clock == RESCALED
     kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)

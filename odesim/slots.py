@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.arrays import Array
@@ -16,7 +17,7 @@ from odesim.sizes import Extent, make_extent
 from odesim.symbolic.assumed import assumed
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.parts import needed
+from odesim.symbolic.parts import expressions, needed
 from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
@@ -85,6 +86,7 @@ class Plan:
     axes: tuple[Extent, ...]
     span: tuple[float, float]
     rules: tuple[Rule, ...]
+    places: tuple[tuple[str, int, Extent], ...]  # (element, index, extent of that axis) of every element that is named by a number
 
 
 _PLANS: Memo[Plan] = Memo()
@@ -106,9 +108,17 @@ def _plan(s: System) -> Plan:
             axes=tuple(map(make_extent, s.axes.values())),
             span=(float(s.span[0]), float(s.span[1])),
             rules=tuple(_rule(s, c) for c in s.constraints),
+            places=_places(s),
         )
     except SpecError as e:
         raise SpecError(f"{s.name}: {e}") from None
+
+
+def _places(s: System) -> tuple[tuple[str, int, Extent], ...]:
+    shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}
+    found = {a for e in expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    pairs = ((a, i, n) for a in found for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
+    return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
 
 
 def _param_slot(p: Param) -> Slot:

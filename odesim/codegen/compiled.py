@@ -18,7 +18,7 @@ from odesim.codegen.blocks import BLOCK
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.table import Table, make_table
-from odesim.errors import CodegenError, ParamError, no_such
+from odesim.errors import CodegenError, no_such
 from odesim.gpu import cupy_here
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
@@ -171,21 +171,6 @@ class CompiledRHS:
     def _event_extents(self) -> tuple[tuple[Any, ...], ...]:
         axes = self.system.axes
         return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
-
-    @cached_property
-    def _fixed_places(self) -> tuple[tuple[str, int, Any], ...]:
-        """(element, index, extent) of every element that equations and events name by number."""
-        everything = [*self.system.equations.values(), *(sp.sympify(e.expr) for e in self.system.events)]
-        found = {a for e in everything for a in e.atoms(sp.Indexed)}
-        pairs = ((a, i, n) for a in found for i, n in zip(a.indices, a.base.shape, strict=True))
-        return tuple(sorted(((str(a), int(i), n) for a, i, n in pairs if i.is_Integer), key=str))
-
-    def check_sizes(self, sizes: Mapping[str, int]) -> None:
-        """Raises ParamError where an element named by number lies outside its array."""
-        for element, i, extent in self._fixed_places:
-            (length,) = extents((extent,), sizes)
-            if i >= length:
-                raise ParamError(f"{element} is out of range: that axis has {length} elements ({extent} = {length})")
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
         """The system with its numbers: what solve integrates (odesim.solve.problem.BoundSystem)."""

@@ -8,7 +8,9 @@ import sympy as sp
 from odesim.codegen.blocks import BLOCK, HERE, LATE
 from odesim.codegen.fused import FusedLoops
 from odesim.codegen.nests import Nests
+from odesim.codegen.whole import real_factors
 from odesim.codegen.wide import Shape
+from odesim.symbolic.lower import all_names
 from odesim.symbolic.program import Program, names
 from odesim.symbolic.system import System
 
@@ -32,8 +34,9 @@ class Kernel:
     first: tuple[str, ...] = ("t", "y_", "out_")
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
+        whole = {p.name for p in system.params if p.integer}
+        program = real_factors(program, whole, all_names(system))
         self.name, self.system, self.program = name, system, program
-        whole = [p.name for p in system.params if p.integer]
         self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
         self.body = "\n".join(self.nests.emit())
         self.temporaries = {k: shape for k, shape in program.temporaries.items() if shape}

@@ -1,7 +1,6 @@
 """Loop nests from a Program, as Python text that numba compiles."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,10 +10,9 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 from odesim.codegen.blocks import BLOCK, HERE, BlockLoop
 from odesim.codegen.fused import FusedLoops
 from odesim.codegen.printers import ScalarPrinter
+from odesim.codegen.whole import as_real
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
-
-_REAL = sp.Function("real", real=True)
 
 
 class Nests:
@@ -38,7 +36,7 @@ class Nests:
     ):
         self.state, self.prologue, self.fused = state, prologue, fused
         self._loops = 0
-        self.program, self.double = _as_real(program, set(whole)), double
+        self.program, self.double = as_real(program, set(whole)), double
         self.lines: list[str] = []
         self.slots = 1  # blocks of scratch in use at once
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
@@ -242,24 +240,6 @@ class Nests:
             return e.func(*map(walk, e.args))
 
         return [walk(e) for e in bodies]
-
-
-def _as_real(program: Program, whole: set[str]) -> Program:
-    """Elements of whole-number arrays become float64 before anything is computed from them: int64 would overflow.
-
-    p[m]**9 + z[psi[n]]  ->  real(p[m])**9 + z[psi[n]]
-    """
-
-    def real(e: Expr) -> Expr:
-        if isinstance(e, Indexed):
-            return _REAL(e) if base_name(e) in whole else e
-        return e.func(*map(real, e.args)) if e.args and not isinstance(e, sp.KroneckerDelta) else e
-
-    def changed(s: Statement) -> Statement:
-        reads = any(base_name(a) in whole for a in s.body.atoms(Indexed))
-        return replace(s, body=real(s.body)) if reads and s.op != "dot" else s
-
-    return replace(program, passes=tuple(tuple(map(changed, group)) for group in program.passes))
 
 
 def _scratch(slot: int) -> IndexedBase:

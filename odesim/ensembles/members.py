@@ -15,6 +15,7 @@ from odesim.ensembles.whole import at_members, reads
 from odesim.errors import ModelError, ParamError
 from odesim.rules import check_domain, check_numbers, check_rule
 from odesim.slots import Formula, Plan, Rule, Slot, make_plan
+from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 
 
@@ -82,7 +83,8 @@ class Members:
         fine = finite(own)
         if isinstance(slot.start, Formula):
             own = {name: own[name] for name in reads(slot.start, frozenset(own))}
-            found = at_members(slot.start, self.system.axes, self.shared.sizes, self.shared.params, own)
+            shared = {**self.shared.params, time.name: self.shared.t0}
+            found = at_members(slot.start, self.system.axes, self.shared.sizes, shared, own)
             found[~fine] = np.nan
             return found
         assert callable(slot.start)
@@ -133,7 +135,7 @@ def followers(plan: Plan, numbers: Numbers, given: Collection[str], own: Collect
     for slot in (*plan.params, *plan.states):
         if slot.name in given or slot.name in varied or not callable(slot.start):
             continue
-        watched = Watched(numbers.params)
+        watched = Watched({**numbers.params, **({time.name: numbers.t0} if isinstance(slot.start, Formula) else {})})
         slot.start(dict(numbers.sizes), watched)
         if watched.read & varied:
             varied.add(slot.name)

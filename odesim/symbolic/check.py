@@ -64,6 +64,7 @@ def _check_laws(s: System, scope: "Scope") -> None:
             if not isinstance(inv.when, Boolean):
                 raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {shown(inv.when)}")
             scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
+            _timeless(inv.when, f"{s.name}: the condition of invariant {inv.name!r} is one on the start")
     for number, event in enumerate(s.events):
         with of_part("events", number):
             _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
@@ -76,6 +77,7 @@ def _check_laws(s: System, scope: "Scope") -> None:
             if not is_tolerance(c.tol):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {shown(c.tol)}")
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+            _timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
     for number, form in enumerate(s.closed_forms):
         with of_part("closed_forms", number):
             _one_of(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
@@ -83,6 +85,11 @@ def _check_laws(s: System, scope: "Scope") -> None:
                 raise SpecError(f"{s.name}: closed form {form.name!r}: where says in words where it holds, not {shown(form.where)}")
             if not callable(form.function) or isinstance(form.function, type):
                 raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {shown(form.function)}")
+
+
+def _timeless(e: Any, what: str) -> None:
+    if e.has(time):
+        raise SpecError(f"{what}, and cannot hold the time t")
 
 
 def is_tolerance(tol: Any) -> bool:

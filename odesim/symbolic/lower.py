@@ -221,5 +221,5 @@ class Lowering:
         return sp.Mul(self._array(sp.Mul(*left)), self._array(sp.Mul(*right)), evaluate=False)
 
     def _array(self, e: Expr) -> Expr:
-        plain = isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices)
+        plain = isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
         return e if plain else self.new(e, "map", self.free(e))

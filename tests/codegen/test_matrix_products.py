@@ -1,0 +1,110 @@
+"""Sums over products of two arrays: with repeated indices, with whole numbers, and as matrix products, all are what einsum says."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import S, Sum
+
+import odesim
+from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.written import write_out
+from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from odesim.symbolic.lower import lower
+from tests.systems import REAL, SOURCE
+
+i, j, k = index("i j k")
+(N,) = sizes("N")
+INDICES = {"i": i, "j": j, "k": k}
+n = 3
+X = IndexedBase("X", shape=(N, N))
+LEFT = ("ik", "ki", "kik", "iik", "kki", "ikk", "kk", "iki")
+RIGHT = ("jk", "kj", "kjk", "jjk", "k")
+
+
+def element(name: str, letters: str) -> Any:
+    return IndexedBase(name, shape=(N,) * len(letters))[tuple(INDICES[letter] for letter in letters)]
+
+
+def system(left: str, right: str, whole: bool = False) -> System:
+    """X'[i, j] = sum_k A[left] B[right] X[j, i] - X[i, j]; whole: A holds whole numbers."""
+    a, b = element("A", left), element("B", right)
+    params = (Param(a.base, 1, S.Integers if whole else REAL, "left"), Param(b.base, 1.0, REAL, "right"))
+    rhs = over(Sum, a * b, (k, N)) * X[j, i] - X[i, j]
+    return System("test.product", SOURCE, {i: N, j: N}, {X[i, j]: rhs}, params, {X[i, j]: 1.0 + i - 0.5 * j}, sizes={N: n}, span=(0.0, 0.5))
+
+
+def numbers(left: str, right: str, whole: bool) -> tuple[dict[str, Any], np.ndarray]:
+    rng = np.random.default_rng(len(left) + 7 * len(right))
+    a = rng.integers(-3, 4, (n,) * len(left)) if whole else rng.normal(size=(n,) * len(left))
+    return {"A": a, "B": rng.normal(size=(n,) * len(right))}, rng.normal(size=(n, n))
+
+
+def expected(left: str, right: str, params: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    """The right side by einsum; a factor without i or j is the same for all of them."""
+    letters = "".join(letter for letter in "ij" if letter in left + right)
+    total = np.einsum(f"{left},{right}->{letters}", params["A"].astype(float), params["B"])
+    total = np.broadcast_to(total[:, None] if letters == "i" else total, (n, n))
+    return total * x.T - x
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["real", "whole"])
+def test_every_pattern(whole):
+    """Whole arrays, and the text written out for lanes, have the sum that einsum has, to rounding."""
+    for left, right in product(LEFT, RIGHT):
+        made = system(left, right, whole)
+        params, x = numbers(left, right, whole)
+        want = expected(left, right, params, x)
+        found = ArrayFunction(lower(made))({"N": n}, {**params, "X": x, "t": 0.0})["d_X"]
+        np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-13, err_msg=f"{left} {right}")
+        formulas = write_out(made, lower(made), {"N": n}, {"A": params["A"]} if whole else {})
+        names = {f"y{e}": value for e, value in enumerate(x.ravel())} | {"t": 0.0}
+        for name, first in formulas.values.items():
+            names |= {f"p{first + e}": value for e, value in enumerate(np.ravel(params[name]))}
+        exec("\n".join(formulas.lines), names)
+        written = np.reshape([eval(text, names) for text in formulas.outputs], (n, n))
+        np.testing.assert_allclose(written, want, rtol=1e-13, atol=1e-13, err_msg=f"{left} {right}")
+
+
+def test_compiled():
+    """numba's own types: repeated indices and whole numbers in one right side."""
+    a, b, c = element("A", "kik"), element("B", "jk"), element("C", "ik")
+    params = (Param(a.base, 1.0, REAL, "real"), Param(b.base, 1, S.Integers, "whole"), Param(c.base, 1, S.Integers, "whole"))
+    rhs = over(Sum, a * b, (k, N)) + over(Sum, c * X[k, j], (k, N)) - X[i, j]
+    made = System("test.both", SOURCE, {i: N, j: N}, {X[i, j]: rhs}, params, {X[i, j]: 1.0 + i - 0.5 * j}, sizes={N: n}, span=(0.0, 0.5))
+    rng = np.random.default_rng(5)
+    values = {"A": rng.normal(size=(n, n, n)), "B": rng.integers(-2, 3, (n, n)), "C": rng.integers(-2, 3, (n, n))}
+    run: dict[str, Any] = {"params": values, "save": 2, "method": "rk4", "step": 0.25}
+    want = odesim.integrate(made, backend="numpy", **run).y["X"]
+    np.testing.assert_allclose(odesim.integrate(made, **run).y["X"], want, rtol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [False, True], ids=["real", "whole"])
+def test_lanes(whole):
+    """Stiff steps and lanes agree with numpy; a strict member is the strict run, bit for bit."""
+    left, right = ("ik", "kj") if whole else ("kik", "jk")
+    made, (params, _) = system(left, right, whole), numbers(left, right, whole)
+    run: dict[str, Any] = {"params": params, "save": 2, "rtol": 1e-9, "atol": 1e-11}
+    want = odesim.integrate(made, backend="numpy", method="dop853", **run).y["X"][-1]
+    start = np.stack([1.0 + np.subtract.outer(np.arange(n), 0.5 * np.arange(n))] * 2)
+    for method in ("tsit5", "rodas5p"):
+        strict = odesim.integrate(made, method=method, strict=True, **run).y["X"][-1]
+        np.testing.assert_allclose(strict, want, rtol=1e-7)  # a hundred tolerances
+        members = odesim.ensemble(made, method=method, strict=True, initial={"X": start}, **{**run, "save": None})
+        np.testing.assert_array_equal(members.X.values[1, -1], strict)
+
+
+def test_large_whole_numbers():
+    """A product of whole numbers beyond int64 is the product of real ones."""
+    a = IndexedBase("A", shape=(N, N))
+    rhs = over(Sum, a[i, k] * a[j, k], (k, N)) - X[i, j]
+    made = System("test.squares", SOURCE, {i: N, j: N}, {X[i, j]: rhs}, (Param(a, 1, S.Integers, "whole"),), {X[i, j]: 0.0}, sizes={N: n})
+    values = np.full((n, n), 2**40)
+    found = ArrayFunction(lower(made))({"N": n}, {"A": values, "X": np.zeros((n, n)), "t": 0.0})["d_X"]
+    np.testing.assert_array_equal(found, np.full((n, n), 3.0 * 2.0**80))
+    formulas = write_out(made, lower(made), {"N": n}, {"A": values})
+    names: dict[str, Any] = {f"y{e}": 0.0 for e in range(n * n)} | {"t": 0.0}
+    exec("\n".join(formulas.lines), names)
+    assert [eval(text, names) for text in formulas.outputs] == [3.0 * 2.0**80] * n**2
