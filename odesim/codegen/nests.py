@@ -1,6 +1,7 @@
 """Loop nests from a Program, as Python text that numba compiles."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 

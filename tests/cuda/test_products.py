@@ -43,3 +43,18 @@ def compare(sizes: tuple[int, ...], dtype: str) -> None:
     options: dict[str, Any] = {"sizes": dict(zip("NMKQ", sizes, strict=True)), "params": {"B": "normal(0,1)"}, "span": (0.0, 0.1)}
     options |= {"dtype": dtype, "method": "rk4", "step": 0.02, "seed": 3, "strict": True}
     same(odesim.integrate(SYSTEM, **options), odesim.integrate(SYSTEM, backend="cuda", **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_of_whole_numbers_and_repeated_indices(dtype: str, cuda: Shim) -> None:
+    """A matrix of whole numbers, and a diagonal taken out of an array of three axes, have the bits of numba too."""
+    cuda()
+    J, A = IndexedBase("J", shape=(N, N)), IndexedBase("A", shape=(M, N, M))
+    turned = IndexedBase("B", shape=(M, M))
+    rhs = over(Sum, J[i, q] * Y[q, j], (q, N)) / 9 + over(Sum, A[k, i, k] * turned[j, k], (k, M)) - Y[i, j]
+    params = (Param(J, 1, S.Integers, "whole"), Param(A, 1, S.Reals, "a cube"), Param(turned, 1, S.Reals, "a matrix"))
+    made = System("test.whole", SYSTEM.source, {i: N, j: M}, {Y[i, j]: rhs}, params, {Y[i, j]: 1 + i - j})
+    options: dict[str, Any] = {"sizes": {"N": 5, "M": 3}, "params": {"A": "normal(0,1)", "B": "normal(0,1)"}, "span": (0.0, 0.1)}
+    options |= {"dtype": dtype, "method": "rk4", "step": 0.02, "seed": 3, "strict": True}
+    same(odesim.integrate(made, **options), odesim.integrate(made, backend="cuda", **options))
