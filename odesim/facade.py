@@ -18,10 +18,11 @@ from odesim.codegen.observe import Observer
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, device_here
+from odesim.guards import event_specs, guard_names, guarded_system, with_slack
 from odesim.memo import Memo, Same
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_original
-from odesim.solve import ROSENBROCK, Costs, EventSpec, Linear, Problem, callback_system, integrate_problem
+from odesim.solve import ROSENBROCK, Costs, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, Clock
@@ -100,6 +101,8 @@ def integrate(
         check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
     stops = stop_times(stop_at, numbers.t0, numbers.t1)
+    system = guarded_system(system)
+    given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
     options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
     options |= {"max_step": max_step} if max_step is not None else {}
@@ -146,7 +149,7 @@ def integrate(
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events=raw.events,
+        events={name: found for name, found in raw.events.items() if name not in guard_names(system)},
         status=str(raw.status),
         message=raw.message,
         stats=stats,
@@ -158,7 +161,7 @@ def integrate(
             **original,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
-            "params": numbers.params,
+            "params": given,
             "sizes": numbers.sizes,
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
@@ -235,7 +238,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False
     """The numbers that an integrator needs. stays: what is saved is to stay on the GPU that computes it."""
     system = compiled.system
     shapes = compiled.event_shapes(numbers.sizes)
-    events = tuple(EventSpec(e.name, shape, e.direction, e.terminal) for e, shape in zip(system.events, shapes, strict=True))
+    events = event_specs(system, shapes)
     rhs = right_side(compiled, numbers, stays=stays)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 

@@ -24,6 +24,7 @@ from odesim.ensembles.vary import design_members
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade import RESCALED, check_clock, compiled_parts, rescaled_system
 from odesim.gpu import cupy_here
+from odesim.guards import guarded_system, with_slack
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
 from odesim.solve.explicit.integrate import check_options
@@ -102,7 +103,8 @@ def make_request(
         raise ParamError(no_such("backend", backend, BACKENDS, "an ensemble"))
     if backend == "cuda":
         cupy_here()
-    shared = members.shared
+    system = guarded_system(system)
+    shared = with_slack(system, members.shared, rtol, atol, dtype)
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
     compiled, _, _ = compiled_parts(system, "numba", dtype, strict)  # what a GPU runs is made of it too
     seen = observed_shapes(compiled, names, shared)
@@ -125,12 +127,13 @@ def make_engine(request: Request, members: Members) -> AnyEngine:
     """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
     what a GPU's threads cannot do.
     """
+    shared = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype)
     if request.backend == "cuda":
-        return device_engine(request, members.shared, members.source.names)
+        return device_engine(request, shared, members.source.names)
     if request.clock is not None:
-        return ClockEngine(request, members.shared, request.clock)
-    lanes = lane_engine(request, members.shared, members.source.names)
-    return lanes or SingleEngine(request, members.shared)
+        return ClockEngine(request, shared, request.clock)
+    lanes = lane_engine(request, shared, members.source.names)
+    return lanes or SingleEngine(request, shared)
 
 
 def together(engine: Any) -> int:

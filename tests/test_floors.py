@@ -31,6 +31,7 @@ FLOORS = (
         "registry",
         "stored_model",
         "bind",
+        "guards",
         "reference",
     ),
     ("ensembles", "comparison", "claims"),

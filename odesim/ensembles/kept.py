@@ -10,6 +10,7 @@ import numpy as np
 from odesim.arrays import Array, Layout
 from odesim.ensembles.chunk import Chunk
 from odesim.errors import ParamError, no_such
+from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
 
 NOTHING = Layout((), ())
@@ -34,6 +35,11 @@ class Kept:
     observe: tuple[str, ...] = ()
     blow_up: tuple[str, ...] = ()
 
+    @property
+    def named_events(self) -> tuple[tuple[str, str, str], ...]:
+        """Those with names: guards have none."""
+        return tuple(names for names in self.events if names[0])
+
     def chunk(self, count: int, times: int, n: int) -> Chunk:
         """This many members with n states at these times, not done yet."""
         return Chunk.empty(count, times, n, *self._counts)
@@ -50,6 +56,8 @@ class Kept:
         """{name of an array: (N, ...)}, views of the chunk."""
         found = {}
         for e, (times, count, index) in enumerate(self.events):
+            if not times:
+                continue
             found[times], found[count] = chunk.event_t[:, e], chunk.event_count[:, e]
             if index:
                 found[index] = chunk.event_index[:, e]
@@ -59,7 +67,7 @@ class Kept:
     def axes(self, dims: Mapping[str, tuple[str, ...]], states: Collection[str]) -> dict[str, tuple[str, ...]]:
         """{name of an array: its axes after that of the members}. dims: of states and observables after time."""
         found: dict[str, tuple[str, ...]] = {}
-        for times, count, index in self.events:
+        for times, count, index in self.named_events:
             found |= {times: (OCCURRENCE,), count: ()} | ({index: (OCCURRENCE,)} if index else {})
         found |= dict.fromkeys(self.blow_up, ())
         found |= {name: dims[state] for name, state in zip(self.ends.names, states if self.ends.names else (), strict=True)}
@@ -71,7 +79,7 @@ class Kept:
     def types(self, dtype: str) -> dict[str, tuple[str, Any]]:
         """{name of an array: (its type, what stands where nothing is)}. dtype: of the states."""
         found: dict[str, tuple[str, Any]] = {}
-        for times, count, index in self.events:
+        for times, count, index in self.named_events:
             found |= {times: ("float64", np.nan), count: ("int64", 0)} | ({index: ("int64", -1)} if index else {})
         found |= dict.fromkeys(self.blow_up, ("float64", np.nan))
         return found | dict.fromkeys(self.ends.names, (dtype, np.nan)) | dict.fromkeys(self.observed.names, ("float64", np.nan))
@@ -124,10 +132,13 @@ def make_kept(
     taken.update(own)
     seen = tuple(free(name)[0] for name in observed)
     found = []
-    for event, shape in zip(system.events if most else (), events if most else (), strict=True):
+    seen_events = [(e, shape) for e, shape in zip(system.events, events, strict=True) if not isinstance(e, Guard)]
+    for event, shape in seen_events if most else ():
         word = re.sub(r"\W+", "_", event.name).strip("_") or "event"
         times, count, index = free(f"{word}_t", f"{word}_count", f"{word}_index")
         found.append((times, count, index if shape else ""))
+    guards = sum(isinstance(e, Guard) for e in system.events)
+    found += [("", "", "")] * guards if found else []  # a kernel writes down when they happened, which nobody reads
     ends = NOTHING
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)

@@ -145,7 +145,7 @@ class LaneRun:
     def found(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
         chunk, first, times, numbers = self._chunk, 0, [np.empty(0)], [np.empty(0, np.int64)]
-        for e, event in enumerate(self.problem.events):
+        for e, event in enumerate(self.problem.events[: chunk.event_count.shape[1]]):
             there = min(int(chunk.event_count[0, e]), chunk.event_t.shape[2])
             times.append(chunk.event_t[0, e, :there])
             numbers.append(first + chunk.event_index[0, e, :there])

@@ -19,6 +19,7 @@ __all__ = ["STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
 STATUSES = (
     *(Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED),
     Status.SLIDING,
+    Status.LEFT_DOMAIN,
 )
 # what each status says of a member, and what can be done
 _MEANINGS = {
@@ -32,6 +33,8 @@ _MEANINGS = {
     Status.INTERRUPTED: "stopped on the way and not done",
     Status.SLIDING: "came to the boundary of a condition on states that both sides push it back to, at t_end; make the jump there steep "
     "but smooth, such as tanh(x/width) for sign(x)",
+    Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
+    "before it",
 }
 
 

@@ -18,7 +18,9 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.observed import observe
 from odesim.ensembles.result import STATUSES, UNDONE, Chunk, Request
 from odesim.errors import ParamError
+from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import Status
+from odesim.symbolic.guards import Guard
 
 GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
 WAIT = 0.05  # s between two looks at whether the run should stop
@@ -194,9 +196,22 @@ def complete(
     return chunk, np.flatnonzero(todo)
 
 
+def tell_left(request: Request, chunk: Chunk) -> None:
+    """Members that a guard ended, and no event of the System's own, have left the set that a state assumes."""
+    guards = [e for e in request.system.events if isinstance(e, Guard)]
+    ended = np.flatnonzero(chunk.status == STATUSES.index(Status.EVENT))
+    if not guards or not len(ended):
+        return
+    states = request.layout.split(chunk.y_end[ended])
+    slack = slack_of(request.rtol, request.atol, request.dtype)
+    least = [np.min((guard.sign * states[guard.state]).reshape(len(ended), -1), axis=1) for guard in guards]
+    chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = STATUSES.index(Status.LEFT_DOMAIN)
+
+
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
     """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
     chunk = engine.integrate(params, initial, count, stop, pool, into)
+    tell_left(engine.request, chunk)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
     return chunk

@@ -15,9 +15,11 @@ from odesim.ensembles.lane_alone import LaneRun
 from odesim.ensembles.lane_engine import member
 from odesim.ensembles.result import Chunk, Request
 from odesim.ensembles.switching import make_switching
-from odesim.solve import ROSENBROCK, EventSpec, Linear, Problem, integrate_problem
+from odesim.guards import event_specs
+from odesim.solve import ROSENBROCK, Linear, Problem, integrate_problem
 from odesim.solve.problem import Raw
 from odesim.solve.rosenbrock.blas import few_blas_threads
+from odesim.symbolic.guards import Guard
 from odesim.symbolic.switches import Held
 
 
@@ -64,7 +66,7 @@ def put_run(chunk: Chunk, i: int, request: Request, raw: Raw) -> None:
         chunk.y[i, :reached] = raw.y[:reached]
     chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
     shapes = request.compiled.event_shapes(request.sizes)
-    chunk.put_events(i, raw.events, dict(zip((e.name for e in request.system.events), shapes, strict=True)))
+    chunk.put_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
     if chunk.y_end.size:
         chunk.y_end[i] = raw.y_last
     chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
@@ -98,7 +100,7 @@ def problem_of(
         params = {**params, **switching.modes}
     bound = compiled.bind(sizes, params)
     shapes = compiled.event_shapes(sizes)
-    events = tuple(EventSpec(e.name, s, e.direction, e.terminal) for e, s in zip(compiled.system.events, shapes, strict=True))
+    events = event_specs(compiled.system, shapes)
 
     def linear() -> Linear:
         return compiled.linear.bind(sizes, params, bound.layout)

@@ -82,7 +82,7 @@ def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
 def looks_between(problem: Problem, save: Array | None) -> bool:
     """Whether the run is asked for states or events between its steps."""
     inside = save is not None and bool(np.any((save > problem.t0) & (save < problem.t1)))
-    return inside or problem.rhs.n_events > 0
+    return inside or any(event.guard is None for event in problem.events)
 
 
 def sentence(raw: Raw) -> str:

@@ -29,6 +29,7 @@ class Status(StrEnum):
     BLOW_UP = "blow_up"
     INTERRUPTED = "interrupted"
     SLIDING = "sliding"
+    LEFT_DOMAIN = "left_domain"
 
 
 class BoundSystem(Protocol):
@@ -67,13 +68,24 @@ class BoundSystem(Protocol):
 
 
 @dataclass(frozen=True)
+class Guarded:
+    """A state and the set that it must not leave: sign * state is its distance from the end. words: the set."""
+
+    state: str
+    sign: int
+    words: str
+
+
+@dataclass(frozen=True)
 class EventSpec:
-    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0)."""
+    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0). guard: of what it is the end, none of its
+    own."""
 
     name: str
     shape: tuple[int, ...] = ()
     direction: int = 0
     terminal: bool = False
+    guard: Guarded | None = None
 
     def __post_init__(self) -> None:
         if self.direction not in (-1, 0, 1):

@@ -44,7 +44,7 @@ def check_assumptions(s: "System") -> None:
     for key, start in s.initial.items():
         interval = states[base_name(key)]
         if interval is not None and start.is_number and interval.contains(start) is not sp.true:
-            raise SpecError(f"{s.name}: {key} starts at {start}, outside {_words(interval)}, which its symbol assumes")
+            raise SpecError(f"{s.name}: {key} starts at {start}, outside {words_of(interval)}, which its symbol assumes")
     for symbol in _symbols(s):
         name = base_name(symbol)
         if name in states or symbol == time:
@@ -53,7 +53,7 @@ def check_assumptions(s: "System") -> None:
         for fact, value in facts(symbol):
             if not holds(domain, fact, value):
                 raise SpecError(
-                    f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {_words(domain)} holds other values, "
+                    f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {words_of(domain)} holds other values, "
                     f"and sympy has rewritten the expressions by it: write the symbol without it{_or_domain(name, s)}"
                 )
 
@@ -148,10 +148,11 @@ def _symbols(s: "System") -> Iterator[Any]:
     return iter(sorted(found, key=lambda x: (base_name(x), str(sorted(facts(x))))))
 
 
-def _words(domain: Any) -> str:
+def words_of(domain: Any) -> str:
+    """A set as people write it: (0, inf)."""
     known = {sp.S.Reals: "(-inf, inf)", sp.S.Naturals: "1, 2, ...", sp.S.Naturals0: "0, 1, ...", sp.S.Integers: "all whole numbers"}
     if isinstance(domain, sp.Intersection):
-        return " and ".join(map(_words, domain.args))
+        return " and ".join(map(words_of, domain.args))
     if isinstance(domain, sp.Interval):
         left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
         return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")

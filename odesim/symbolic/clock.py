@@ -41,7 +41,7 @@ def rescaled(system: System) -> System:
     tick = slowed(sp.S.One, growth)
     ways: dict[str, Direction] = {base_name(key): element_of(key, rhs) for key, rhs in rates.items()}
     faster = directional(sp.expand_log(sp.log(growth), force=True), {**ways, CLOCK: lambda _: tick})
-    events = tuple(Event(e.name, e.expr.xreplace({time: t}), e.direction, e.terminal) for e in system.events)
+    events = tuple(replace(e, expr=e.expr.xreplace({time: t})) for e in system.events)
     own = (Event(BLOW_UP, NOTHING * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
     laws = tuple(replace(v, expr=v.expr.xreplace({time: t})) for v in system.invariants)
     bounds = tuple(Param(p, value, sp.Interval(-sp.oo, sp.oo), "of the span") for p, value in ((start, 0.0), (stop, 1.0)))

@@ -237,3 +237,16 @@ def test_threads_by_auto(cuda: Shim) -> None:
     a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 3}, strict=True)
     assert a.attrs["method"] == b.attrs["method"]
     same(a, b)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+def test_threads_end_where_a_state_leaves_its_set(method: str, cuda: Shim) -> None:
+    """The status of a guard, and every bit of numba's lanes."""
+    from tests.test_guards import LEAVES
+
+    cuda()
+    rates = np.array([[0.1, 0.2, 3.0], [0.1, 0.2, 0.3], [-0.1, 0.2, 0.3]])
+    a, b = both(LEAVES, params={"a": rates}, method=method, strict=True, span=(0.0, 1.0))
+    same(a, b)
+    assert [a.attrs["status_names"][int(s)] for s in b.status] == ["left_domain", "ok", "ok"]

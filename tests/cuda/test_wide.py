@@ -166,3 +166,14 @@ def test_cuda_without_a_gpu_says_so(shim: Shim) -> None:
     cupy.cuda.runtime.getDeviceCount = absent
     with pytest.raises(OdesimError, match="needs an NVIDIA GPU and its driver: cudaErrorNoDevice"):
         odesim.integrate("joma.nonlinear", backend="cuda")
+
+
+@pytest.mark.slow
+def test_wide_ends_where_a_state_leaves_its_set(cuda: Shim) -> None:
+    """The bits, the time and the sentence of numba."""
+    from tests.test_guards import LEAVES
+
+    cuda()
+    a, b = (odesim.integrate(LEAVES, strict=True, backend=name) for name in ("numba", "cuda"))
+    same(a, b)
+    assert b.status == "left_domain" and a.message == b.message

@@ -67,6 +67,8 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
         rows[saved] = array_namespace(rows).asarray(state.y)
         saved += 1
     events, last_event = _events(problem, state, status)
+    if status is Status.EVENT and not last_event:
+        status = Status.LEFT_DOMAIN
     worst = state.worst()
     message = with_broken(_message(problem, state, status, last_event), problem.laws, worst)
     return Raw(
@@ -124,7 +126,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
         mine = (numbers >= first) & (numbers < first + event.size)
         places = np.stack(np.unravel_index(numbers[mine] - first, event.shape), axis=-1) if event.shape else None
         out[event.name] = Events(times[mine], places)
-        if status is Status.EVENT and event.terminal and mine.any():
+        if status is Status.EVENT and event.terminal and event.guard is None and mine.any():
             ended.append(event.name + ("" if places is None else str(places[-1].tolist())))
         first += event.size
     return out, " and ".join(ended)
@@ -141,6 +143,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     match status:
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
+        case Status.LEFT_DOMAIN:
+            return f"{' and '.join(left(problem, state.y))} at {where}; write the symbol without the assumption, or end the span before it"
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
@@ -182,6 +186,18 @@ def not_finite(problem: Problem, t: float, y: Array) -> str:
             others = f", as {bad.size - 1} others are" if bad.size > 1 else ""
             return f"{what}{name} is {float(values[i])}{f' ({name} = {float(y[i]):.6g})' if what else ''}{others}"
     return ""
+
+
+def left(problem: Problem, y: Array) -> list[str]:
+    """`w[2] = -1e-09 left [0, inf), which its symbol assumes,` for each state of y (n,) that is outside its set."""
+    states, found = problem.rhs.layout.split(y), []
+    for guard in (e.guard for e in problem.events if e.guard is not None):
+        values = guard.sign * states[guard.state]
+        if values.min() < 0:
+            at = np.unravel_index(int(np.argmin(values)), values.shape)
+            place = f"[{', '.join(map(str, at))}]" if at else ""
+            found.append(f"{guard.state}{place} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,")
+    return found or [f"the state, of which {largest(problem, y)} is the largest component, left a set that a symbol assumes"]
 
 
 def largest(problem: Problem, y: Array) -> str:

@@ -20,6 +20,11 @@ def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
     return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
 
 
+def slack_of(rtol: float, atol: float, dtype: str) -> float:
+    """How far outside the set that it assumes a state still counts as inside."""
+    return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
+
+
 def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
     """(how many, the last one): t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as
     long as they."""

@@ -1,0 +1,51 @@
+"""Guards: a System whose states assume a set gets events that end a run where one leaves it.
+
+A state x > 0 leaves where x <= -SLACK and x' < 0: a solution passes the end of a set only where its derivative points out of it
+(Nagumo 1942), so that a step or an interpolant that is slightly off, as that of a decay x' = -x long after its start, ends no run.
+"""
+
+from dataclasses import dataclass, replace
+
+import sympy as sp
+from sympy import Interval, Symbol
+
+from odesim.errors import SpecError
+from odesim.symbolic.assumed import assumed, words_of
+from odesim.symbolic.expr import base_name, over
+from odesim.symbolic.lower import all_names
+from odesim.symbolic.reductions import MaxOver
+from odesim.symbolic.system import Event, Param, System, key_indices
+
+SLACK = "assumed_slack"
+"""The parameter that says how far outside its set a state still counts as inside: the absolute tolerance of a run."""
+
+
+@dataclass(frozen=True)
+class Guard(Event):
+    """The event that a component of a state is SLACK or more outside its set and goes on outwards. sign * state is the distance inside.
+    words: the set."""
+
+    state: str = ""
+    sign: int = 1
+    words: str = ""
+
+
+def guarded(system: System) -> System:
+    """The System with guards behind its own events and the parameter SLACK; itself where no state assumes a set."""
+    sets = {name: interval for name, interval in assumed(system).items() if interval is not None}
+    if not sets:
+        return system
+    if SLACK in all_names(system):
+        raise SpecError(f"{system.name}: {SLACK!r} is needed where states assume a set; call it something else, such as {SLACK}_1")
+    slack = Symbol(SLACK, real=True)
+    guards = []
+    for key in system.equations:
+        name = base_name(key)
+        if name in sets:
+            sign = 1 if sets[name].start == 0 else -1
+            own = [(i, system.axes[i]) for i in key_indices(key)]
+            out = sp.Min(-sign * key - slack, -sign * system.equations[key], evaluate=False)
+            words = words_of(sets[name])
+            guards.append(Guard(f"{name} leaves {words}", -(over(MaxOver, out, *own) if own else out), -1, True, name, sign, words))
+    param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
+    return replace(system, events=(*system.events, *guards), params=(*system.params, param))
