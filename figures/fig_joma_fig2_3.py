@@ -15,6 +15,7 @@ from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, styled
 from odesim.reference.randomness import INITIAL, generators
 from odesim.reference.tasks import load_task
+from odesim.wording import many
 
 TASK = "joma_gaussian"
 SEEDS, STEPS = range(10), 2000
@@ -125,7 +126,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_xlim(0, iterations[-1])
             axes.set_xlabel("iteration")
             few_ticks(axes)
-        figure.suptitle(f"Attention follows the MLP: mean and range of {ds.sizes['seed']} seeds")
+        figure.suptitle(f"Attention follows the MLP: mean and range of {many(ds.sizes['seed'], 'seed')}")
     return figure
 
 

@@ -14,6 +14,7 @@ from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, styled
 from odesim.reference.tasks import load_task
 from odesim.reference.train import train
+from odesim.wording import many
 
 TASK = "scan_snap"
 LOG = Path(__file__).with_name("published") / "scan_snap_fig4_loss.csv"
@@ -80,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
         bar = figure.colorbar(images[-1], ax=figure.axes[1:], aspect=16, pad=0.02)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=SMALL, color=FAINT)
-        figure.suptitle(f"Scan and snap: two queries, {ds.sizes['seed']} seeds")
+        figure.suptitle(f"Scan and snap: two queries, {many(ds.sizes['seed'], 'seed')}")
     return figure
 
 

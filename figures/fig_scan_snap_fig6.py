@@ -14,6 +14,7 @@ from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
 from odesim.reference.tasks import load_task
 from odesim.reference.train import train
+from odesim.wording import many
 
 TASK = "scan_snap"
 TABLE = Path(__file__).with_name("published") / "scan_snap_fig6_entropy.csv"
@@ -75,13 +76,13 @@ def draw(ds: xr.Dataset) -> Figure:
             panel.set_xscale("log")
             panel.set_xticks(ds.ratio.values, [f"{r:g}" for r in ds.ratio.values])
             panel.minorticks_off()
-            panel.set_title(f"{last} queries" if last > 1 else "1 query")
+            panel.set_title(many(int(last), "query", "queries"))
             panel.set_xlabel("$η_Y / η_Z$")
         panels[0].set_ylabel("entropy, distinct tokens")
         panels[0].legend(loc="lower right")
         panels[-1].legend(loc="lower right")
         few_ticks(panels[0], y=5)
-        figure.suptitle(f"Attention after 100 iterations, {ds.sizes['seed']} seeds")
+        figure.suptitle(f"Attention after 100 iterations, {many(ds.sizes['seed'], 'seed')}")
     return figure
 
 
@@ -98,9 +99,11 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     for last in ds.num_last.values:
         rows, blur = (table.sel(num_last=last).values for table in (ours, 2 * ds.sd / np.sqrt(ds.sizes["seed"])))
         rising = int(np.sum(np.diff(rows, axis=0) >= blur[1:] + blur[:-1]))
-        features.append(Feature(f"{last} queries: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0))
+        features.append(
+            Feature(f"{many(int(last), 'query', 'queries')}: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0)
+        )
         low = 0 if last == 1 else 1
         below = int(np.sum(rows + blur < rows[:, low : low + 1] - blur[:, low : low + 1]))
-        name = f"{last} queries: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
+        name = f"{many(int(last), 'query', 'queries')}: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
         features.append(Feature(name, float(below), 0.0, 0.0))
     return features

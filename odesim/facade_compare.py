@@ -61,8 +61,9 @@ def compare(
     observables: those to compare, without it all in common that are recorded anyway.
     align: axes of the training to be put in the order that fits best, seed by seed.
 
-    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it. Raises an OdesimError with one sentence
-    where the request is wrong.
+    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
+    not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
+    describe the task under these settings.
     """
     names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}
     names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))

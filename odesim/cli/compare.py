@@ -93,6 +93,8 @@ def compare_verb(
             **options,
         )
     code = DONE
+    for doubt in comparison.doubts:
+        say(doubt)
     for note in comparison.notes:
         code = STOPPED
         say(note)

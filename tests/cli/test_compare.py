@@ -67,6 +67,15 @@ def test_stored_runs(odesim, runs, folder):
     assert (done.exit_code, done.output) == (0, "") and (folder / "c.pdf").stat().st_size > 1000
 
 
+def test_theory_of_another_training_is_said(odesim, runs):
+    """Stored runs that do not belong together are compared, and a sentence on stderr says why they do not, with --quiet too."""
+    assert odesim("train", "scan_snap", "--set", "decoder=decorrelated", "--steps", 6, "--out", "d.zarr", "--quiet").exit_code == 0
+    done = odesim("compare", "d.zarr", "i.zarr", "--quiet")
+    assert (done.exit_code, done.stdout) == (0, "") and "decoder is decorrelated, not vanilla" in done.stderr
+    assert "decoder is decorrelated, not vanilla" in json.loads(odesim("compare", "d.zarr", "i.zarr", "--json").stdout)["notes"][0]
+    assert odesim("compare", "t.zarr", "i.zarr", "--quiet").stderr == ""
+
+
 def test_an_early_end_is_3(odesim):
     """Theory that blows up: what was before is compared, the reason is on stderr, the exit code says so."""
     done = odesim("compare", *JOMA.split(), *MORE, "--steps", 60)
