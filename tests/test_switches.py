@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Su
 import odesim
 from odesim.ensembles.switching import held_of
 from odesim.errors import SolveError, SpecError
+from odesim.facade_rerun import rerun_integration
 from odesim.solve import METHODS
+from odesim.store.write import write_solution
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 
@@ -300,3 +303,43 @@ def test_no_step_is_longer(method: str) -> None:
     assert float(run.final["y"]) == pytest.approx(exact, rel=1e-5) and run.stats["steps"] >= END / 0.1
     with pytest.raises(SolveError, match="max_step bounds adaptive steps"):
         odesim.integrate(made, method=method, max_step=0.1, step=0.1, backend="numpy")
+
+
+def test_rescaled_clock_with_sensitivities() -> None:
+    """y' = y^2, twice that from a on, blows up at (1 + a) / 2; with the clock as a state the threshold is one on a state."""
+    made = system(Piecewise((1, t < a), (2, True)) * y**2, {a: 0.3}, start=1.0, growth=y)
+    times = np.array([0.1, 0.3, 0.4, 0.5])
+    run = odesim.integrate(made, clock="rescaled", save=times, sensitivities=("a", "y"), backend="numpy", rtol=1e-9, atol=1e-12)
+    exact = 1 / np.where(times < 0.3, 1 - times, 1.3 - 2 * times)
+    assert run.y["y"][:4] == pytest.approx(exact, rel=1e-7) and run.events["blow_up"][0]["t"] == pytest.approx(0.65, abs=1e-8)
+    assert run.y["dy_da"][[0, 2, 3]] == pytest.approx([0, -(exact[2] ** 2), -(exact[3] ** 2)], rel=1e-6)
+    assert run.y["dy_dy_start"][:4] == pytest.approx(exact**2, rel=1e-6)
+
+
+def test_stored_runs_stop_where_they_did(tmp_path: Path) -> None:
+    """rerun takes the times and the largest step that a run was asked for: every bit is the same."""
+    run = odesim.integrate("joma.nonlinear", stop_at=[1.5, 2.0], max_step=0.02, backend="numpy", save=5)
+    write_solution(run, tmp_path / "run.zarr")
+    again = rerun_integration(tmp_path / "run.zarr")
+    plain = odesim.integrate("joma.nonlinear", backend="numpy", save=5)
+    assert again.same and not np.array_equal(run.final["v"], plain.final["v"])
+
+
+JUMPY = system(Piecewise((1, y < a), (3, True)), {a: 4.0})
+ALONE: dict[str, tuple[System, dict[str, Any]]] = {
+    "conditions on states that jump": (JUMPY, {}),
+    "a fixed step in parts between times where conditions change": (system(on(t < a), {a: 4.0}), {"step": 0.1}),
+    "sensitivities with jumps": (system(on(t < a), {a: 4.0}), {"sensitivities": "a"}),
+}
+
+
+@pytest.mark.parametrize("what", ALONE)
+def test_what_runs_member_by_member(what: str) -> None:
+    """What lanes cannot do is done one by one, with the numbers of single runs."""
+    made, options = ALONE[what]
+    given = np.array([1.0, 2.5, 30.0])
+    found = odesim.ensemble(made, params={"a": given}, method="tsit5", **options)
+    for i, value in enumerate(given):
+        one = odesim.integrate(made, params={"a": value}, method="tsit5", **options)
+        for name, rows in one.y.items():
+            assert np.array_equal(found[name].values[i, 0], rows[-1])

@@ -28,6 +28,8 @@ TOGETHER = 4
 """Two times no further apart than so many roundings of the span's ends are one."""
 
 
+BLOCK, ENTRIES = 512, 1 << 18
+"""Parts of a span whose conditions are computed at once, and how many these may be."""
 _HELD: Memo[Held] = Memo()
 _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 
@@ -122,10 +124,10 @@ class Conditions:
         every = np.unique(every[(every > self.t0 + near) & (every < self.t1 - near)])
         return every[np.append(True, np.diff(every) > near)[: len(every)]]
 
-    def between(self, times: Array, own: Mapping[str, Array], asked: Iterable[Switch] | None = None) -> dict[str, Array]:
-        """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment. asked: of these alone."""
+    def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
+        """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
         found = {}
-        for s in self.on_time if asked is None else asked:
+        for s in self.on_time:
             g = values(s.plain, s.axes, self.sizes, self.shared, {**own, str(time): times})
             found[s.name] = settled(s, g).reshape(len(times), *self.shape(s))
         return found
@@ -152,6 +154,7 @@ class Switching:
         # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
         self._watched = [(s, way) for s in held.on_states for _, way in watched(s)]
         self._right: Any = None
+        self._ahead: tuple[int, dict[str, Array]] = (0, {})
 
     def attach(self, right: Any) -> None:
         """Takes the right side that reads the modes: right(t, y, out), and refresh(names) where it has a copy of them."""
@@ -164,7 +167,7 @@ class Switching:
         self._refresh()
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
-        for name, mode in self._at(t, end).items():
+        for name, mode in self._at(end).items():
             self.modes[name][...] = mode
         for s in self.conditions.held.on_states:
             self.modes[s.name][...] = settled(s, self._value(s.smooth, s, t, y))
@@ -178,8 +181,14 @@ class Switching:
 
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
         caused: dict[str, dict[str, Array]] = {}
+        ahead = self._at(end)
+        if not crossed and not self._pairs and not self.events:
+            for name, mode in ahead.items():
+                self.modes[name][...] = mode
+            self._refresh()
+            return y, ""
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
-            new = self._at(t, end, s)[s.name].ravel()
+            new = ahead[s.name].ravel()
             cause = next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
             for k in np.flatnonzero(new != self.modes[s.name].ravel()):
                 y, moved = self._change(s, int(k), float(new[k]), t, y, cause)
@@ -269,11 +278,18 @@ class Switching:
         self.modes[s.name].ravel()[there] = value
         self._refresh([s.name])
 
-    def _at(self, t: float, end: float, s: Switch | None = None) -> dict[str, Array]:
-        """The modes of conditions on time between t and end; of one of them."""
-        asked = self.conditions.on_time if s is None else (s,)
-        found = self.conditions.between(np.array([0.5 * t + 0.5 * end]), {}, asked) if asked else {}
-        return {name: rows[0] for name, rows in found.items()}
+    def _at(self, end: float) -> dict[str, Array]:
+        """The modes of conditions on time in the part of the span that `end` belongs to, computed for many parts at once."""
+        c = self.conditions
+        if not c.on_time:
+            return {}
+        k = int(np.searchsorted(self.stops, end))
+        first, rows = self._ahead
+        if not rows or not first <= k < first + len(next(iter(rows.values()))):
+            most = max(1, min(BLOCK, ENTRIES // sum(self.modes[s.name].size for s in c.on_time)))
+            edges = np.concatenate([[c.t0], self.stops, [c.t1]])[k : k + most + 1]
+            self._ahead = first, rows = k, c.between(0.5 * edges[:-1] + 0.5 * edges[1:], {})
+        return {name: values[k - first] for name, values in rows.items()}
 
     def _rate(self, t: float, y: Array) -> dict[str, Array]:
         out = np.empty_like(y)

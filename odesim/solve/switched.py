@@ -4,6 +4,7 @@ Between two switches the conditions are held, so that every stage of a step sees
 end a segment exactly; a condition on states is looked for as an event is, and the segment ends in it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from odesim.arrays import Array, array_namespace
-from odesim.solve.auto import explicit_name, looks_between
-from odesim.solve.explicit.integrate import save_grid
+from odesim.solve.auto import PILOT, explicit_name, looks_between
+from odesim.solve.explicit.integrate import ExplicitRun, save_grid
 from odesim.solve.found import Events
 from odesim.solve.laws import with_broken
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.tableau import METHODS
 
 RunOne = Callable[..., Raw]
 """integrate_problem."""
-COUNTS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
+COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
 
 
 def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
@@ -53,9 +55,10 @@ class Segments:
         self.rows: list[Any] = []
         self.saved = 0
         self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
-        self.stats: dict[str, float] = dict.fromkeys(COUNTS, 0.0)
+        self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | {"seconds": 0.0, "compile_seconds": 0.0}
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, method)
         self.stiff = self.why = ""
+        self._run: ExplicitRun | None = None
 
     def go(self) -> Raw:
         """The run to its end."""
@@ -112,7 +115,8 @@ class Segments:
         laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
         part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws, origin=self.problem.began)
         options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
-        raw = self.one(part, method=self.method, save=self.save[self.saved : later], **options)
+        save = self.save[self.saved : later]
+        raw = self._explicit(part, save, options) or self.one(part, method=self.method, save=save, **options)
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
         self.rows.append(raw.y[:reached])
         self.saved += reached
@@ -120,8 +124,23 @@ class Segments:
             parts.append(Events.of(raw.events[name]))
         for name in COUNTS:
             self.stats[name] += raw.stats[name]
+        self.stats["compile_seconds"] = max(self.stats["compile_seconds"], raw.stats["compile_seconds"])
         self.t, self.y, self.last = raw.t_last, raw.y_last, raw
         return raw
+
+    def _explicit(self, part: Problem, save: Array, options: dict[str, Any]) -> Raw | None:
+        """A segment by an explicit method, in the memory of those before it: there may be very many short ones. None where the method is
+        another one, or `auto` has something to choose."""
+        name = options.get("explicit", self.method)
+        if name not in METHODS or hasattr(part.rhs, "kernel"):
+            return None
+        if self._run is None:
+            own = {key: value for key, value in options.items() if key not in ("explicit", "strict")}
+            self._run = ExplicitRun(part, METHODS[name], save, **own)
+        else:
+            self._run.anew(part, save, options["max_steps"], options["progress"])
+        ended = self._run.go(PILOT if "explicit" in options else math.inf)
+        return self._run.raw() if ended else None
 
     def _share(self, end: float) -> Callable[[float], None] | None:
         """The progress of a segment as that of the whole run."""

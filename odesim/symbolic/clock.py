@@ -57,6 +57,7 @@ def rescaled(system: System) -> System:
         constraints=system.constraints,
         invariants=laws,
         events=(*events, *own),
+        sensitivities=system.sensitivities,
     )
 
 

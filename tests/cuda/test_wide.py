@@ -14,6 +14,7 @@ from odesim.errors import OdesimError
 from odesim.gpu import architecture
 from odesim.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from tests.ensembles.pulses import PULSES
 from tests.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
@@ -41,6 +42,13 @@ def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     cuda()
     options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5}
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
+
+
+def test_wide_stops_where_conditions_change(cuda: Shim) -> None:
+    """The conditions are held there too: part by part, with numba's bits."""
+    cuda()
+    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5, "sizes": {"M": 3}, "params": {"late": [0.7, 3.1, 2.2]}}
+    same(odesim.integrate(PULSES, **options), odesim.integrate(PULSES, backend="cuda", **options))
 
 
 @pytest.mark.slow

@@ -88,6 +88,13 @@ class ExplicitRun:
         self._progress, self._code, self._slice = progress, slots.RUNNING, FIRST_SLICE
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
 
+    def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
+        """Begins with another part of the same run, on the processor, in the memory of this one."""
+        self.state.anew(problem, save, max_steps)
+        self.problem, self._progress = problem, progress
+        self._code, self._slice = slots.RUNNING, FIRST_SLICE
+        self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
+
     @property
     def tried(self) -> int:
         """Steps so far, taken or rejected."""

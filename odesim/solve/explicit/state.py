@@ -71,6 +71,25 @@ class RunState:
         if step is not None:
             self._fill_fixed(step)
 
+    def anew(self, problem: Problem, save: Array, max_steps: int) -> None:
+        """Begins with another part of the same run: only its span, start, saved times and steps allowed are others."""
+        self.problem, self.save, self.max_steps = problem, save, max_steps
+        self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
+        at, real = self.at, self.real
+        at[slots.SAVE], at[slots.OUT], at[slots.SAVES] = save.ctypes.data, self.out.ctypes.data, len(save)
+        at[slots.MAX] = min(max_steps, _MOST)
+        self._found = []
+        self.count.fill(0)
+        self._rows[:] = range(self.method.stages)
+        self.work[0] = problem.y0
+        real[slots.T], real[slots.T0], real[slots.T1], real[slots.H] = problem.t0, problem.t0, problem.t1, 0.0
+        real[slots.LOG_OLD] = slots.LOG2_LEAST
+        if problem.laws is not None and problem.laws.before is not None:
+            self.best[:], self.violations[:], self.law_times[:] = problem.laws.before
+            self.count[slots.LATER] = 1
+        if self.step is not None:
+            self._fill_fixed(self.step)
+
     @property
     def address(self) -> int:
         """Where the table of this run lies."""
@@ -156,7 +175,8 @@ class RunState:
         self.real.fill(0.0)
         self.work = view(slots.WORK, 3 * n, dtype).reshape(3, n)
         self.work[0] = self.problem.y0
-        view(slots.ROWS, stages)[:] = range(stages)
+        self._rows = view(slots.ROWS, stages)
+        self._rows[:] = range(stages)
         view(slots.COEF, stages, np.float64).fill(0.0)
         if size:
             view(slots.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
