@@ -17,7 +17,8 @@ from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
-COLUMNS, SAMPLE = 500, 10_000  # saved times in a map or band; components whose quantiles are taken, a random subset of more
+COLUMNS = 500  # saved times in a map or band
+SAMPLE, NUMBERS = 10_000, 5_000_000  # quantiles are of at least so many components, of all where these are so many numbers
 MARKED = 20  # at most so many saved times are marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
@@ -163,7 +164,7 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> End
     """The smallest and the largest of all components; five quantiles of all, or of a random subset, which is said."""
     columns = thinned(len(clock.x), COLUMNS)
     x, values = clock.x[columns], values[columns]
-    chosen = subset(quantity.count, SAMPLE)
+    chosen = subset(quantity.count, max(SAMPLE, NUMBERS // len(columns)))
     sample = values[:, chosen].filled(np.nan)
     marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
     for k, shade in enumerate(SHADES):

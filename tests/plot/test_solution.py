@@ -152,18 +152,25 @@ def test_bands_hold_all_components() -> None:
 
 
 @pytest.mark.parametrize("period", range(2, 9))
-def test_bands_of_tiled_components(period: int) -> None:
+def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More components than quantiles are taken of, whose values repeat: the lines are quantiles of all, not of one in `period`.
 
     A quantile of 10000 random ones has the standard error sqrt(1/4 / 10000) = .5 %, and four of them are allowed.
     """
+    monkeypatch.setattr("odesim.plot.panels.NUMBERS", 0)
     n = SAMPLE * period
     heights = np.tile(np.arange(period) / period, SAMPLE) + np.linspace(0, 1 / period, n)
     axes = figure_of(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
     median = float(np.asarray(axes.lines[0].get_ydata())[-1])
     assert np.mean(heights < median) == pytest.approx(0.5, abs=0.02)
     assert axes.get_title(loc="right") == "quantiles: 10\u202f000 at random"
-    assert figure_of(CASES["bands"]).axes[0].get_title(loc="right") == ""
+
+
+def test_bands_are_of_all_components_where_these_are_not_too_many() -> None:
+    """20002 components of two heights: the median is the middle between both, which no sample has."""
+    values = np.linspace(0, 1, 3)[:, None] * np.tile([1.0, 2.0], 10_001)
+    axes = figure_of(solution({"z": values}, T[:3], dims={"z": ("l",)})).axes[0]
+    assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == ""
 
 
 def marks(axes: Any, kind: Any) -> list[tuple[float, float]]:
