@@ -5,12 +5,12 @@ release 2.4 (2008), University of Bari, archimede.uniba.it/~testset.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Interval, exp, oo, pi, sin, symbols
 
-from odesim.symbolic import Param, Source, System, time
+from odesim.symbolic import Invariant, Param, Source, System, time
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,13 @@ def ring_modulator() -> System:
         y[15]: (-y[2] - (rc + rg1) * y[15]) / ls1,
     }
     return system("ring_modulator", equations, 15 * (0.0,), 1e-3)
+
+
+def drag() -> System:
+    """Two masses with friction between them, whose momentum is 0: both velocities go to 0 as exp(-k t (1/m1 + 1/m2))."""
+    v1, v2, m1, m2, k = symbols("v1 v2 m1 m2 k", real=True)
+    made = system("drag", {v1: -k * (v1 - v2) / m1, v2: k * (v1 - v2) / m2}, (1.0, -2.0), 4.0, {m1: 0.5, m2: 0.25, k: 1.0})
+    return replace(made, invariants=(Invariant("momentum", m1 * v1 + m2 * v2, "constant"),))
 
 
 # by scipy's Radau and BDF at 1e-12 with y2 = y3 + y4 put in, which agree to 1e-10 (tests.test_stiff_set); the published values at 1e13

@@ -1,17 +1,19 @@
-"""Sums w.y of states that a right side keeps constant: w.f = 0, term by term, whatever the numbers are.
+"""Sums w.y of states that a right side keeps constant: w.f = 0, whatever the numbers are.
 
-Coefficients are numbers of 53 bits: what is left of a sum that should be 0 is one where it is no more than their rounding.
+They are found in two ways. Term by term: coefficients are numbers of 53 bits, and what is left of a sum that should be 0 is one where
+it is no more than their rounding. And at random points modulo a prime, where numbers are exact and quotients may cancel too.
 """
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import lcm
+from math import isqrt, lcm
 
 import numpy as np
 
 from odesim.arrays import Array
 from odesim.codegen.linear_invariant import LinearInvariant
+from odesim.codegen.modular import PRIMES, random_values, residue
 from odesim.codegen.monomials import Terms, right_side_terms
 from odesim.codegen.written import Formulas
 
@@ -26,16 +28,34 @@ LARGEST = 1000
 """Whole numbers and denominators up to here are taken for what a weight is meant to be."""
 
 
-def linear_invariants(formulas: Formulas) -> tuple[LinearInvariant, ...]:
-    """The invariants of a right side, those with few states last; none where it is too large to look.
+def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = ()) -> tuple[LinearInvariant, ...]:
+    """The invariants of a right side, those with few states last; the declared ones alone where it is too large to look.
 
     Where two of them have states in common, so do their combinations: small states of two large sums may have a sum of their own,
     which is lost in the rounding of the large ones. So there are more than independent ones.
     """
     if formulas.states > MOST_STATES or len(formulas.lines) > MOST_LINES:
-        return ()
-    found = _sparse([_plain(w) for w in _null_vectors(right_side_terms(formulas))])
-    return tuple(_made(w) for w in sorted(found, key=lambda w: (-np.count_nonzero(w), _places(w))))
+        return _ordered(declared)
+    basis: list[Array] = []
+    for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):
+        if _eliminated(np.array([*basis, w]), len(w)) > len(basis):
+            basis.append(_plain(w))
+    found = [_made(w) for w in _sparse(basis)]
+    known = np.array(basis).reshape(len(basis), formulas.states)
+    return _ordered([*found, *(d for d in declared if not _spanned(d, known))])
+
+
+def _ordered(found: Sequence[LinearInvariant]) -> tuple[LinearInvariant, ...]:
+    return tuple(sorted(found, key=lambda w: (-len(w.places), w.places)))
+
+
+def _spanned(invariant: LinearInvariant, known: Array) -> bool:
+    """Whether an invariant is a combination of known ones (k, n)."""
+    if invariant.reads:
+        return False
+    w = np.zeros(known.shape[1])
+    w[list(invariant.places)] = invariant.weights
+    return _eliminated(np.vstack([known, w]), known.shape[1]) <= len(known)
 
 
 def _made(w: Array) -> LinearInvariant:
@@ -65,6 +85,54 @@ def _null_vectors(rows: Sequence[Terms]) -> list[Array]:
     found = np.zeros((len(null), len(rows)))
     found[:, live] = null
     return [w for w in found if np.all(np.abs(w @ terms) <= ROUNDING * (np.abs(w) @ np.abs(terms)))]
+
+
+def _modular_null_vectors(formulas: Formulas) -> list[Array]:
+    """The same from values at random points; weights are small fractions, which hold for another prime as well."""
+    n, (prime, other) = formulas.states, PRIMES
+    values, check = (random_values(formulas, n + 4, p) for p in PRIMES)
+    if min(values.shape[1], check.shape[1]) < n + 4:
+        return []
+    live = np.flatnonzero(values.any(axis=1))
+    matrix = np.hstack([values[live], np.eye(len(live), dtype=np.int64)])
+    rank = _modular_eliminated(matrix, n + 4, prime)
+    null = matrix[rank:, n + 4 :]
+    _modular_eliminated(null, len(live), prime)
+    found = []
+    for row in null:
+        weights = [small_fraction(int(x), prime) for x in row]
+        total = sum(residue(w, other) * check[k] % other for w, k in zip(weights, live, strict=True)) % other
+        if not np.any(total):
+            found.append(np.zeros(n))
+            found[-1][live] = [float(w) for w in weights]
+    return found
+
+
+def _modular_eliminated(matrix: Array, columns: int, prime: int) -> int:
+    """How many pivots matrix (n, m), itself reduced by rows modulo prime, has in its first columns; each is 1, alone in its column."""
+    row = 0
+    for column in range(columns):
+        candidates = np.flatnonzero(matrix[row:, column])
+        if not len(candidates):
+            continue
+        pivot = row + int(candidates[0])
+        matrix[[row, pivot]] = matrix[[pivot, row]]
+        matrix[row] = matrix[row] * pow(int(matrix[row, column]), -1, prime) % prime
+        others = np.arange(len(matrix)) != row
+        matrix[others] = (matrix[others] - matrix[others, column, None] * matrix[row] % prime) % prime
+        row += 1
+        if row == len(matrix):
+            break
+    return row
+
+
+def small_fraction(x: int, prime: int) -> Fraction:
+    """The fraction with the smallest numbers, about, that is x modulo prime, by Euclid's algorithm."""
+    most = isqrt(prime // 2)
+    (a, s), (b, t) = (prime, 0), (x, 1)
+    while b > most:
+        (a, s), (b, t) = (b, t), (a % b, s - a // b * t)
+    return Fraction(b, t)
 
 
 def _eliminated(matrix: Array, columns: int) -> int:

@@ -1,6 +1,7 @@
 """The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,9 +13,10 @@ from odesim.arrays import Array, Layout
 from odesim.codegen.arrays_ import ArrayFunction
 from odesim.codegen.chain import Chain
 from odesim.codegen.chain_plan import NotLocalError, Plan, make_plan
+from odesim.codegen.declared_invariants import declared_invariants, true_invariants
 from odesim.codegen.extents import extents
 from odesim.codegen.find_invariants import MOST_STATES, linear_invariants
-from odesim.codegen.linear_invariant import LinearInvariant
+from odesim.codegen.linear_invariant import LinearInvariant, entries
 from odesim.codegen.structured import Dense, Structured
 from odesim.codegen.written import write_out
 from odesim.errors import CodegenError
@@ -66,16 +68,21 @@ class Linearization:
         return tuple(found)
 
     @cached_property
-    def invariants(self) -> Callable[..., tuple[LinearInvariant, ...]]:
-        """(sizes, whole numbers) -> the linear invariants; both as items."""
+    def invariants(self) -> Callable[..., tuple[tuple[LinearInvariant, ...], dict[str, int]]]:
+        """(sizes, whole numbers, both as items, whether the states are few) -> the linear invariants, and {parameter: number of its first
+        entry} for their weights."""
 
         @lru_cache(maxsize=16)
-        def found(sizes: tuple[tuple[str, int], ...], whole: tuple[tuple[str, Any], ...]) -> tuple[LinearInvariant, ...]:
+        def found(
+            sizes: tuple[tuple[str, int], ...], whole: tuple[tuple[str, Any], ...], few: bool
+        ) -> tuple[tuple[LinearInvariant, ...], dict[str, int]]:
             values = {name: np.array(value, np.int64) for name, value in whole}
-            try:
-                return linear_invariants(write_out(self.system, self.program, dict(sizes), values))
-            except CodegenError:  # too large to be written out
-                return ()
+            declared = declared_invariants(self.system, dict(sizes), values)
+            if few or declared:
+                with suppress(CodegenError):  # too large to be written out
+                    formulas = write_out(self.system, self.program, dict(sizes), values)
+                    return linear_invariants(formulas, true_invariants(declared, formulas)), formulas.values
+            return (), {}
 
         return found
 
@@ -109,11 +116,14 @@ class BoundLinear:
         return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
 
     def invariants(self) -> tuple[LinearInvariant, ...]:
-        """The linear invariants that the terms of the right side have, for few states."""
-        if self.layout.size > MOST_STATES:
+        """The linear invariants that the right side has, of few states, and that the System declares."""
+        n = self.layout.size
+        if n > MOST_DENSE:
             return ()
         whole = {p.name: np.asarray(self.params[p.name]).tolist() for p in self.linear.system.params if p.integer}
-        return self.linear.invariants(tuple(self.sizes.items()), tuple((name, _hashable(value)) for name, value in whole.items()))
+        items = tuple((name, _hashable(value)) for name, value in whole.items())
+        found, firsts = self.linear.invariants(tuple(self.sizes.items()), items, n <= MOST_STATES)
+        return tuple(invariant.at(entries(firsts, invariant.reads, self.params, {})) for invariant in found)
 
     @cached_property
     def chain(self) -> Chain:

@@ -139,7 +139,7 @@ class Launch:
             taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
             self.turns = Turns(parts, codes, taken[0], taken[1], request.max_steps)
             params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
-        sums = start_sums(engine.plan, states)
+        sums = start_sums(engine.plan, states, engine.numbers.params, params)
         events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
         self.arrays = {
             "Y0": cp.asarray(states),
@@ -167,7 +167,8 @@ class Launch:
             table[AT[name]] = array.data.ptr
         table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
         each = bool(initial) or parts is not None
-        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]], table[AT["COUNT"]] = n * each, sums.shape[1] * each, count
+        table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
+        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(names):
             own = name in params

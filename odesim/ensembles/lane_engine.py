@@ -13,6 +13,7 @@ import numpy as np
 from odesim.arrays import PAGE, Array, aligned_empty
 from odesim.bind import Numbers
 from odesim.codegen.cache import module_name
+from odesim.codegen.declared_invariants import declared_invariants, true_invariants
 from odesim.codegen.native import load_native
 from odesim.codegen.written import write_out, write_values
 from odesim.ensembles.lane_events import Watch, facts_of
@@ -117,7 +118,7 @@ class LaneEngine:
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array(reals(request)), stop]
         table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
-        sums = start_sums(self.plan, states if self.origin is None else self.origin)
+        sums = start_sums(self.plan, states if self.origin is None else self.origin, self.numbers.params, params)
         arrays = {
             "Y0": states,
             "SUMS": sums,
@@ -136,7 +137,8 @@ class LaneEngine:
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         each = bool(initial) or parts is not None
-        table[AT["Y0_STEP"]], table[AT["SUMS_STEP"]], table[AT["SEEN"]] = n * each, sums.shape[1] * each, seen
+        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, seen
+        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params
@@ -294,6 +296,9 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     plan = replace(plan, parts=request.switches, limited=request.max_step is not None and not fixed)
+    if plan.stiff:
+        declared = declared_invariants(compiled.system, numbers.sizes, whole)
+        plan = replace(plan, declared=true_invariants(declared, formulas))
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
         return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan

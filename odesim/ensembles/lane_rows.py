@@ -29,7 +29,7 @@ class Plan:
     """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
-    steps have a largest size.
+    steps have a largest size. declared: linear invariants that the System declares.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Plan:
     fixed: bool = False
     parts: bool = False
     limited: bool = False
+    declared: tuple[LinearInvariant, ...] = ()
 
     @property
     def dense(self) -> bool:
@@ -71,7 +72,7 @@ class Plan:
     @cached_property
     def invariants(self) -> tuple[LinearInvariant, ...]:
         """What each step of a stiff method is to keep."""
-        return linear_invariants(self.formulas) if self.stiff else ()
+        return linear_invariants(self.formulas, self.declared) if self.stiff else ()
 
 
 class Rows:
