@@ -105,7 +105,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "out": path,
     "shard": part,
 }
-"""Argument -> what it must be. save, span, seeds and the models have forms of their own, told where they are read."""
+"""Argument -> what it must be. save, span, stop_at, seeds and the models have forms of their own, told where they are read."""
 
 
 def _error(name: str) -> type[OdesimError]:

@@ -105,7 +105,7 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     except (TypeError, ValueError, OverflowError):
         times = np.empty((0, 0))
     if times.ndim != 1 or isinstance(stop_at, str):
-        raise ParamError(f"stop_at takes a time or a list of times, not {show_text(str(stop_at))}")
+        raise ParamError(f"stop_at takes a time or a list of times, not {shown(stop_at)}")
     times = np.unique(times)
     outside = times[~((times >= t0) & (times <= t1))]
     if outside.size:

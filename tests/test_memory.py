@@ -33,7 +33,7 @@ def test_room(rows, fits, monkeypatch):
     if fits:
         memory.check_room(rows, 10, 8)
     else:
-        with pytest.raises(ParamError, match=r"126000000 saved times of 10 numbers take 11\.1 GB, more than the 11 GB that are free"):
+        with pytest.raises(ParamError, match=r"126000000 saved times of 10 numbers would take 11\.1 GB, more than the 11 GB that are free"):
             memory.check_room(rows, 10, 8)
 
 

@@ -313,7 +313,7 @@ def test_csv(tmp_path, text, rank, wanted):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"1,2\n3\n", "line 2: 1 values, where line 1 has 2"),
+        (b"1,2\n3\n", "line 2: 1 value, where line 1 has 2"),
         (b"1,2\n\n3,x\n", "line 3: 'x' is not a number"),
         (b"1,nan\n", "line 1: nan is not a finite number"),
         (b"1,1e400\n", "line 1: '1e400' overflows"),

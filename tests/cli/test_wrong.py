@@ -117,7 +117,7 @@ TABLE = {
     "save log:0": (f"{JOMA} --save log:0", "--save log:0"),
     "save log:1": (f"{JOMA} --save log:1", "--save log:1"),
     "save one": (f"{JOMA} --save 2.5", "whole number", "--save 2.5,"),
-    "save beyond memory": (f"{JOMA} --size M=1000000 --save 100000000", "100000000 saved times of 1000000 numbers take 8e+05 GB"),
+    "save beyond memory": (f"{JOMA} --size M=1000000 --save 100000000", "100000000 saved times of 1000000 numbers would take 8e+05 GB"),
     "save words": (f"{JOMA} --save lin:5", "--save"),
     "save backwards": (f"{JOMA} --save 1,0.5", "increase"),
     "save outside": (f"{JOMA} --span 0:1 --save 0,2", "outside the span"),
