@@ -9,6 +9,7 @@ import numpy as np
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
+from odesim.symbolic.logs import Share, XLogY
 from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System, key_indices
 from odesim.symbolic.weighted import Counted, Weighted
@@ -35,6 +36,9 @@ def value(e: Any, env: Mapping[Any, Any]) -> Any:
     if isinstance(e, Weighted):
         weight = value(e.args[0], env)
         return weight * math.exp(value(e.args[1], env)) if weight else 0.0
+    if isinstance(e, XLogY | Share):
+        x, y = (value(a, env) for a in e.args)
+        return 0.0 if x == 0 and y <= 0 else x * math.log(y) if isinstance(e, XLogY) else x / y
     if isinstance(e, Counted):
         return value(e.args[1], env) if value(e.args[0], env) else -math.inf
     if isinstance(e, sp.Piecewise):

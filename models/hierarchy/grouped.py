@@ -24,10 +24,10 @@ from odesim.symbolic import (
     Source,
     System,
     index,
-    logsumexp,
     over,
     sizes,
     softmax,
+    xlogy,
 )
 
 (h,) = index("h")
@@ -69,8 +69,8 @@ P = 1 - (1 - rho ** (2 * H)) / (2 * (1 - rho ** (L - 1) * rho0))
 mu = kappa * P
 n = (N - 1) * N**h
 z = v[h] ** 2 / 2
-mass = softmax(z, (h, L - 1), weight=n)
-entropy = over(Sum, mass * (logsumexp(z, (h, L - 1), weight=n) - z), (h, L - 1))
+mass = softmax(z, (h, L - 1), weight=N**h)  # n but for a factor that cancels
+entropy = -over(Sum, n * xlogy(mass / n, mass / n), (h, L - 1))
 
 SYSTEM = System(
     name="hierarchy.grouped",

@@ -13,9 +13,22 @@ Stiff for max(mu) > 3: the rate of a component that has arrived is exp(mu^2/2).
 from typing import Any
 
 import numpy as np
-from sympy import Interval, Sum, exp, oo
+from sympy import Interval, exp, oo
 
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import (
+    ClosedForm,
+    Event,
+    IndexedBase,
+    Invariant,
+    Param,
+    Source,
+    System,
+    entropy,
+    index,
+    logsumexp,
+    sizes,
+    softmax,
+)
 
 (l,) = index("l")
 (M,) = sizes("M")
@@ -46,7 +59,7 @@ def arrival(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, A
 
 
 z = v[l] ** 2 / 2
-entropy = over(Sum, softmax(z, (l, M)) * (logsumexp(z, (l, M)) - z), (l, M))
+spread = entropy(softmax(z, (l, M)), (l, M))
 
 SYSTEM = System(
     name="joma.nonlinear",
@@ -58,7 +71,7 @@ SYSTEM = System(
     sizes={M: 10},
     span=(0.0, 5.0),
     time="time of gradient flow",
-    observables={"entropy": entropy, "gap": mu[l] - v[l]},
+    observables={"entropy": spread, "gap": mu[l] - v[l]},
     invariants=(Invariant("approach", (mu[l] - v[l]) ** 2, "nonincreasing"),),
     events=(Event("half way", v[l] - mu[l] / 2),),
     closed_forms=(ClosedForm("time of arrival", "for every start", arrival, "implicit"),),

@@ -24,9 +24,11 @@ from odesim.symbolic import (
     Shift,
     Source,
     System,
+    entropy,
     index,
     logsumexp,
     over,
+    shifted_exp,
     sizes,
     softmax,
     time,
@@ -82,8 +84,7 @@ def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> di
 
 
 z = Z[psi[n], l]
-top = over(Shift, z, (l, S))
-seen = P[n, l] * exp(z - top)
+seen = shifted_exp(z, (l, S), weight=P[n, l])
 f = seen / sqrt(over(Sum, seen**2, (l, S)))
 
 copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
@@ -104,9 +105,9 @@ rivals = over(Sum, Piecewise((0, Eq(k, n)), (P[k, l], True)), (k, K))  # of clas
 
 def entropy_of(share: Expr) -> Expr:
     """Entropy over l of share * exp(z), normalised: 0 ln 0 is 0, and a class with no token to count has entropy 0."""
-    total = over(Sum, share * exp(z - top), (l, S))
-    surprise = top - z + log(total + 1 - sign(total)) - log(share + 1 - sign(share))
-    return over(Sum, share * exp(z - top) / (total + 1 - sign(total)) * surprise, (l, S))
+    terms = shifted_exp(z, (l, S), weight=share)
+    total = over(Sum, terms, (l, S))
+    return entropy(terms / (total + 1 - sign(total)), (l, S))
 
 
 SYSTEM = System(

@@ -214,9 +214,15 @@ class Flat:
             case ast.Call(func=ast.Name(id="pow"), args=[a, b]):
                 x, y = ast.unparse(a), ast.unparse(b)
                 less = repr(float(y) - 1.0) if is_number(y) else None
+
+                def above() -> str:
+                    """x, and 1 where it is 0 and its power too: 0*log(0) is 0."""
+                    moves = text.name(f"{text.name(f'{name} != 0.0')} or {text.name(f'{x} > 0.0')}")
+                    return text.name(f"{x} if {moves} else 1.0")
+
                 return (
                     (a, lambda: text.times(y, text.name(f"pow({x}, {less or text.name(f'{y} - 1.0')})"))),
-                    (b, lambda: text.times(name, text.name(f"log({x})"))),
+                    (b, lambda: text.times(name, text.name(f"log({above()})"))),
                 )
             case ast.Call(func=ast.Name(id="maximum" | "minimum" as which), args=[a, b]):
                 c = text.name(f"{ast.unparse(a)} {'>=' if which == 'maximum' else '<='} {ast.unparse(b)}")  # of equal ones the first

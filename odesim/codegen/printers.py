@@ -8,15 +8,10 @@ import sympy as sp
 from sympy import Indexed, KroneckerDelta, Symbol
 
 from odesim.errors import CodegenError
+from odesim.symbolic.functions import FUNCTIONS
 from odesim.symbolic.weighted import LOWEST
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
-FUNCTIONS = {
-    "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
-    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
-    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
-}  # fmt: skip
-"""sympy function -> our word for it; each language says which it has."""
 
 
 class Printer:
@@ -142,6 +137,14 @@ class Printer:
         # a product and no choice, so that its slope along the weight is exp(x) at 0 too; exp(88) is finite in float32
         fits = self.either([f"{weight} != 0.0", f"{x} <= 88.0"])
         return f"{weight}*{self.call('exp', self.choice(fits, x, '88.0'))}", PRODUCT
+
+    def _XLogY(self, e: Any) -> tuple[str, int]:
+        x, y = (self.text(a, PRODUCT) for a in e.args)
+        return f"{x}*{self.call('log', self.choice(self.either([f'{x} != 0.0', f'{y} > 0.0']), y, '1.0'))}", PRODUCT
+
+    def _Share(self, e: Any) -> tuple[str, int]:
+        x, y = (self.text(a, PRODUCT) for a in e.args)
+        return f"{x}/{self.choice(self.either([f'{x} != 0.0', f'{y} != 0.0']), y, '1.0')}", PRODUCT
 
     def _Counted(self, e: Any) -> tuple[str, int]:
         weight, x = (self.text(a, PRODUCT) for a in e.args)

@@ -15,6 +15,7 @@ from sympy.logic.boolalg import Boolean
 from odesim.errors import SpecError, nearest, no_such, shorter, shown
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.functions import CHOICES, is_known
 from odesim.symbolic.parts import LONGEST, element, of_part
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
@@ -248,6 +249,8 @@ class Scope:
             self._array(e, fail)
         elif isinstance(e, AppliedUndef):
             fail(f"{e} is not a function or array element that odesim knows")
+        elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
+            fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorter(str(e), 60)})")
         else:
             for a in e.args:
                 self._walk(a, extents, free, fail, states)

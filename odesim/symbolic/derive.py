@@ -10,6 +10,7 @@ from odesim.errors import SpecError
 from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.logs import XLogY
 from odesim.symbolic.lower import all_names
 from odesim.symbolic.reductions import AtMax, MaxOver, Shift, at_max
 from odesim.symbolic.system import Key, System, key_indices
@@ -81,8 +82,22 @@ class _Directional:
             return at_max(e, self(e.function[1] if isinstance(e, AtMax) else e.function))
         if isinstance(e, sp.Piecewise):
             return sp.Piecewise(*((self(value), condition) for value, condition in e.args))
+        if isinstance(e, sp.Max | sp.Min):
+            return self._chosen(e)
+        if isinstance(e, XLogY):
+            return e.along(*map(self, e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]
         return sp.Add(*(_partial(e, n) * slope for n, slope in slopes if slope != 0))
+
+    def _chosen(self, e: Any) -> Expr:
+        """Of a Max or Min, two arguments at a time: where they are equal each has half of the slope, so that all shares add up to 1."""
+        first, *others = e.args
+        value, slope = first, self(first)
+        for other in others:
+            ahead = value - other if isinstance(e, sp.Max) else other - value
+            slope = sp.Heaviside(ahead) * slope + sp.Heaviside(-ahead) * self(other)
+            value = e.func(value, other)
+        return slope
 
 
 def _partial(e: Expr, n: int) -> Expr:
@@ -91,6 +106,10 @@ def _partial(e: Expr, n: int) -> Expr:
         return sp.S.One
     if e.is_Mul:
         return sp.Mul(*(a for k, a in enumerate(e.args) if k != n))
+    if e.is_Pow and n == 0:  # sympy's b**e*e/b is not a number at b = 0
+        return e.exp * e.base ** (e.exp - 1)
+    if e.is_Pow and e.exp.free_symbols:
+        return XLogY(e, e.base)
     hole = sp.Dummy("hole", real=True)
     return e.func(*(hole if k == n else a for k, a in enumerate(e.args))).diff(hole).xreplace({hole: e.args[n]})
 

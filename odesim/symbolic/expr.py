@@ -39,7 +39,7 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     """
     if not (isinstance(op, type) and issubclass(op, Sum | MaxOver)):
         raise SpecError(f"over({shown(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
-    body, limits = _part("over()", body), []
+    body, limits = part("over()", body), []
     for axis in axes:
         k, n = axis if isinstance(axis, tuple) and len(axis) == 2 else (None, None)
         if not isinstance(k, Symbol) or isinstance(n, bool) or not isinstance(n, Expr | Integral):
@@ -55,29 +55,29 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
-    f, weight = _part("softmax()", f), _part("the weight of softmax()", weight)
+    f, weight = part("softmax()", f), part("the weight of softmax()", weight)
     e = shifted_exp(f, axis, weight)
     return e / over(Sum, e, axis)
 
 
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
-    f, weight = _part("logsumexp()", f), _part("the weight of logsumexp()", weight)
+    f, weight = part("logsumexp()", f), part("the weight of logsumexp()", weight)
     return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
 
 
 def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
-    f, weight = _part("shifted_exp()", f), _part("the weight of shifted_exp()", weight)
+    f, weight = part("shifted_exp()", f), part("the weight of shifted_exp()", weight)
     return Weighted(weight, f - shift(f, axis, weight))
 
 
 def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
-    return over(Shift, Counted(_part("the weight of shift()", weight), _part("shift()", f)), axis)
+    return over(Shift, Counted(part("the weight of shift()", weight), part("shift()", f)), axis)
 
 
-def _part(call: str, e: Any) -> Expr:
+def part(call: str, e: Any) -> Expr:
     """e as an expression."""
     try:
         made = sp.sympify(e, strict=True)

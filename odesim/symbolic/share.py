@@ -7,11 +7,15 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 from sympy.codegen.cfunctions import expm1, log1p
 
+from odesim.symbolic.logs import XLogY
 from odesim.symbolic.program import Statement
 from odesim.symbolic.weighted import Weighted
 
 if TYPE_CHECKING:
     from odesim.symbolic.lower import Lowering
+
+
+MOST_POWER = 4
 
 
 def share(statements: list[Statement], work: "Lowering") -> list[Statement]:
@@ -36,7 +40,7 @@ def _functions(s: Statement) -> list[Expr]:
 
 
 def _costly(f: Expr) -> bool:
-    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1 | Weighted)
+    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1 | Weighted | XLogY)
 
 
 def _holds(s: Statement, f: Expr) -> bool:
@@ -60,23 +64,32 @@ def _key(f: Expr, work: "Lowering") -> tuple[Expr, tuple[Expr, ...]]:
     return _base(f)[1].xreplace(slots), tuple(work.extents[i] for i in own)
 
 
-def _candidate(statements: list[Statement], work: "Lowering") -> tuple[Expr, tuple[Expr, ...]] | None:
-    """The first function that two statements share, or that sits in a loop deeper than it needs."""
-    seen: dict[tuple[Expr, tuple[Expr, ...]], int] = {}
+def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int, Expr]] | None:
+    """Uses (statement, function) of the first function that two statements share, or that sits in a loop deeper than it needs.
+
+    All of them are powers of that of the least exponent, which comes first in what all of them share.
+    """
+    found: dict[tuple[Expr, tuple[Expr, ...]], list[tuple[int, Expr]]] = {}
     for n, s in enumerate(statements):
         for f in (f for f in _functions(s) if not _holds(s, f)):
-            key, own = _key(f, work), work.free(f)
-            if (own and set(own) < set(s.loops)) or seen.setdefault(key, n) != n:
-                return key
+            found.setdefault(_key(f, work), []).append((n, f))
+    for n, s in enumerate(statements):
+        for f in (f for f in _functions(s) if not _holds(s, f)):
+            own, same = work.free(f), found[_key(f, work)]
+            least = min(_base(g)[0] for _, g in same if _is_power(_base(f)[0], _base(g)[0]))
+            uses = [(k, g) for k, g in same if _is_power(_base(g)[0], least)]
+            if (own and set(own) < set(s.loops)) or any(k < n for k, _ in uses):
+                return uses
     return None
 
 
-def _extract(statements: list[Statement], key: tuple[Expr, tuple[Expr, ...]], work: "Lowering") -> list[Statement]:
-    uses = [(n, f) for n, s in enumerate(statements) for f in _functions(s) if _key(f, work) == key and not _holds(s, f)]
+def _is_power(exponent: sp.Rational, least: sp.Rational) -> bool:
+    """Whether exp(exponent*x) is taken from exp(least*x): a power multiplies the relative error of what it is taken of."""
+    return (exponent / least).q == 1 and exponent / least <= MOST_POWER
+
+
+def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lowering") -> list[Statement]:
     least = min(_base(f)[0] for _, f in uses)
-    if any((_base(f)[0] / least).q != 1 for _, f in uses):
-        least = next(_base(f)[0] for _, f in uses)
-        uses = [(n, f) for n, f in uses if (_base(f)[0] / least).q == 1]
     common = _common(statements, uses, work) if all(_base(f)[0] == least for _, f in uses) else set()
     out: list[Statement] = []
     for n, s in enumerate(statements):

@@ -6,6 +6,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
+from odesim.symbolic.logs import Share, XLogY
 from odesim.symbolic.lower import Lowering, all_names, derivative
 from odesim.symbolic.reductions import REDUCTIONS, Shift, unfolded
 from odesim.symbolic.system import Key, System, free_in_order
@@ -79,7 +80,7 @@ def _plain(e: Any, taken: frozenset[str]) -> Any:
             limits.append((j, low, high))
         return unfolded(sp.Sum if isinstance(e, sp.Sum) else type(e), _plain(body, taken), limits)
     made = e.func(*(_plain(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
-    return made.plain() if isinstance(made, Weighted) else made
+    return made.plain() if isinstance(made, Weighted | XLogY | Share) else made
 
 
 def _free(e: Any) -> set[Symbol]:

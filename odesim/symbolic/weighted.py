@@ -11,6 +11,15 @@ HIGHEST = sp.Float(709.782712893384)
 """The largest x at which exp(x) is a number of float64: beyond it, 0 * exp(x) would be none."""
 
 
+def never_zero(e: Any) -> bool:
+    """Whether e is not 0 as a number of float64 either: exp(x), which sympy calls positive, is 0 at -1000."""
+    if e.is_Mul:
+        return all(map(never_zero, e.args))
+    if e.is_Pow:
+        return e.exp.is_integer is True and never_zero(e.base)
+    return (e.is_Number or e.is_symbol) and e.is_zero is False
+
+
 class Weighted(sp.Function):  # type: ignore[misc]
     """weight * exp(x), and 0 where the weight is 0, whatever x is there: an entry left out may be infinite or not a number."""
 
@@ -20,7 +29,7 @@ class Weighted(sp.Function):  # type: ignore[misc]
     def eval(cls, weight: Any, x: Any) -> Any:
         if weight.is_zero:
             return sp.S.Zero
-        if weight.is_zero is False:
+        if never_zero(weight):
             return weight * sp.exp(x)
         if isinstance(weight, sp.Piecewise):  # a branch of 0 has slope 0
             return sp.Piecewise(*((cls(value, _seen(x, weight, n)), condition) for n, (value, condition) in enumerate(weight.args)))
@@ -49,7 +58,7 @@ class Counted(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, weight: Any, x: Any) -> Any:
-        return x if weight.is_zero is False else None
+        return x if never_zero(weight) else None
 
     def _eval_is_extended_real(self) -> bool:
         return True

@@ -215,13 +215,12 @@ def test_elements_named_by_number_must_exist(backend):
 def test_unknown_functions_and_backends_are_refused():
     (i,), (n,) = index("i"), sizes("n")
     y = IndexedBase("y", shape=(n,))
-    system = System(name="bessel", source=SOURCE, axes={i: n}, equations={y[i]: sp.besselj(0, y[i])}, params=(), initial={y[i]: 0})
     with pytest.raises(CodegenError, match=r"besselj in .* has no generated code"):
-        _ = compile_system(system).text
-    with pytest.raises(CodegenError, match=r"no backend 'nuba'.*did you mean 'numba'"):
-        compile_system(system, backend="nuba")
+        evaluate(sp.besselj(0, y[i]), (i,), {i: n}, {"n": 2}, {"y": np.zeros(2)})
     wave = System(name="wave", source=SOURCE, axes={i: n}, equations={y[i]: sp.sin(y[i])}, params=(), initial={y[i]: 0})
     with pytest.raises(CodegenError, match="sin of the C library"):
         _ = compile_system(wave, strict=True).text
+    with pytest.raises(CodegenError, match=r"no backend 'nuba'.*did you mean 'numba'"):
+        compile_system(wave, backend="nuba")
     with pytest.raises(CodegenError, match="needs cupy, which is not installed"):
         compile_system(system, backend="cuda")

@@ -107,3 +107,21 @@ def test_a_gather_needs_an_index_parameter():
     params = (*GOOD["params"], Param(psi, 0, sp.S.Naturals0, "no row of anything"))
     with pytest.raises(SpecError, match=r"psi\[m\] must be a parameter declared with indexes=M"):
         System(**{**GOOD, "params": params, "equations": {v[m]: a[psi[m]]}})
+
+
+PLACES: dict[str, Any] = {
+    "equation": lambda e: {"equations": {v[m]: e}},
+    "observable": lambda e: {"observables": {"seen": e}},
+    "invariant": lambda e: {"invariants": (Invariant("law", e, "constant"),)},
+    "condition": lambda e: {"invariants": (Invariant("law", v[m], "constant", when=e > 0),)},
+    "event": lambda e: {"events": (Event("passes", e),)},
+    "growth": lambda e: {"growth": over(Sum, e, (m, M))},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_function_without_code_is_found_wherever_it_stands(place):
+    """When the System is built, not when its observables are asked for."""
+    with pytest.raises(SpecError, match=r"no function 'gamma'.*choose from .*exp.*\(in gamma\(v\[m\]\)\)"):
+        System(**{**GOOD, **PLACES[place](sp.gamma(v[m]))})
+    System(**{**GOOD, **PLACES[place](sp.exp(v[m]))})
