@@ -223,4 +223,4 @@ def test_unknown_functions_and_backends_are_refused():
     with pytest.raises(CodegenError, match=r"no backend 'nuba'.*did you mean 'numba'"):
         compile_system(wave, backend="nuba")
     with pytest.raises(CodegenError, match="needs cupy, which is not installed"):
-        compile_system(system, backend="cuda")
+        compile_system(wave, backend="cuda")
