@@ -158,9 +158,12 @@ def ensemble(
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
     """What became of an ensemble with the arguments of `ensemble`, all of them given, in the folder out. Raises an OdesimError."""
     from odesim.facade_stored import begin
+    from odesim.store.paths import check_run, is_taken
 
     names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
     ways = {name: options.pop(name) for name in names}
+    if not ((ways["resume"] or ways["shard"]) and is_taken(Path(out))):
+        check_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
     system, original = load_original(model)
     chosen, request = ask(system, seed=seed, **options)
     return begin(request.system, original, chosen, request, seed, Path(out), **ways)

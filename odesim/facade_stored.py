@@ -19,7 +19,7 @@ from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same, create_ensemble, ensemble_attributes
-from odesim.store.paths import check_run
+from odesim.store.paths import check_run, is_taken
 from odesim.symbolic.system import System
 from odesim.wording import many
 
@@ -103,7 +103,7 @@ def begin(
     engine = make_engine(request, members)
     manifest = make_manifest(system, original, members, seed, engine)
     shard_chunks(manifest.design.count, manifest.chunk, shard or (1, 1))
-    joins = (resume or shard is not None) and out.exists()
+    joins = (resume or shard is not None) and is_taken(out)
     lock = RunLock()
     try:
         if joins:
@@ -112,7 +112,7 @@ def begin(
             check_run(out, overwrite=overwrite)
             check_members(members, manifest.chunk)
             engine.prepare()  # what cannot be compiled leaves no empty run
-            if out.exists():
+            if is_taken(out):
                 lock.take(out, what="ensemble")
             create_ensemble(out, manifest, overwrite=overwrite)
             check_same(out, manifest.identity())  # of another process, which was first

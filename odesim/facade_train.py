@@ -1,5 +1,6 @@
 """`odesim.train`: a task by name, settings in, a Trajectory out; stored while it runs, and gone on with after a stop."""
 
+import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -141,11 +142,11 @@ def train_into(
             )
             sink.finish(trajectory)
     except DeviceError as error:
-        if not checkpoint_file(path).exists():
+        if not os.path.exists(checkpoint_file(path)):
             raise
         raise DeviceError(f"{error}; --resume goes on from the last checkpoint", kept=True) from error
     except OSError as error:
-        more = "; --resume goes on from the last checkpoint" if path.exists() else ""
+        more = "; --resume goes on from the last checkpoint" if os.path.exists(path) else ""
         raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
     finally:
         lock.release()
@@ -253,13 +254,13 @@ def place(
     The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
     ParamError where another training is there.
     """
-    from odesim.store.paths import check_run, is_run
+    from odesim.store.paths import check_run, is_run, is_taken
     from odesim.store.trajectory import RunSink, check_rows, checkpoint_file, read_trajectory, training_attributes
 
     if (resume or overwrite) and is_run(path):
         lock.take(path)
-    old = training_attributes(path) if resume and path.exists() else None
-    if old is None or not checkpoint_file(path).exists():
+    old = training_attributes(path) if resume and is_taken(path) else None
+    if old is None or not os.path.exists(checkpoint_file(path)):
         check_run(path, overwrite=overwrite or old is not None)
     if old is not None:
         check_unchanged(path, old)
@@ -268,7 +269,7 @@ def place(
     if old and steps < old["iteration"]:
         raise ParamError(f"{path} has {many(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     dims = {o.name: o.dims for o in experiment.model.observables}
-    state = read_checkpoint(checkpoint_file(path)) if old and checkpoint_file(path).exists() else None
+    state = read_checkpoint(checkpoint_file(path)) if old and os.path.exists(checkpoint_file(path)) else None
     if old and state:
         check_rows(path, old, state.written)
     replaces = overwrite or old is not None

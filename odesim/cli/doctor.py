@@ -49,12 +49,13 @@ def machine() -> Iterator[tuple[str, str]]:
 def cache() -> Iterator[tuple[str, str]]:
     """Where compiled code is kept and how much there is."""
     from odesim.cli.text import bytes_text
-    from odesim.codegen.cache import cache_dir, entries
+    from odesim.codegen.cache import cache_dir, entries, used_folder
 
     found = entries()
     yield "folder", str(cache_dir())
     yield "size", f"{many(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
-    yield "writable", "yes" if can_write(cache_dir()) else "no: set ODESIM_CACHE_DIR to a folder that is, or every run compiles"
+    used, why = used_folder()
+    yield "used", "yes" if not why else f"no: {why}; {f'{used} is used in its place' if used else 'every run compiles'}"
 
 
 def gpu() -> Iterator[tuple[str, str]]:
@@ -137,10 +138,3 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def can_write(folder: Path) -> bool:
-    """Whether the folder, or the one it would be made in, can be written."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return os.access(folder, os.W_OK)

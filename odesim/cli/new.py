@@ -69,13 +69,13 @@ SYSTEM = System(
 def new_verb(file: Path) -> None:
     """Write a commented model to FILE.py: a start for your own. A file that is there stays as it is."""
     from odesim.errors import StoreError
-    from odesim.store.paths import check_file, whole_file
+    from odesim.store.paths import check_file, is_taken, whole_file
 
     if not file.name:
         raise StoreError(f"{str(file)!r} names no file; a model is a Python file, such as my_model.py")
     if file.suffix != ".py":
         raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
-    if file.exists():
+    if is_taken(file):
         raise StoreError(f"{file} is there; give another name")
     name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
     with whole_file(check_file(file)) as work:

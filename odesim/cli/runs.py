@@ -1,5 +1,6 @@
 """`odesim plot` and `odesim export`: what can be made of a stored run."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def plot_verb(run: Path, out: Path | None) -> None:
 
     picture = check_file(check_picture(out), overwrite=True) if out else None
     kind = run_kind(run)
-    picture = picture or check_file(check_picture(run.with_suffix(".png")), overwrite=True)
+    picture = picture or check_file(check_picture(beside(run, ".png")), overwrite=True)
     with reading(run, "drawn"):
         drawn = save(figure_of_run(run, kind), picture)
     echo(f"drawn in {drawn}")
@@ -69,5 +70,17 @@ def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None
          and starts, whatever their length, as params_mu, initial_v, ...
     """
     from odesim.store import export_run
+    from odesim.store.inspected import run_kind
 
-    echo(f"written to {export_run(run, form, out or run.with_suffix(f'.{form}'), overwrite=overwrite)}")
+    run_kind(run)
+    echo(f"written to {export_run(run, form, out or beside(run, f'.{form}'), overwrite=overwrite)}")
+
+
+def beside(run: Path, suffix: str) -> Path:
+    """The run's name with another suffix. Raises StoreError where it has none."""
+    named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
+    if not named.name:
+        from odesim.errors import StoreError
+
+        raise StoreError(f"{run} has no name to call the file by: give one with --out")
+    return named.with_suffix(suffix)

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -85,8 +86,19 @@ def sources_text(modules: Sequence[str]) -> str:
 
 def entries() -> tuple[Entry, ...]:
     """What the cache holds, by name: its folder, and the temporary one that stands in where that cannot be written."""
-    found = {(p.stem, folder) for folder in _all_folders() for p in folder.glob("*.*") if p.suffix in SUFFIXES and _is_ours(p.stem)}
+    found = {(p.stem, folder) for folder in _all_folders() for p in _listed(folder) if p.suffix in SUFFIXES and _is_ours(p.stem)}
     return tuple(Entry(n, folder / f"{n}.py", sum(f.stat().st_size for f in _files(n, folder))) for n, folder in sorted(found))
+
+
+def used_folder() -> tuple[Path | None, str]:
+    """The folder that compiled code is kept in (None: nowhere), and why it is not cache_dir(), where it is not."""
+    reasons: list[str] = []
+    for folder in _folders():
+        reason = _untrusted(folder) or _unwritable(folder)
+        if not reason:
+            return folder, "; ".join(reasons)
+        reasons.append(f"{folder} {reason}")
+    return None, "; ".join(reasons)
 
 
 def clear() -> int:
@@ -108,7 +120,7 @@ def read_file(filename: str) -> bytes | None:
     """The content of a file of the cache; None where there is none."""
     for folder in _folders():
         try:
-            if folder.is_symlink() or not _is_private(folder):
+            if _untrusted(folder):
                 continue  # machine code from a folder that others write to is theirs
             return (folder / filename).read_bytes()
         except OSError:
@@ -124,7 +136,7 @@ def write_file(filename: str, content: bytes) -> Path:
     for folder in _folders():
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK) and _is_private(folder):
+            if os.access(folder, os.W_OK) and not _untrusted(folder):
                 _write_once(folder / filename, content)
                 return folder / filename
         except OSError:
@@ -150,12 +162,39 @@ def _write_once(path: Path, content: bytes) -> None:
         raise
 
 
-def _is_private(folder: Path) -> bool:
-    """Whether no other user can put code into this folder."""
+def _untrusted(folder: Path) -> str:
+    """Why other users could put code into this folder; empty where they cannot, or it is not there yet."""
+    try:
+        info, link = folder.stat(), folder.lstat()
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+    if not stat.S_ISDIR(info.st_mode):
+        return "is not a folder"
     if not hasattr(os, "getuid"):
-        return True
-    info = folder.stat()
-    return info.st_uid == os.getuid() and not info.st_mode & 0o022
+        return ""
+    if info.st_uid != os.getuid() or link.st_uid not in (os.getuid(), 0):
+        return "belongs to another user" if info.st_uid != os.getuid() else "is a link of another user"
+    return "can be written by other users (chmod go-w mends that)" if info.st_mode & 0o022 else ""
+
+
+def _unwritable(folder: Path) -> str:
+    """Why nothing can be written into this folder, or the one it would be made in; empty where it can."""
+    place = folder
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not os.path.isdir(place):
+        return f"cannot be made: {place} is not a folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else "cannot be written"
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder; nothing where that cannot be seen."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _is_ours(name: str) -> bool:
@@ -166,7 +205,7 @@ def _is_ours(name: str) -> bool:
 def _all_folders() -> list[Path]:
     """The cache, and the temporary folder where it is there and nobody else's."""
     first, second = _folders()
-    ours = second.is_dir() and not second.is_symlink() and _is_private(second)
+    ours = os.path.isdir(second) and not _untrusted(second)
     return [first, second] if ours and second != first else [first]
 
 

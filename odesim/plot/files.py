@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odesim.errors import StoreError, no_such
+from odesim.store.paths import is_taken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +29,7 @@ def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
     is given, somebody else's file.
     """
     target = _check_format(path)
-    if target.exists() and not overwrite and not is_ours(target):
+    if is_taken(target) and not overwrite and not is_ours(target):
         raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
     return target
 
@@ -52,9 +53,9 @@ def _check_format(path: str | Path) -> Path:
 def check_writable(target: Path) -> Path:
     """target, where a file can be put there. Raises StoreError."""
     folder = target.parent
-    if target.is_dir():
+    if os.path.isdir(target):
         raise StoreError(f"{str(target)!r} is a folder, not a file")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise StoreError(f"no folder {str(folder)!r} to write {target.name!r} into")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StoreError(f"no permission to write {target.name!r} into {str(folder)!r}")

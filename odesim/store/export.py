@@ -11,13 +11,10 @@ import numpy as np
 
 from odesim.errors import StoreError, no_such, visible
 from odesim.memory import check_fits
-from odesim.store.ensemble import EnsembleStore
 from odesim.store.inspected import run_kind
-from odesim.store.manifest import POINTS
 from odesim.store.paths import check_file, whole_file
 from odesim.store.read import arrays_in, open_run, reading
 from odesim.store.schema import ENSEMBLE
-from odesim.store.trajectory import EXACT
 from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
 from odesim.wording import many
 
@@ -29,7 +26,7 @@ MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
 ABSENT = 1 << 24  # members that were never begun, beyond which a file of all of them is refused
 FORMULA = ("=", "+", "-", "@")  # a program that opens the file would compute what begins so
-GROUPS = (PARAMS, INITIAL, POINTS, EXACT, FINAL)
+GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL)
 Load = Callable[[Any], Any]  # a part of the run -> the same in memory
 
 
@@ -79,6 +76,8 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
 
     Chunks of members that were never begun are left out.
     """
+    from odesim.store.ensemble import EnsembleStore
+
     states, names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
     own = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
     shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
@@ -153,6 +152,8 @@ def inner_arrays(source: Path, taken: set[str]) -> dict[str, Any]:
 def check_begun(source: Path) -> None:
     """Raises StoreError where the run at source is an ensemble of very many members that were never begun."""
     if run_kind(source) == ENSEMBLE:
+        from odesim.store.ensemble import EnsembleStore
+
         store = EnsembleStore(source)
         begun = sum(b - a for a, b in store.begun())
         if store.count - begun > ABSENT:

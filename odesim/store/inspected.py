@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from odesim import arguments
-from odesim.ensembles.kept import Kept
 from odesim.errors import StoreError
 from odesim.reference.trajectory import SEED
 from odesim.store.document import read_document
@@ -16,6 +15,7 @@ from odesim.store.paths import RUN_MARK
 from odesim.store.schema import ENSEMBLE, TRAINING, check_attributes, kind_of, refuse
 from odesim.store.write import TIME
 
+NOTHING_KEPT: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
 ABSENT = 1 << 28  # bytes of arrays without a file, which are all one number: more are no run's
 
 
@@ -61,7 +61,7 @@ def inspect_run(path: str | Path) -> Inspected:
     if said.keys() - GROUP_KEYS or said.get("node_type") != "group" or type(said.get("zarr_format")) is not int or said["zarr_format"] != 3:
         raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
     if kind_of(attributes) == ENSEMBLE:
-        attributes.setdefault("kept", Kept().said())  # of a run from before there was such a thing
+        attributes.setdefault("kept", dict(NOTHING_KEPT))  # of a run from before there was such a thing
     check_attributes(path, attributes)
     run = Inspected(path, attributes, inspect(path))
     check_arrays_of(run)

@@ -42,7 +42,7 @@ def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
     if path.suffix in FILE_SUFFIXES:
         raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
     check_folder(path.parent, path.name)
-    if _present(path):
+    if is_taken(path):
         if not is_run(path):
             raise StoreError(f"{path} is there and is not a run of odesim; give another name")
         if not overwrite:
@@ -54,8 +54,8 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
     """path as a place for a new file. Raises StoreError where that cannot be."""
     path = _plain_path(path)
     check_folder(path.parent, path.name)
-    if _present(path):
-        if path.is_dir():
+    if is_taken(path):
+        if os.path.isdir(path):
             raise StoreError(f"{path} is a folder, not a file")
         if not overwrite:
             raise StoreError(f"{path} is there; give another name or --overwrite")
@@ -66,8 +66,8 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
 
 def check_folder(folder: Path, name: str) -> None:
     """Raises StoreError unless a file can be made in this folder: tried with one that has no name. name: what is to stand there."""
-    if not folder.is_dir():
-        raise StoreError(f"{folder} is not a folder" if folder.exists() else f"no folder {str(folder)!r} to write {name!r} into")
+    if not os.path.isdir(folder):
+        raise StoreError(f"{folder} is not a folder" if os.path.exists(folder) else f"no folder {str(folder)!r} to write {name!r} into")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -128,7 +128,7 @@ def _plain_path(path: str | Path) -> Path:
     return path
 
 
-def _present(path: Path) -> bool:
+def is_taken(path: Path) -> bool:
     """Whether something is at path. Raises StoreError where the system takes no such name, or none as long as sibling()'s."""
     try:
         sibling(path).lstat()

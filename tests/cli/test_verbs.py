@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,7 @@ def test_a_stored_picture_is_the_same(odesim):
 def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):
     """An empty cache has size 0; clear removes what is ours and leaves other files."""
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(folder / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))  # what another run left in the machine's own is listed too
     assert odesim("cache").stdout == f"{folder / 'cache'}: 0 modules, 0 B\n"
     (folder / "cache").mkdir()
     (folder / "cache" / "x_0123456789abcdef.py").write_text("x = 1\n")
@@ -132,6 +134,69 @@ def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):
     assert "1 module, 6 B" in odesim("cache").stdout
     assert odesim("cache", "clear").stdout.startswith("6 B freed")
     assert [p.name for p in (folder / "cache").iterdir()] == ["mine.txt"]
+
+
+def linked(cache: Path) -> None:
+    real = cache.with_name("real")
+    real.mkdir(mode=0o700)
+    cache.symlink_to(real)
+
+
+def open_to(mode: int) -> Callable[[Path], None]:
+    def make(cache: Path) -> None:
+        cache.mkdir()
+        cache.chmod(mode)
+
+    return make
+
+
+def private(cache: Path) -> None:
+    cache.mkdir(mode=0o700)
+
+
+def file(cache: Path) -> None:
+    cache.write_text("")
+
+
+def in_a_file(cache: Path) -> None:
+    cache.parent.write_text("")
+
+
+# how the folder is made -> why it is not used
+CACHES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "absent": (lambda cache: None, ""),
+    "private": (private, ""),
+    "a link": (linked, ""),
+    "of a group": (open_to(0o770), "can be written by other users"),
+    "of all": (open_to(0o777), "can be written by other users"),
+    "a file": (file, "is not a folder"),
+    "in a file": (in_a_file, "Not a directory"),
+    "a long name": (lambda cache: None, "File name too long"),
+}
+
+
+@pytest.mark.parametrize("case", CACHES)
+def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
+    """What is written is read again from the same folder; where it is not the one asked for, cache and doctor say which, and why."""
+    from odesim.codegen import cache
+
+    make, why = CACHES[case]
+    asked = folder / "inner" / ("c" * 300 if case == "a long name" else "cache")
+    if case != "in a file":
+        asked.parent.mkdir()
+    make(asked)
+    (folder / "tmp").mkdir()
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(asked))
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+    used, said = cache.used_folder()
+    written = cache.write_file("x_0123456789abcdef.py", b"x = 1")
+    assert written.parent == used and cache.read_file(written.name) == b"x = 1"
+    assert (used == asked) == (not why) and why in said
+    shown = " ".join(odesim("cache").stdout.split())
+    assert "1 module, 5 B" in shown and (f"{used} is used in its place" in shown and why in shown if why else "in its place" not in shown)
+    doctor = " ".join(odesim("doctor").stdout.split())
+    assert ("used yes" in doctor) == (not why) and (not why or f"; {used}".replace(" ", "") in doctor.replace(" ", ""))
+    assert odesim("cache", "clear").stdout.startswith("5 B freed") and not written.exists()
 
 
 def test_cache_of_nobody(odesim, monkeypatch):
