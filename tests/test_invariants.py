@@ -1,6 +1,7 @@
 """How far a run was from its laws: over every step, whatever is saved, the same number wherever it is asked for."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,26 @@ def test_a_violated_law_and_one_that_is_no_number_are_in_the_message(options: di
     lost = odesim.integrate(System(**parts, invariants=(Invariant("log", log(u), "nonincreasing"),)), span=(0, 3), save=3, **options)
     assert np.isnan(lost.invariants["log"] or 0.0) and "the invariant 'log' is not a number from t = " in lost.message
     assert 1 < float(lost.message.split("from t = ")[1].split()[0]) <= 3
+
+
+def test_an_observable_that_is_no_number_is_named(tmp_path: Path) -> None:
+    """u' = -1 from 1: log(u) is no number from t = 1 on, which is said with the first saved time after it; what is finite is not named."""
+    text = """
+from odesim.symbolic import Source, System
+from sympy import Symbol, log
+u = Symbol("u", real=True)
+SYSTEM = System(name="made.falls", source=Source("none", ""), axes={}, equations={u: -1}, params=(), initial={u: 1}, span=(0.0, 3.0),
+    observables={"log": log(u), "square": u**2})
+"""
+    (tmp_path / "falls.py").write_text(text)
+    for save, first in (([0.5, 0.9, 1.4, 3.0], 1.4), (2, 3.0), ([0.25, 0.5], 3.0)):
+        run = odesim.integrate(tmp_path / "falls.py", save=save, method="rodas5p")
+        assert run.not_numbers == {"log": first} and run.status == "ok"
+    assert odesim.integrate(tmp_path / "falls.py", span=(0, 0.5)).not_numbers == {}
+    found = CliRunner().invoke(cli, ["integrate", str(tmp_path / "falls.py"), "--save", "0.5,1.4,3", "--json"])
+    said = "the observable 'log' is not a number at t = 1.4"
+    assert found.exit_code == 0 and json.loads(found.stdout)["message"].endswith(said) and said in found.stderr
+    assert "square" not in found.stderr
 
 
 def test_a_broken_law_of_a_rescaled_run_is_told_in_t() -> None:

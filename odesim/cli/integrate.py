@@ -86,7 +86,7 @@ def integrate_verb(
     """
     from odesim.cli.progress import Progress
     from odesim.cli.request import make_request
-    from odesim.cli.result import json_text, table_text
+    from odesim.cli.result import json_text, not_numbers, table_text
 
     request = make_request(params, sizes, initial, options, file)
     check_outputs(out, plot, overwrite)
@@ -101,6 +101,9 @@ def integrate_verb(
     code = DONE if solution.status in FINISHED else STOPPED
     if code == STOPPED:
         say(solution.message)
+    if out or plot or as_json or not quiet:
+        for sentence in not_numbers(solution):
+            say(sentence)
     stored, lost = store(solution, out, overwrite)
     drawn, undrawn = draw(solution, plot)
     for sentence in filter(None, (lost, undrawn)):

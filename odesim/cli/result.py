@@ -27,7 +27,7 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
         {
             "model": solution.model,
             "status": solution.status,
-            "message": f"{solution.message}; {lost}" if lost else solution.message,
+            "message": "; ".join(filter(None, (solution.message, *not_numbers(solution), lost))),
             "t": float(solution.t_end),
             "final": solution.final,
             "observables": solution.final_observables,
@@ -43,6 +43,11 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
         }
     )
     return {**said, "events": plain_events(solution.events)}
+
+
+def not_numbers(solution: Solution) -> list[str]:
+    """A sentence for each observable that is NaN at a saved time."""
+    return [f"the observable {name!r} is not a number at t = {t:.9g}" for name, t in solution.not_numbers.items()]
 
 
 def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:

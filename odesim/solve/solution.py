@@ -96,6 +96,13 @@ class Solution:
         return self._observe(self.t, on_host(self.y))
 
     @cached_property
+    def not_numbers(self) -> dict[str, float]:
+        """{observable: the first of the saved times, and the last time reached, at which an entry of it is NaN}."""
+        seen = {name: np.append(_with_nan(rows), _with_nan(self.final_observables[name][None])) for name, rows in self.observables.items()}
+        times = np.append(self.t, self.t_end)
+        return {name: float(times[np.argmax(bad)]) for name, bad in seen.items() if bad.any()}
+
+    @cached_property
     def invariants(self) -> Violations:
         """{name: worst violation over every step, whatever is saved: 0 where the law holds, None where it is not applicable}.
 
@@ -194,3 +201,8 @@ def _span(rows: Array) -> str:
     """The last values in a word: one number, or the range."""
     last = on_host(rows[-1])
     return f"{float(last):.6g}" if last.ndim == 0 else f"{np.min(last):.6g} to {np.max(last):.6g}"
+
+
+def _with_nan(rows: Array) -> Array:
+    """For each of rows (T, ...) whether an entry is NaN, (T,)."""
+    return np.asarray(np.isnan(rows).reshape(len(rows), -1).any(axis=1))
