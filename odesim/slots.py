@@ -99,10 +99,11 @@ def make_plan(system: System) -> Plan:
 
 def _plan(s: System) -> Plan:
     try:
+        sets = assumed(s)
         return Plan(
             name=s.name,
             params=tuple(map(_param_slot, s.params)),
-            states=tuple(_state_slot(s, k) for k in s.equations),
+            states=tuple(_state_slot(s, k, _domain(sets[base_name(k)])) for k in s.equations),
             sizes=s.size_names,
             size_defaults={str(k): int(n) for k, n in s.sizes.items()},
             axes=tuple(map(make_extent, s.axes.values())),
@@ -144,16 +145,15 @@ def _default(p: Param) -> float | Default:
     return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
 
 
-def _state_slot(s: System, key: Indexed | Symbol) -> Slot:
+def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Slot:
     name = base_name(key)
     own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
     start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
-    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, _kept(s, name))
+    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
 
 
-def _kept(s: System, name: str) -> Domain:
+def _domain(interval: sp.Interval | None) -> Domain:
     """Where a state may start: in the set that its symbols assume."""
-    interval = assumed(s)[name]
     if interval is None:
         return REALS
     made = compile_domain(interval)
