@@ -47,14 +47,14 @@ MORE = ("-y^2 from -1", "1e-6 y^2", "y^3", "exp(y)")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in MORE)) for n in FORMS])
 def test_closed_forms(name: str, method: str) -> None:
-    """t* to ten tolerances; the estimate is never below the error, and at most 200 times it: it holds the error of a run at 10 times
-    the tolerance, some nine times as large, and an error may happen to be small."""
+    """t* to ten tolerances; the estimate is never below the error, and at most 400 times it: it holds twice the error of a run at
+    10 times the tolerance, some nine times as large, and an error may happen to be small."""
     system, exact = FORMS[name]
     for rtol in (1e-6, 1e-8, 1e-10):
         run = odesim.integrate(system, clock="rescaled", span=(0, 3 * exact), method=method, rtol=rtol, atol=1e-3 * rtol)
         found, estimate = run.events["blow_up"][0]["t"], run.attrs["blow_up_error"]
         assert run.status == "blow_up" and run.events["blow_up"][0]["index"] is None
-        assert abs(found - exact) <= estimate <= max(200 * abs(found - exact), 1e-13 * exact)
+        assert abs(found - exact) <= estimate <= max(400 * abs(found - exact), 2e-13 * exact)
         assert abs(found - exact) <= 10 * rtol * exact
         assert f"t = {found:.12g}" in run.message and run.t_end == pytest.approx(found, rel=1e-14)
 
@@ -86,7 +86,7 @@ def test_joma_in_rows() -> None:
 def test_backends_and_dtypes(options: dict[str, Any]) -> None:
     """Whole arrays, strict bits, float32: the same t*, as far as each can tell."""
     run = odesim.integrate("joma.linear", clock="rescaled", span=(0, 5), **{"rtol": 1e-8, "atol": 1e-9, **options})
-    assert abs(run.events["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= run.attrs["blow_up_error"] < 3e-3
+    assert abs(run.events["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= run.attrs["blow_up_error"] < 6e-3
 
 
 def test_trajectory_up_to_the_blow_up() -> None:

@@ -105,7 +105,8 @@ def blow_up_text(solution: Solution, name: str) -> str:
     error = solution.attrs.get("blow_up_error")
     if name != "blow_up" or error is None:
         return ""
-    return f"t = {solution.events[name][0]['t']:.12g}, to within {error:.1g}".replace(" ", GLUE)
+    known = f"to within {error:.1g}" if np.isfinite(error) else "error not known"
+    return f"t = {solution.events[name][0]['t']:.12g}, {known}".replace(" ", GLUE)
 
 
 def run_rows(solution: Solution) -> list[tuple[str, str]]:
