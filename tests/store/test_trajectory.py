@@ -117,11 +117,18 @@ def test_resume_of_a_finished_training_does_nothing(whole):
 
 KILLED = """
 import sys
+import time
 sys.path.insert(0, {root!r})
 import odesim
 from tests.reference.toy import TASK
-odesim.train(TASK, seeds=(0, 3), steps=40, settings={{"slow": 0.01}}, out={path!r}, resume=True, checkpoint_every=0.02)
-print("done")
+
+
+def hang(done, *_):  # however late the signal is, the training is not done
+    while done >= {at}:
+        time.sleep(1)
+
+
+odesim.train(TASK, seeds=(0, 3), steps=40, settings={{"slow": 0.01}}, out={path!r}, resume=True, checkpoint_every=0.02, progress=hang)
 """
 
 
@@ -129,10 +136,10 @@ print("done")
 def test_killed_at_any_moment(tmp_path, monkeypatch):
     """SIGKILL twice, the second time a little later: the training goes on from its checkpoint and ends with the same bits."""
     path = tmp_path / "run.zarr"
-    for wait in (0.0, 0.1):
-        process = subprocess.Popen([sys.executable, "-c", KILLED.format(root=str(ROOT), path=str(path))], stdin=subprocess.DEVNULL)
-        end, begin = time.monotonic() + 60, checkpoint_file(path).stat().st_mtime_ns if checkpoint_file(path).exists() else 0
-        while time.monotonic() < end and not (checkpoint_file(path).exists() and checkpoint_file(path).stat().st_mtime_ns > begin):
+    for wait, at in ((0.0, 20), (0.1, 36)):
+        process = subprocess.Popen([sys.executable, "-c", KILLED.format(root=str(ROOT), path=str(path), at=at)], stdin=subprocess.DEVNULL)
+        begin = checkpoint_file(path).stat().st_mtime_ns if checkpoint_file(path).exists() else 0
+        while process.poll() is None and not (checkpoint_file(path).exists() and checkpoint_file(path).stat().st_mtime_ns > begin):
             time.sleep(0.002)
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
