@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_STORED
 
 import numpy as np
 
@@ -53,6 +54,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint at path. Raises ParamError where it is none."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            if any(part.compress_type != ZIP_STORED or part.file_size > path.stat().st_size for part in file.zip.infolist()):
+                raise ValueError("it is compressed, which odesim does not do")
             arrays = {name: file[name] for name in file.files}
         numbers: dict[str, Any] = {name: arrays.pop(name) for name in ("iteration", "times", "written", "bad", "seconds")}
         parts: dict[str, Any] = {part: {} for part in PARTS}

@@ -69,6 +69,10 @@ def part(parts: Mapping[str, Check]) -> Check:
     return lambda value: isinstance(value, dict) and all(name in parts and parts[name](one) for name, one in value.items())
 
 
+def dtype(value: Any) -> bool:
+    return value in ("float64", "float32")
+
+
 def names(value: Any) -> bool:
     """Different texts, each of which is a name of an array and no path out of the folder."""
     return items(name)(value) and len(value) <= MOST_NAMES and len(set(value)) == len(value)
@@ -98,7 +102,7 @@ OPTIONS: dict[str, Check] = {
     "atol": number,
     "max_steps": some,
     "seed": count,
-    "dtype": text,
+    "dtype": dtype,
     "strict": flag,
     "kernel": text,
     "versions": table(text),
@@ -168,7 +172,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
     },
     ENSEMBLE: {**OPTIONS, "sensitivities": items(text), "ledger": names, "coordinates": text, "status_meanings": items(text)},
     TRAINING: {
-        "dtype": text,
+        "dtype": dtype,
         "backend": text,
         "save": maybe(some),
         "observe": items(text),

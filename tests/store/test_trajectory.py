@@ -312,3 +312,15 @@ def test_a_folder_that_came_meanwhile(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="is there"):
         odesim.train(TASK, steps=9, out=path)
     assert read_trajectory(path).iteration == 6 and os.listdir(tmp_path) == ["run.zarr"]
+
+
+def test_a_checkpoint_that_would_swell(whole, tmp_path):
+    """A compressed npz, which may be a thousand times as large in memory, is none of odesim's: one sentence."""
+    path = tmp_path / "run.zarr"
+    shutil.copytree(whole, path)
+    file = checkpoint_file(path)
+    with np.load(file) as found:
+        arrays = dict(found)
+    np.savez_compressed(file, **(arrays | {"params/large": np.zeros(10**7)}))
+    with pytest.raises(ParamError, match="it is compressed"):
+        odesim.train(TASK, seeds=(0, 3), steps=50, out=path, resume=True)
