@@ -17,14 +17,14 @@ from odesim.symbolic import Invariant, Param, Source, System, time
 class Known:
     """A System, and its states at some times: {time: values in the order of its states}.
 
-    tolerances: (rtol, atol) that are tried. error: how many of them the result may be off. slow: takes seconds in a single run.
+    tolerances: (rtol, atol) that are tried. error: how many of them the result may be off. long: takes minutes in a single run.
     """
 
     system: System
     states: Mapping[float, tuple[float, ...]]
     tolerances: tuple[tuple[float, float], ...]
-    error: float = 30.0
-    slow: bool = False
+    error: float = 10.0
+    long: bool = False
 
 
 def system(name: str, equations: Mapping[Any, Any], initial: Any, end: float, params: Mapping[Any, float] | None = None) -> System:
@@ -194,6 +194,7 @@ SET = {
         Known(orego(), {360.0: (0.1000814870318523e1, 0.1228178521549917e4, 0.1320554942846706e3)}, ((1e-6, 1e-9), (1e-8, 1e-11))),
         Known(van_der_pol(1e3), {2.0: (0.1706167732170469e1, -0.8928097010248125)}, ((1e-6, 1e-9), (1e-8, 1e-11))),
         Known(van_der_pol(1e6), {2.0: (1.705546217529, -0.893476362553)}, ((1e-6, 1e-9), (1e-8, 1e-10))),  # scipy's Radau at 1e-9
-        Known(ring_modulator(), {1e-3: RING_MODULATOR}, ((1e-6, 1e-9),), slow=True),
+        # its voltages ring with hardly any damping: errors of the way are there at the end
+        Known(ring_modulator(), {1e-3: RING_MODULATOR}, ((1e-6, 1e-9),), error=60.0, long=True),
     )
 }
