@@ -44,7 +44,9 @@ def canonical(e: Any, above: int = 0) -> Any:
 
     Sums of sympy's own become SumOver, and arrays of sympy's own ours: an expression means the same however it was written.
     """
-    return _Scope({}, 0, above)(sp.sympify(e))
+    e = sp.sympify(e)
+    found = _levels(e, {}) if above == 0 else None
+    return e if found is not None and not found[1] else _Scope({}, 0, above)(e)
 
 
 def at(e: Any, swap: Mapping[Any, Any]) -> Any:
@@ -59,10 +61,56 @@ def at(e: Any, swap: Mapping[Any, Any]) -> Any:
 
 def bound_to(op: type, body: Any, limits: list[tuple[Any, Any, Any]]) -> Expr:
     """op over limits (k, low, high) of body, with bound indices in the place of every k."""
-    return canonical(op.__new__(op, body, *limits))  # type: ignore[no-any-return, attr-defined]
+    e: Any = op.__new__(op, body, *limits)  # type: ignore[attr-defined]
+    for k, _, _ in limits:
+        _check_index(k)
+    found = _levels(e.function, {})
+    if found is None or found[1]:
+        return canonical(e)  # type: ignore[no-any-return]
+    new = {k: BoundIndex(k.name, found[0] + 1 + n) for n, (k, _, _) in enumerate(limits)}
+    return e.func(e.function.xreplace(new), *((new[k], low, high) for k, low, high in limits))  # type: ignore[no-any-return]
 
 
 _FACTS = BoundIndex("k", 1).assumptions0.items()
+
+
+def _check_index(k: Symbol) -> None:
+    """Raises SpecError where sympy has rewritten what is summed by more than k is."""
+    more = sorted(k.assumptions0.items() - _FACTS)
+    if more:
+        extra = ", ".join(f"{fact}={value}" for fact, value in more if fact in k._assumptions_orig)
+        raise SpecError(
+            f"the symbol of index {k} assumes {extra}, but a summed index takes every whole number from 0: make it by index({k.name!r})"
+        )
+
+
+Levels = tuple[int, frozenset[BoundIndex]]
+
+
+def _levels(e: Any, known: dict[Any, Levels | None]) -> Levels | None:
+    """(the highest level bound in e, the bound indices that e leaves free); None where e is not canonical. known: of parts."""
+    if e not in known:
+        known[e] = _levels_of(e, known)
+    return known[e]
+
+
+def _levels_of(e: Any, known: dict[Any, Levels | None]) -> Levels | None:
+    if isinstance(e, BoundIndex):
+        return 0, frozenset((e,))
+    if isinstance(e, Indexed) and own_element(e) is not e:
+        return None
+    parts = [_levels(a, known) for a in (e.args[:1] if isinstance(e, REDUCTIONS) else e.indices if isinstance(e, Indexed) else e.args)]
+    if any(p is None for p in parts):
+        return None
+    highest = max((p[0] for p in parts if p), default=0)
+    free = frozenset[BoundIndex]().union(*(p[1] for p in parts if p))
+    if not isinstance(e, REDUCTIONS):
+        return highest, free
+    bound = [k for k, _, _ in e.limits]
+    fits = all(isinstance(k, BoundIndex) and k.level == highest + 1 + n for n, k in enumerate(bound))
+    if not fits or (isinstance(e, sp.Sum) and not isinstance(e, SumOver)):
+        return None
+    return highest + len(bound), free - {*bound}
 
 
 class _Scope:
@@ -90,11 +138,8 @@ class _Scope:
         return e if args == e.args else e.func(*args)
 
     def _bound(self, e: Any) -> Any:
-        for k in (k for k, _, _ in e.limits if k.assumptions0.items() - _FACTS):
-            extra = ", ".join(f"{fact}={value}" for fact, value in sorted(k.assumptions0.items() - _FACTS) if fact in k._assumptions_orig)
-            raise SpecError(
-                f"the symbol of index {k} assumes {extra}, but a summed index takes every whole number from 0: make it by index({k.name!r})"
-            )
+        for k, _, _ in e.limits:
+            _check_index(k)
         holes = {k: BoundIndex(k.name, -1 - self.depth - n) for n, (k, _, _) in enumerate(e.limits)}
         body = _Scope({**self.holes, **holes}, self.depth + len(holes), self.above)(e.function)
         inside = max((k.level for k in body.atoms(BoundIndex)), default=0)

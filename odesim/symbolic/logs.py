@@ -16,7 +16,7 @@ class XLogY(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, x: Any, y: Any) -> Any:
-        if x.is_zero:
+        if x == 0:
             return sp.S.Zero
         return x * sp.log(y) if never_zero(x) else None
 
@@ -44,7 +44,7 @@ class Share(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, x: Any, y: Any) -> Any:
-        if x.is_zero:
+        if x == 0:
             return sp.S.Zero
         return x / y if never_zero(x) or never_zero(y) else None
 

@@ -27,7 +27,7 @@ class Weighted(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, weight: Any, x: Any) -> Any:
-        if weight.is_zero:
+        if weight == 0:
             return sp.S.Zero
         if never_zero(weight):
             return weight * sp.exp(x)
