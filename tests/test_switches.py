@@ -224,6 +224,15 @@ def test_sliding() -> None:
     assert float(away.final["y"]) == pytest.approx(END)
 
 
+def test_ever_faster_switches_end() -> None:
+    """x'' = -2 sign(x) - sign(x') comes to rest after endlessly many switches in a finite time, where the run ends."""
+    run = odesim.integrate(spring(-2 * sign(x) - sign(v)), backend="numpy")
+    # from rest at 1: down to 0 with 1 in sqrt(2), on with 3 to rest at -1/3 in sqrt(2)/3; each such swing takes 1/sqrt(3) of the one before
+    settled = 4 * np.sqrt(2) / 3 / (1 - 1 / np.sqrt(3))
+    assert run.status == "sliding" and "ever faster" in run.message
+    assert run.t_end == pytest.approx(settled, rel=1e-6) and abs(float(run.final["x"])) < 1e-12
+
+
 def test_events_across_switches() -> None:
     """The model's own events are found as ever: once each, at a boundary too, and a terminal one ends the run."""
     zeros = (Event("zero", x), Event("twice", 2 * x, -1), Event("stop", v - sp.Rational(1, 2), 1, True))

@@ -15,6 +15,7 @@ from odesim.errors import SolveError
 from odesim.memo import Memo, Same
 from odesim.sizes import make_extent
 from odesim.slots import Formula
+from odesim.solve.switched import HELP
 from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
@@ -244,13 +245,17 @@ class Switching:
         """Why a run that has just crossed a boundary this way does not go on from it, or ""."""
         return self._sentence(s, i, t) if way * self._drift(s, t, y)[i] < 0 else ""
 
-    def _sentence(self, s: Switch, i: int, t: float) -> str:
+    def words(self, crossed: tuple[int, int]) -> str:
+        e, i = crossed
+        return self._words(self._watched[e][0], i)
+
+    def _words(self, s: Switch, i: int) -> str:
         shape = self.conditions.shape(s) if s.indices else ()
         at = f" (component {', '.join(map(str, np.unravel_index(i, shape)))})" if shape else ""
-        return (
-            f"the solution comes at t = {t:.9g} to the boundary of the condition {s.text}{at}, to which both sides push it back (sliding); "
-            "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
-        )
+        return f"the boundary of the condition {s.text}{at}"
+
+    def _sentence(self, s: Switch, i: int, t: float) -> str:
+        return f"the solution comes at t = {t:.9g} to {self._words(s, i)}, to which both sides push it back (sliding); {HELP}"
 
     def _change(
         self, s: Switch, i: int, new: float, t: float, y: Array, cause: dict[str, Array] | None = None

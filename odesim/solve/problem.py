@@ -158,6 +158,9 @@ class Switches(Protocol):
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
         """Holds the conditions at the start (t, y) of a run for a segment to `end`: y, and why no segment can begin there, or ""."""
 
+    def words(self, crossed: tuple[int, int]) -> str:
+        """What a component of an event is the boundary of: `the boundary of the condition x > 0`."""
+
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
         """The same where a segment has ended in (t, y): crossed are the components, (event, flat number), that ended it. The y that comes
         back has other sensitivities, where it holds any."""

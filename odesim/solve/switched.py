@@ -5,6 +5,7 @@ end a segment exactly; a condition on states is looked for as an event is, and t
 """
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,9 @@ from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
 
+OFTEN, MOMENT = 16, 1e-11
+"""Changes of one condition within this part of the time passed that count as ever faster ones."""
+HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
 RunOne = Callable[..., Raw]
 """integrate_problem."""
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
@@ -59,6 +63,7 @@ class Segments:
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, method)
         self.stiff = self.why = ""
         self._run: ExplicitRun | None = None
+        self._changes: dict[tuple[int, int], deque[float]] = {}
 
     def go(self) -> Raw:
         """The run to its end."""
@@ -98,10 +103,21 @@ class Segments:
             if self._tried() >= self.most:
                 what = "allow more steps, loosen rtol or shorten the span"
                 return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
-            self.y, why = self.switches.cross(
-                self.t, self.y, [(e, i) for e, found in enumerate(ended[self.own :]) for i in found], self.ends[k]
-            )
+            crossed = [(e, i) for e, found in enumerate(ended[self.own :]) for i in found]
+            if self._chatters(crossed):
+                what = self.switches.words(crossed[0])
+                return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
+            self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
         return Status.SLIDING, why
+
+    def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
+        """Whether one condition has changed so many times within a moment that no step is left between two of them."""
+        for which in crossed:
+            times = self._changes.setdefault(which, deque(maxlen=OFTEN))
+            times.append(self.t)
+            if len(times) == OFTEN and self.t - times[0] <= MOMENT * max(abs(self.t), self.t - self.problem.t0):
+                return True
+        return False
 
     def _tried(self) -> int:
         return int(self.stats["steps"] + self.stats["rejected"])

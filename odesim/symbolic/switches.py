@@ -29,8 +29,8 @@ PLAIN = 2.0
 FREE = 1e17
 """The value of a floor's parameter where the floor is computed as it is written."""
 HALF = sp.Rational(1, 2)
-TINY = 1e-300
-"""What stands for 0 in the expression of a condition on states, on the side where the run is."""
+TINY = 1e-30
+"""What stands for 0 in the expression of a condition on states, on the side where the run is; products of two such are above 0 too."""
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 STEPS = (sp.sign, sp.Heaviside)
 STEPPED = (*ORDER, *STEPS, sp.floor, sp.ceiling, sp.Mod, sp.frac, sp.Abs, sp.Max, sp.Min)
