@@ -15,6 +15,7 @@ from odesim.arrays import Array, beside, check_dtype
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
+from odesim.ensembles.costs import make_costs
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.facade_sensitivity import check_sensitivities, with_sensitivities
 from odesim.gpu import device_errors, device_here
@@ -22,7 +23,7 @@ from odesim.guards import event_specs, guard_names, guarded_system, with_slack
 from odesim.memo import Memo, Same
 from odesim.memory import check_fits, check_room
 from odesim.registry import load_original
-from odesim.solve import ROSENBROCK, Costs, Linear, Problem, callback_system, integrate_problem
+from odesim.solve import ROSENBROCK, Linear, Problem, callback_system, integrate_problem
 from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, Clock
@@ -309,35 +310,6 @@ def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, stric
 def rescaled_system(system: System) -> System:
     """The rescaled form of a System, made once a process."""
     return _CLOCKS(Same(system), lambda: rescaled(system))
-
-
-def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
-    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
-
-    lanes: a stiff method runs in lanes, whose compiling is not counted.
-    """
-
-    def right() -> float:
-        from odesim.codegen.work import right_side
-
-        return right_side(compiled.program, sizes, compiled.backend)
-
-    def derive() -> float:
-        from odesim.codegen.work import derivation
-
-        return 0.0 if lanes else derivation(compiled.program)
-
-    def stiff(stages: int) -> float:
-        if lanes:
-            from odesim.ensembles.auto import stiff_lanes_step
-
-            bound = linear()
-            return stiff_lanes_step(right(), bound.layout.size, dense=bound.chain.plan.along is None)
-        from odesim.codegen.work import stiff_step
-
-        return stiff_step(linear(), stages, right())
-
-    return Costs(right, derive, stiff)
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:

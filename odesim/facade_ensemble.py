@@ -16,7 +16,7 @@ from odesim.ensembles.device_engine import empty_there
 from odesim.ensembles.kept import MOST_EVENTS
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import STATUSES, Chunk, Request, meanings
+from odesim.ensembles.result import METHOD_NAMES, STATUSES, Chunk, Request, meanings
 from odesim.ensembles.run import chunk_size, run_chunks, shard_chunks
 from odesim.errors import ParamError
 from odesim.facade import RESCALED, check_arrays, dimensions, versions
@@ -82,8 +82,10 @@ def ensemble(
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
     Points fill a shape, and may be a text such as "linspace(0,1,5)".
 
-    method: "auto" lets a pilot of a few members, spread over the design, choose one method for all, which the attributes `method` and
-    `auto` name; an ensemble whose bits are to be those of N ensembles of one is one with a named method.
+    method: "auto" gives each member its own: the explicit method of the tolerance, and rodas5p where stability limits the member's own
+    steps or max_steps are too few, if it gets further. method (member,) is the place in the attribute `method_names`. It depends on the
+    member's numbers alone, and a member has the bits that its method has by name. rodas5p in lanes takes float64; members that lanes
+    cannot do, and those in the rescaled clock, choose as `integrate` does.
     sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
     `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
 
@@ -205,7 +207,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
-    for name in ("status", "t_end", "steps", "rejected"):
+    for name in ("status", "t_end", "steps", "rejected", "method"):
         data[name] = ("member", getattr(chunk, name))
     axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
     for name, values in kept.parts(chunk).items():
@@ -221,6 +223,7 @@ def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset
     about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
     about |= {"max_step": request.max_step} if request.max_step is not None else {}
     said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
+    said["method_names"] = list(METHOD_NAMES)
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, **said, "versions": str(versions())}
     return xr.Dataset(data, coords=coords, attrs=attrs)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from odesim.ensembles.hand_over import HandOver
 from odesim.ensembles.lane_engine import LaneEngine
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.result import STATUSES, Request, meanings
@@ -95,7 +96,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "kept": request.kept.said(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
-        "lanes": int(isinstance(engine, LaneEngine)),
+        "lanes": int(isinstance(engine, LaneEngine | HandOver)),
         "versions": versions(),
         "status_names": [str(s) for s in STATUSES],
         "status_meanings": meanings(system),

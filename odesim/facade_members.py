@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from odesim.codegen.cache import module_name
-from odesim.ensembles.auto import choose
 from odesim.ensembles.clock_engine import ClockEngine
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.device_engine import DeviceEngine, device_engine, source_of
+from odesim.ensembles.hand_over import HandOver
 from odesim.ensembles.kept import FIXED, MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.lane_alone import strict_obstacle
-from odesim.ensembles.lane_engine import LaneEngine, kernel_name, lane_engine, no_strict
+from odesim.ensembles.lane_engine import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle, no_strict
+from odesim.ensembles.lane_rows import Plan
+from odesim.ensembles.lanes import stiff_key
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.observed import observed_key, observed_shapes
 from odesim.ensembles.result import Request
@@ -27,6 +29,7 @@ from odesim.gpu import cupy_here
 from odesim.guards import guarded_system, with_slack
 from odesim.slots import make_plan
 from odesim.solve import ROSENBROCK
+from odesim.solve.auto import PILOT, STIFF, explicit_name
 from odesim.solve.explicit.integrate import check_options
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.tableau import METHODS
@@ -34,7 +37,7 @@ from odesim.symbolic.system import System
 from odesim.times import save_times, stop_times
 
 BACKENDS = ("numba", "cuda")
-AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine
+AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
 
 def choose_members(
@@ -90,9 +93,9 @@ def make_request(
     stop_at: Any = (),
     max_step: float | None = None,
 ) -> Request:
-    """The request, checked; of the method auto, a few members are integrated to choose one. Raises an OdesimError."""
+    """The request, checked. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_most(max_events)
-    chosen = "tsit5" if method == "auto" else method
+    chosen = "tsit5" if method == "auto" and step is not None else method
     if chosen not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
@@ -120,29 +123,62 @@ def make_request(
         request = replace(request, held=held, running=compiled_parts(held.system, "numba", dtype, strict)[0], stop_at=stops)
     if strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
         raise SolveError(no_strict(chosen, what))
-    return choose(request, members, lambda r: make_engine(r, members)) if method == "auto" else request
+    return replace(request, auto=auto_rule(request)) if method == "auto" else request
+
+
+def auto_rule(request: Request) -> str:
+    """How members have their methods under auto, in words."""
+    if request.step is not None:
+        return "tsit5: a fixed step was asked for"
+    rule = f"{explicit_of(request)}; {STIFF} for a member whose own steps stability limits, or that takes max_steps, where it gets further"
+    obstacle = method_obstacle(replace(request, method=STIFF)) if request.strict or request.backend == "cuda" else ""
+    return f"{explicit_of(request)}; {STIFF} has no lanes for {obstacle}" if obstacle else rule
+
+
+def explicit_of(request: Request) -> str:
+    """The explicit method that members begin with under auto."""
+    return explicit_name(request.rtol, request.step, between=request.saves or bool(request.kept.events))
 
 
 def make_engine(request: Request, members: Members) -> AnyEngine:
     """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
     what a GPU's threads cannot do.
     """
-    shared = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype)
-    if request.backend == "cuda":
-        return device_engine(request, shared, members.source.names)
-    if request.clock is not None:
+    shared, own = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype), members.source.names
+    if request.clock is not None and request.backend != "cuda":
         return ClockEngine(request, shared, request.clock)
-    lanes = lane_engine(request, shared, members.source.names)
-    return lanes or SingleEngine(request, shared)
+    if request.method == "auto":
+        return hand_over(request, members)
+    if request.backend == "cuda":
+        return device_engine(request, shared, own)
+    return lane_engine(request, shared, own) or SingleEngine(request, shared)
+
+
+def hand_over(request: Request, members: Members) -> AnyEngine:
+    """The engine of the method auto: of two methods, where the explicit one has lanes; else every member is a single run of auto."""
+    shared = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype)
+    explicit = make_engine(replace(request, method=explicit_of(request), look=PILOT), members)
+    if isinstance(explicit, SingleEngine):
+        return SingleEngine(request, shared)
+
+    def make(asked: Request) -> AnyEngine | None:
+        bound = request.strict or request.backend == "cuda"
+        if bound and not isinstance(lane_plan(asked, shared, members.source.names), Plan):
+            return None  # with other bits on other machines, or not there
+        return make_engine(asked, members)
+
+    return HandOver(request, shared, explicit, make, lambda engine: not isinstance(engine, SingleEngine))
 
 
 def together(engine: Any) -> int:
     """Members that are worth a call of the engine; of a processor's any chunk is."""
-    return engine.together if isinstance(engine, DeviceEngine) else 1
+    return engine.together if isinstance(engine, DeviceEngine | HandOver) else 1
 
 
 def engine_key(engine: AnyEngine) -> str:
     """What names the compiled code that integrates and observes members: the same name, the same bits."""
+    if isinstance(engine, HandOver):
+        return f"{engine_key(engine.explicit)}_{stiff_key()}"
     seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
         return (engine.request.clock or engine.request.right).key + seen

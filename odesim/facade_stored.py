@@ -14,6 +14,8 @@ from odesim.ensembles.run import GOOD, Engine, Progress, Tally, open_chunks, run
 from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.facade_manifest import check_members, make_manifest, options_of, restore
 from odesim.facade_members import check_threads, make_engine, make_request, together
+from odesim.solve.auto import STIFF
+from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.stopping import stopping
 from odesim.store.ensemble import EnsembleStore, lost_sentence
@@ -28,8 +30,9 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: why this method; lost: members said
-    to be done, but not there; meanings: {status: what it says of a member}."""
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: by which rule members have
+    their methods; methods {status: {method: members}}; lost: members said to be done, but not there; meanings: {status: what it says of
+    a member}."""
 
     path: Path
     model: str
@@ -42,20 +45,30 @@ class EnsembleRun:
     lost: int = 0
     backend: str = "numba"
     meanings: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: EnsembleStore, tally: Tally, seconds: float = 0.0, retried: int = 0, lost: int = 0) -> "EnsembleRun":
+    def of(cls, store: EnsembleStore, tally: Tally, chunks: range, **more: Any) -> "EnsembleRun":
+        """Of the members of these chunks, as tally counts them."""
         said = store.said
-        methods = [said["method"], *(attempt.get("method") for attempt in said["attempts"][1:])]
-        names = ", then ".join(dict.fromkeys(filter(None, methods)))
-        more = {"auto": said.get("auto", ""), "lost": lost, "backend": said.get("backend", "numba")}
+        found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
+        more |= {"auto": said.get("auto", ""), "backend": said.get("backend", "numba"), "methods": found}
         more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
-        return cls(store.path, said["model"], names, bool(said["lanes"]), tally, seconds, retried, **more)
+        return cls(store.path, said["model"], said["method"], bool(said["lanes"]), tally, **more)
 
     @property
-    def stiff(self) -> bool:
-        """Whether the members that failed were tried by a stiff method last."""
-        return self.method.rpartition(" ")[2] in ROSENBROCK
+    def by_method(self) -> dict[str, int]:
+        """{method: members that are done by it}, the most first."""
+        found: dict[str, int] = {}
+        for methods in self.methods.values():
+            for name, count in methods.items():
+                found[name] = found.get(name, 0) + count
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def may_be_stiff(self, status: str) -> bool:
+        """Whether a stiff method has not been tried for some members with this status: auto tries it where max_steps steps were taken."""
+        explicit = any(name not in ROSENBROCK for name in self.methods.get(status, {}))
+        return explicit and not (self.method == "auto" and status == Status.MAX_STEPS and STIFF in self.auto)
 
     @property
     def status(self) -> str:
@@ -149,7 +162,7 @@ def integrate(
     chunks = shard_chunks(store.count, store.chunk, shard)
     place = next(open_chunks(store, chunks), None)
     if place is None:
-        return EnsembleRun.of(store, tally(store, chunks), 0.0, retried)
+        return EnsembleRun.of(store, tally(store, chunks), chunks, retried=retried)
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
@@ -167,7 +180,7 @@ def integrate(
             fail_fast=fail_fast,
             together=together(compiled(int(attempt))),
         )
-    return EnsembleRun.of(store, found, time.perf_counter() - began, retried)
+    return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
 
 
 def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int], Engine]:
@@ -205,9 +218,10 @@ def resume(
         ensemble_attributes(path)
         lock.take(path, what="ensemble")
         store = EnsembleStore(path)
-        found = tally(store, shard_chunks(store.count, store.chunk))
+        chunks = shard_chunks(store.count, store.chunk)
+        found = tally(store, chunks)
         if found.done == found.total and not (retry_failed and found.failed):
-            return EnsembleRun.of(store, found)
+            return EnsembleRun.of(store, found, chunks)
         store.check_writable()
         store.check_identity()
         members, request, engine = restore(store, model)
@@ -230,4 +244,5 @@ def resume(
 def look(path: Path) -> EnsembleRun:
     """How far the ensemble at path is; another process may be at it. Raises StoreError."""
     store = EnsembleStore(path)
-    return EnsembleRun.of(store, tally(store, shard_chunks(store.count, store.chunk)), lost=store.lost_members())
+    chunks = shard_chunks(store.count, store.chunk)
+    return EnsembleRun.of(store, tally(store, chunks), chunks, lost=store.lost_members())

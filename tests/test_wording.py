@@ -60,13 +60,8 @@ PLURAL: dict[str, set[str]] = {
     "linear.py": {"{n} states is not small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{spaced(quantity.count)} components)"},  # of a picture that has no room for them
     "sizes.py": {"{entries:.3g} entries ("},  # too many for any memory
-    "auto.py": {  # more than a pilot has
-        "{rounded(whole)} steps (stability, not accuracy, limits them)",
-        "{rounded(total / count)} steps of ",
-        "{rounded(most)} steps",
-        "{count} members of ",
-        "{(least if least == largest else f'{least} to {largest}')} steps",
-    },
+    "auto.py": {"{rounded(whole)} steps"},  # more than a pilot has
+    "switching.py": {"{high - low:.3g} times between "},  # above the most
 }
 
 

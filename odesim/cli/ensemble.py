@@ -38,9 +38,7 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
 @click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones, N geometric ones, or these; default the end.")
-@click.option(
-    "--method", metavar="NAME", help="auto (default: one for all, by a pilot of a few), tsit5, vern7, dop853, rodas4, rodas5p, ..."
-)
+@click.option("--method", metavar="NAME", help="auto (default: each member's own), tsit5, vern7, dop853, rodas4, rodas5p, ...")
 @click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step.")
 @click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
 @click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")

@@ -41,6 +41,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "seconds": run.seconds,
         "members_per_second": rate,
         "method": run.method,
+        "methods": run.by_method,
         "auto": run.auto or None,
         "backend": run.backend,
         "out": str(run.path),
@@ -57,9 +58,9 @@ def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:
     """{status: what it says of a member and what can be done}, of those that members have, but ok."""
-    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again" * (not run.stiff)
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
     counts = run.tally.counts
-    return {s: text + again * (s in RETRIED) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
+    return {s: text + again * (s in RETRIED and run.may_be_stiff(s)) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
 
 
 def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
@@ -71,7 +72,9 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     now = f"{many(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
-    rest = [("now", now), ("method", f"{run.method}, {way}")]
+    counts = run.by_method
+    methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
+    rest = [("now", now), ("method", f"{methods}, {way}")]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{visible(run.model, '')}: {run.status}, {t.done} of {many(t.total, 'member')}"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

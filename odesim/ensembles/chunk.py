@@ -10,12 +10,13 @@ from odesim.arrays import Array
 from odesim.solve.found import Events
 
 UNDONE = -1
+HELD = -2  # left where stability limits the steps, to be gone on with by another method: never a member's end
 
 
 @dataclass(frozen=True)
 class Chunk:
     """Members: y (N, T, n), which may lie on a GPU, NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end
-    (N,): the last time reached; steps, rejected (N,).
+    (N,): the last time reached; steps, rejected (N,); method (N,): numbers of METHOD_NAMES, -1 not done.
 
     event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
     beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
@@ -27,6 +28,7 @@ class Chunk:
     t_end: Array
     steps: Array
     rejected: Array
+    method: Array
     event_t: Array
     event_index: Array
     event_count: Array
@@ -68,6 +70,7 @@ class Chunk:
             t_end=nothing(),
             steps=np.zeros(count, np.int64),
             rejected=np.zeros(count, np.int64),
+            method=np.full(count, UNDONE, np.int8),
             event_t=nothing(events, most),
             event_index=np.full((count, events, most), -1, np.int64),
             event_count=np.zeros((count, events), np.int64),

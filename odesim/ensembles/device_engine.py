@@ -170,6 +170,7 @@ class Launch:
         table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        table[AT["PILOT"]] = request.look or request.max_steps
         for k, name in enumerate(names):
             own = name in params
             values = np.ascontiguousarray(params[name] if own else engine.numbers.params[name], np.float64)

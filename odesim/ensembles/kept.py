@@ -17,7 +17,7 @@ NOTHING = Layout((), ())
 MOST_EVENTS = 8
 OCCURRENCE = "occurrence"
 # arrays and groups that every ensemble has
-FIXED = ("status", "t_end", "steps", "rejected", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
+FIXED = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from odesim.ensembles.lane_rows import AT, SLOTS, Plan, Rows
 from odesim.ensembles.lane_run import start_rows
 from odesim.ensembles.lanes import kernel_text
 from odesim.ensembles.parts import Turns, part_obstacle, parts_of
-from odesim.ensembles.result import UNDONE, Chunk, Request
+from odesim.ensembles.result import HELD, UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.memo import Memo, Same
 from odesim.solve.explicit.state import fixed_steps, longest_step, usable
@@ -43,7 +43,7 @@ METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: Memo[Plan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
 _CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
-_STATUSES = np.array([UNDONE, *map(Request.number, _CODES)], np.int8)
+_STATUSES = np.array([UNDONE, *map(Request.number, _CODES), HELD], np.int8)
 
 
 @lru_cache(maxsize=64)
@@ -140,6 +140,7 @@ class LaneEngine:
         table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, seen
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        table[AT["PILOT"]] = request.look or request.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params
             values = np.ascontiguousarray(params[name] if own else self.numbers.params[name], np.float64)

@@ -17,7 +17,7 @@ from odesim.solve.rosenbrock import Rosenbrock
 # many of its times are saved. Then for each parameter its address and how far its members are apart
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
-    "SAVES", "FIRST", "END", "MOST", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
+    "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
     "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
 )  # fmt: skip
 MOST_WRITTEN = 6  # states of a stiff step without loops
@@ -54,6 +54,11 @@ class Plan:
         """Whether the interpolant is written in powers of theta, once for all times that a step passes. One lane, a thread of a GPU, has
         no registers for these."""
         return self.saves and self.width > 1 and not (self.strict or self.fixed or self.stiff)
+
+    @property
+    def looks(self) -> bool:
+        """Whether a lane looks at what limits the steps of its member."""
+        return not (self.stiff or self.fixed or self.parts)
 
     @property
     def stiff(self) -> bool:

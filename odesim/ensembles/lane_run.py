@@ -45,6 +45,7 @@ def run(table):
             if code != 0:
                 i = members[l]
                 if i >= 0:
+                    {looking}
                     {landing}
                     {last_look}
                     if code == {TOO_SMALL}:
@@ -67,6 +68,7 @@ def run(table):
                     fill(at, S, i, l)
                     {take}
                     S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+                    {first_look}
                     {first_save}
         if live == 0 or stop[0] > 1:
             return
@@ -95,6 +97,16 @@ if at[{SEEN}] != 0 and S[{steps}] > looked:
     {stopped}
     call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
 """.strip("\n")
+
+# a lane whose member goes on stays as it is
+LOOKING = """
+if code == 3:
+    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+    code = int(S[{code} + l])
+    if code == 0:
+        continue
+""".strip("\n")
+FIRST_LOOK = "S[{limit} + l] = float(min(at[{PILOT}], at[{MOST}]))"
 
 FIRST_SAVE = """
 q = 0
@@ -165,6 +177,8 @@ def run_text(plan: Plan, rows: Rows) -> str:
     looks = {"look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
     words |= {name: fit(text, **AT, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
+    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["first_look"] = FIRST_LOOK.format(limit=rows.most * w, **AT) if plan.looks else "pass"
     words["first_save"] = first_save(plan, rows, where, **words)
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
     return fit(RUN, **words)

@@ -126,6 +126,7 @@ def error_lines(plan: Plan) -> list[str]:
 def counted_lines(plan: Plan, rows: Rows) -> list[str]:
     """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
     w = plan.width
+    limit = at(rows.most, w) if plan.looks else "most"
     return [
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
@@ -133,7 +134,7 @@ def counted_lines(plan: Plan, rows: Rows) -> list[str]:
         f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
         f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
         f"{at(rows.t, w)} = new if accept else t",
-        "code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= most else 0.0))",
+        f"code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= {limit} else 0.0))",
         f"code = code if running else {at(rows.code, w)}",
         f"{at(rows.code, w)} = code",
         "ended += 0 if code == 0.0 else 1",

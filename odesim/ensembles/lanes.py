@@ -15,6 +15,7 @@ from odesim.codegen.numba_ import OWN, PLAIN, check_strict, runtime_key
 from odesim.ensembles import lane_rosenbrock, lane_rosenbrock_loops, lane_step
 from odesim.ensembles.lane_events import event_texts, happen_text
 from odesim.ensembles.lane_fixed import fixed_texts
+from odesim.ensembles.lane_look import limited_text
 from odesim.ensembles.lane_rows import Plan, Rows, names
 from odesim.ensembles.lane_run import judged_text, run_text
 from odesim.ensembles.lane_save import save_texts
@@ -51,7 +52,20 @@ def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
         *save(plan, rows),
         *event_texts(plan, rows),
         judged_text(plan, rows),
+        *limited_text(plan, rows),
     ]
+
+
+STIFF_SOURCES = (
+    *(f"odesim.ensembles.{name}" for name in ("lane_linear", "lane_rosenbrock", "lane_rosenbrock_loops")),
+    *("odesim.codegen.elimination", "odesim.solve.rosenbrock.rodas5p", "odesim.solve.rosenbrock.control"),
+)
+
+
+@cache
+def stiff_key() -> str:
+    """8 hex digits of the source that writes stiff steps: of runs whose members may be handed over to a kernel that is not written yet."""
+    return hashlib.sha256("".join(map(source_of, STIFF_SOURCES)).encode()).hexdigest()[:8]
 
 
 @cache

@@ -8,13 +8,17 @@ import numpy as np
 
 from odesim.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
-from odesim.ensembles.chunk import UNDONE, Chunk
+from odesim.ensembles.chunk import HELD, UNDONE, Chunk
 from odesim.ensembles.kept import Kept
 from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.tableau import METHODS
 from odesim.symbolic.switches import Held
 from odesim.symbolic.system import System
 
-__all__ = ["STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
+__all__ = ["HELD", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
+
+METHOD_NAMES = (*METHODS, *ROSENBROCK)
 
 STATUSES = (
     *(Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED),
@@ -48,9 +52,10 @@ def meanings(system: System) -> list[str]:
 class Request:
     """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
 
-    auto: why this method, where a pilot chose it. clock: the rescaled form of the System, compiled, where members run in that. backend:
-    numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled. stop_at: times at
-    which all members end a step. max_step: the largest size of one.
+    method: "auto" where each member has its own. auto: by which rule. clock: the rescaled form of the System, compiled, where members run
+    in that. backend: numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled.
+    stop_at: times at which all members end a step. max_step: the largest size of one. look: steps after which lanes look whether
+    stability limits the steps of a member; 0: never.
     """
 
     compiled: CompiledRHS
@@ -71,6 +76,7 @@ class Request:
     running: CompiledRHS | None = None
     stop_at: tuple[float, ...] = ()
     max_step: float | None = None
+    look: int = 0
 
     @property
     def system(self) -> System:

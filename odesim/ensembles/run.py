@@ -16,7 +16,7 @@ from odesim.ensembles.lane_engine import make_pool
 from odesim.ensembles.ledger import Ledger
 from odesim.ensembles.members import Members
 from odesim.ensembles.observed import observe
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk, Request
+from odesim.ensembles.result import METHOD_NAMES, STATUSES, UNDONE, Chunk, Request
 from odesim.errors import ParamError
 from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import Status
@@ -214,4 +214,7 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
     tell_left(engine.request, chunk)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
+    if engine.request.method in METHOD_NAMES:  # of auto each member has its own
+        chunk.method[...] = METHOD_NAMES.index(engine.request.method)
+    chunk.method[chunk.status == UNDONE] = UNDONE
     return chunk

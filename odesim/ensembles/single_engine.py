@@ -11,9 +11,10 @@ import numpy as np
 from odesim.arrays import Array
 from odesim.bind import Numbers
 from odesim.codegen.compiled import CompiledRHS
+from odesim.ensembles.costs import make_costs
 from odesim.ensembles.lane_alone import LaneRun
 from odesim.ensembles.lane_engine import member
-from odesim.ensembles.result import Chunk, Request
+from odesim.ensembles.result import METHOD_NAMES, Chunk, Request
 from odesim.ensembles.switching import make_switching
 from odesim.guards import event_specs
 from odesim.solve import ROSENBROCK, Linear, Problem, integrate_problem
@@ -42,7 +43,7 @@ class SingleEngine:
         chunk = into or request.room(count)
         chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
-        with few_blas_threads(request.layout.size) if request.method in ROSENBROCK else nullcontext():
+        with few_blas_threads(request.layout.size) if request.method in ("auto", *ROSENBROCK) else nullcontext():
             each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
@@ -70,6 +71,7 @@ def put_run(chunk: Chunk, i: int, request: Request, raw: Raw) -> None:
     if chunk.y_end.size:
         chunk.y_end[i] = raw.y_last
     chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+    chunk.method[i] = METHOD_NAMES.index(raw.method)
 
 
 def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
@@ -108,5 +110,6 @@ def problem_of(
     if switching is not None:
         switching.attach(bound)
     strict = partial(LaneRun, compiled, sizes, params) if compiled.strict else None
+    costs = make_costs(compiled, sizes, linear, lanes=compiled.strict)
     start = bound.layout.join(initial, compiled.dtype)
-    return Problem(bound, start, *span, events, compiled.system.name, linear, strict=strict, switches=switching)
+    return Problem(bound, start, *span, events, compiled.system.name, linear, costs, strict, switches=switching)

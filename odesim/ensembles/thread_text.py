@@ -12,7 +12,7 @@ from odesim.codegen.transpile import Scope, Translation, module_scope
 from odesim.ensembles.lane_events import ARRAYS
 from odesim.ensembles.lane_fixed import ADVANCE_AND_WATCH, fixed_loops
 from odesim.ensembles.lane_rows import AT, Plan, Rows
-from odesim.ensembles.lane_run import TOO_SMALL, ending_words, fill_lines, first_save, part_words
+from odesim.ensembles.lane_run import FIRST_LOOK, TOO_SMALL, ending_words, fill_lines, first_save, part_words
 from odesim.ensembles.lane_save import saving_text
 from odesim.ensembles.lanes import adaptive_loops, head_text, right_text
 from odesim.ensembles.template import Where, fit, put_state
@@ -37,6 +37,7 @@ def member(at, S, T, zeros, i):
     {fill}
     begin(S, t0, t1, rtol, atol)
     S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+    {first_look}
     {first_save}
     trials = 0
     while S[{code} + l] == 0.0:
@@ -47,6 +48,7 @@ def member(at, S, T, zeros, i):
         ended, due = step(S, t0, t1, rtol, atol, most)
         {watching}
         {saving}
+        {looking}
     code = int(S[{code} + l])
     out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
@@ -60,6 +62,11 @@ def member(at, S, T, zeros, i):
         {finish}
     else:
         {stopped}
+""".strip("\n")
+
+LOOKING = """
+if S[{code} + l] == 3.0:
+    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
 """.strip("\n")
 
 FIXED = """
@@ -194,6 +201,8 @@ def adaptive_text(plan: Plan, rows: Rows) -> str:
     if plan.parts:
         slots = ("PLACES", "STEPS", "REJECTED")
         words["order"] = f"done_before, steps, rejected = {', '.join(f'ints(at[{AT[slot]}])' for slot in slots)}"
+    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["first_look"] = FIRST_LOOK.format(limit=rows.most, **AT) if plan.looks else "pass"
     return fit(
         MEMBER,
         **words,

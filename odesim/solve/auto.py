@@ -42,6 +42,8 @@ SHARE = 1.0
 """What a trial may cost, in units of what the explicit run has cost so far."""
 ITERATIONS = 12
 """Right sides for the spectral radius."""
+SHORT = 0.5
+"""The rest of a run is not worth a trial where it takes fewer steps than this, in units of those so far."""
 NEARLY = 4
 """An explicit run that would need more steps than it may take is given up when it has taken this part of them: one in NEARLY."""
 HELD = 0.5
@@ -105,7 +107,7 @@ class Rival:
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's whole run, where it is to be preferred to going on with run."""
         left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
-        if left < 0.5 * run.tried or self._lost or not held(self.problem, run, self.options):
+        if left < SHORT * run.tried or self._lost or not held(self.problem, run, self.options):
             return None
         if self._out:
             self.why = self._out

@@ -20,6 +20,7 @@ from odesim.solve.laws import with_broken
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.tableau import METHODS
+from odesim.wording import many
 
 OFTEN, MOMENT = 16, 1e-11
 """Changes of one condition within this part of the time passed that count as ever faster ones."""
@@ -39,7 +40,7 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
     raw = run.go()
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
         return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
-    steps = f"done in {raw.stats['steps']:.0f} steps"
+    steps = f"done in {many(raw.stats['steps'], 'step')}"
     return replace(raw, auto=f"{raw.method}: {run.why or steps}")
 
 
@@ -70,7 +71,7 @@ class Segments:
         status, message = self._go()
         times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
         if status is Status.OK:
-            message = f"reached t = {self.t:.9g} in {self.stats['steps']:.0f} steps"
+            message = f"reached t = {self.t:.9g} in {many(self.stats['steps'], 'step')}"
             message = with_broken(message, self.problem.laws, self.last.worst)
         elif not len(times) or times[-1] < self.t:
             xp = array_namespace(rows)

@@ -36,7 +36,8 @@ class EnsembleStore:
             self.group = open_group(path, "r+" if os.access(path, os.W_OK) else "r")
             kept = self.said["kept"]
             parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
-            names = (*self.said["states"], *LEDGER, ATTEMPT, *self.said["labels"].values(), *parts)
+            self.counts = [name for name in COUNTS if name in self.said.get("ledger", LEDGER)]  # an older run has no method
+            names = ("status", *self.said["states"], *self.counts, ATTEMPT, *self.said["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
@@ -58,7 +59,7 @@ class EnsembleStore:
             (given if name in tables else made)[label] = arrays[label]
         check_arrays(path, given)
         # what is written with a chunk, and is lost where its file is
-        self.written = [*self.said["states"], *COUNTS, *parts, *made, ATTEMPT]
+        self.written = [*self.said["states"], *self.counts, *parts, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
@@ -147,6 +148,17 @@ class EnsembleStore:
             count += sum(int((part != UNDONE).sum()) for part in parts)
         return count
 
+    def methods(self, first: int, end: int) -> dict[str, dict[str, int]]:
+        """{status: {method: how many}} of the members first to end - 1 that are done; nothing of an older run, which does not say."""
+        names, statuses = self.said.get("method_names", []), self.said.get("status_names", [])
+        found = np.zeros((len(statuses), len(names)), np.int64)
+        for a, b in slabs(first, end, self.chunk) if "method" in self.counts else ():
+            with reading(self.path):
+                status, method = self.said_status(a, b), self._numbers("method", a, b, UNDONE, len(names))
+            there = (status >= 0) & (method >= 0)
+            np.add.at(found, (status[there], method[there]), 1)
+        return {s: {m: int(n) for m, n in zip(names, row, strict=True) if n} for s, row in zip(statuses, found, strict=True) if row.any()}
+
     def check_writable(self) -> None:
         """Raises StoreError where this process may not write."""
         if not os.access(self.path, os.W_OK):
@@ -167,7 +179,7 @@ class EnsembleStore:
     def parts(self, chunk: Chunk) -> dict[str, Array]:
         """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""
         data = {**self.layout.split(chunk.y), **self.kept.parts(chunk)}
-        return {**data, **{name: getattr(chunk, name) for name in (*COUNTS, "status")}}
+        return {**data, **{name: getattr(chunk, name) for name in (*self.counts, "status")}}
 
     def read(self, first: int, end: int) -> Chunk:
         chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)

@@ -13,7 +13,7 @@ import numpy as np
 from odesim.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.kept import Kept
-from odesim.ensembles.result import UNDONE
+from odesim.ensembles.result import METHOD_NAMES, UNDONE
 from odesim.errors import ParamError, StoreError
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, sibling
@@ -24,7 +24,12 @@ from odesim.store.write import INITIAL, PARAMS, TIME
 MEMBER = "member"
 POINTS = "points"
 ATTEMPT = "attempt"
-COUNTS: dict[str, tuple[Any, Any]] = {"t_end": (np.float64, np.nan), "steps": (np.int64, 0), "rejected": (np.int64, 0)}
+COUNTS: dict[str, tuple[Any, Any]] = {
+    "t_end": (np.float64, np.nan),
+    "steps": (np.int64, 0),
+    "rejected": (np.int64, 0),
+    "method": (np.int8, UNDONE),
+}
 LEDGER = ("status", *COUNTS)
 # attributes in which two runs of the same request agree
 IDENTITY = ("model", "sizes", "span", "method", "step", "rtol", "atol", "max_steps", "seed", "dtype", "strict", "kernel")
@@ -121,6 +126,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "observables": list(manifest.kept.observed.names),
         "ledger": [*LEDGER, *(name for name in types if name not in manifest.kept.observed.names)],
         "coordinates": " ".join(labels.values()),
+        "method_names": list(METHOD_NAMES),
     }
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=plain(said))

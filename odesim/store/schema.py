@@ -170,7 +170,14 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "blow_up_error": number,
         "incomplete": text,
     },
-    ENSEMBLE: {**OPTIONS, "sensitivities": items(text), "ledger": names, "coordinates": text, "status_meanings": items(text)},
+    ENSEMBLE: {
+        **OPTIONS,
+        "sensitivities": items(text),
+        "ledger": names,
+        "coordinates": text,
+        "status_meanings": items(text),
+        "method_names": items(text),
+    },
     TRAINING: {
         "dtype": dtype,
         "backend": text,

@@ -16,7 +16,7 @@ from odesim.cli.ensemble_result import EnsembleProgress
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
 KEYS = [
     "model", "status", "message", "members", "done", "failed", "counts", "meanings", "new", "retried", "seconds", "members_per_second",
-    "method", "auto", "backend", "out",
+    "method", "methods", "auto", "backend", "out",
 ]  # fmt: skip
 
 

@@ -234,7 +234,7 @@ def test_shim_launches_do_not_depend_on_threads(threads: int, arrays: str, shim:
 
 
 def test_threads_by_auto(cuda: Shim) -> None:
-    """The pilot runs where the ensemble will, counts the same steps, and chooses the same method."""
+    """Members have the methods there that they have on a processor."""
     cuda()
     a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 3}, strict=True)
     assert a.attrs["method"] == b.attrs["method"]

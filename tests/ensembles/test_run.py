@@ -212,4 +212,4 @@ def test_memory_is_that_of_chunks(small_chunks, tmp_path, monkeypatch):
 
     monkeypatch.setattr(chunks_module.Members, "chunk", counted)
     odesim.ensemble(MODEL, out=tmp_path / "run.zarr", **RUN)
-    assert max(asked) == SIZE and sum(asked) == 8 + 2 * COUNT  # the pilot's, then checked, then integrated
+    assert max(asked) == SIZE and sum(asked) == 2 * COUNT  # checked, then integrated

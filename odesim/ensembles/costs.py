@@ -1,0 +1,49 @@
+"""What right sides and steps cost, by counting: what `auto` weighs in single runs and for the members of an ensemble."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from odesim.codegen.compiled import CompiledRHS
+from odesim.solve.auto import step_cost
+from odesim.solve.problem import Costs
+from odesim.solve.tableau import METHODS
+
+LANE = 4.0
+"""A step of a Rosenbrock method in lanes, in steps of tsit5, beside the elimination of a dense Jacobian."""
+
+
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
+    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
+
+    lanes: a stiff method runs in lanes, whose compiling is not counted.
+    """
+
+    @cache
+    def right() -> float:
+        from odesim.codegen.work import right_side
+
+        return right_side(compiled.program, sizes, compiled.backend)
+
+    @cache
+    def derive() -> float:
+        from odesim.codegen.work import derivation
+
+        return 0.0 if lanes else derivation(compiled.program)
+
+    @cache
+    def stiff(stages: int) -> float:
+        from odesim.codegen.work import stiff_step
+
+        return stiff_lanes_step(right(), linear()) if lanes else stiff_step(linear(), stages, right())
+
+    return Costs(right, derive, stiff)
+
+
+def stiff_lanes_step(right: float, bound: Any) -> float:
+    """One step of a Rosenbrock method in all lanes, in nanoseconds. bound: the derivatives of a right side that costs this."""
+    from odesim.codegen.work import FLOP
+
+    n = bound.layout.size
+    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.along is None else 0.0
+    return LANE * step_cost(METHODS["tsit5"], right, n) + dense
