@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Sum, exp, floor, oo, sign, sin, symbols
 
 import odesim
-from odesim.ensembles.switching import held_of
+from odesim.ensembles.switching import Switching, held_of
 from odesim.errors import SolveError, SpecError
 from odesim.facade_rerun import rerun_integration
 from odesim.registry import list_models, load_model
@@ -239,6 +239,17 @@ def test_ever_faster_switches_end() -> None:
     settled = 4 * np.sqrt(2) / 3 / (1 - 1 / np.sqrt(3))
     assert run.status == "sliding" and "ever faster" in run.message
     assert run.t_end == pytest.approx(settled, rel=1e-6) and abs(float(run.final["x"])) < 1e-12
+
+
+def test_interrupt_between_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C where a condition changes ends the run as anywhere else: what was computed is kept."""
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Switching, "cross", interrupt)
+    run = odesim.integrate(system(on(t < a), {a: 4.0}), backend="numpy", save=[1.0, 3.0, 6.0])
+    assert run.status == "interrupted" and run.t.tolist() == [1.0, 3.0, 4.0] and run.t_end == 4.0
 
 
 def test_events_across_switches() -> None:

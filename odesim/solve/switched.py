@@ -68,7 +68,10 @@ class Segments:
 
     def go(self) -> Raw:
         """The run to its end."""
-        status, message = self._go()
+        try:
+            status, message = self._go()
+        except KeyboardInterrupt:  # between two segments: within one it ends the run of that
+            status, message = Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
         times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
         if status is Status.OK:
             message = f"reached t = {self.t:.9g} in {many(self.stats['steps'], 'step')}"
