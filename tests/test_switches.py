@@ -196,6 +196,28 @@ def test_levels_of_a_state() -> None:
     assert float(down.final["y"]) == pytest.approx(1 - (1.5 - 1 / 3 - 1 / 2), abs=1e-9)
 
 
+HIDDEN: dict[str, tuple[Any, tuple[float, float]]] = {  # y' with a jump at y = a, y(1) and its slope in a, for a = .3 and w = .6
+    "and": (Piecewise((1, (t < w) & (y < a)), (2, True)), (1.7, -1.0)),
+    "or, negated": (Piecewise((2, ~((t < w) & (y < a))), (1, True)), (1.7, -1.0)),
+    "in a window": (Piecewise((1, (t > w / 4) & (t < w) & (y < a)), (2, True)), (1.7, -1.0)),
+    "nested": (Piecewise((Piecewise((1, y < a), (2, True)), t < w), (5, True)), (0.3 + 2 * 0.3 + 5 * 0.4, -1.0)),
+    "product": (1 + Heaviside(w - t) * Heaviside(a - y), (0.15 * 2 + 0.85, 0.5)),
+    "under a maximum": (1 + Max(0, w - t) * Heaviside(y - a), (1 + 0.09 / 2, -0.3)),
+    "two states": (Piecewise((1, (y < a) & (y < 5)), (2, True)), (1.7, -1.0)),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_a_jump_that_other_conditions_hide(case: str) -> None:
+    """At most places one condition decides for the other: the jump is located all the same, and slopes have it."""
+    rhs, (end, slope) = HIDDEN[case]
+    if case == "in a window":  # y' = 2 to t = .15, where y = .3 = a: the window opens on its boundary; a little above
+        rhs = rhs.xreplace({a: a + sp.Rational(1, 10)})
+        end, slope = 0.3 + 0.1 + 2 * 0.75, -1.0
+    run = odesim.integrate(system(rhs, {a: 0.3, w: 0.6}), sensitivities=("a",), span=(0, 1), backend="numpy")
+    assert [float(run.final[name]) for name in ("y", "dy_da")] == pytest.approx([end, slope], abs=1e-6)
+
+
 RELU = {
     "relu": Piecewise((x, x > 0), (0, True)) - x / 2,
     "max": Max(x, 0) - v,

@@ -1,6 +1,13 @@
-"""Whether a right side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits."""
+"""Whether a right side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits.
+
+Other conditions may hide the jump, (t < a) & (y < b) at a t above a: it is looked for in every combination of their outcomes, and
+where it is in one of them the right side jumps.
+"""
 
 import random
+from collections.abc import Iterator
+from itertools import islice, product
+from math import prod
 from typing import Any
 
 import sympy as sp
@@ -13,6 +20,8 @@ ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 DIGITS = 40
 SAME = sp.Float("1e-25")
 POINTS, TRIALS = 4, 40
+MOST = 128
+"""Combinations of other conditions that are looked through; where there are more, a right side is taken to jump."""
 
 
 def jumps(rhs: Any, kind: str, g: Expr) -> bool:
@@ -24,7 +33,7 @@ def jumps(rhs: Any, kind: str, g: Expr) -> bool:
         bodies.append(_closed(list(sums)[done].function, sums))
         done += 1
     flat = _closed(g, sums)
-    return any(_jumps(body, kind, flat) for body in bodies)
+    return any(_jumps(term, kind, flat) for body in bodies for term in sp.Add.make_args(body))
 
 
 def _closed(e: Any, sums: dict[Any, Symbol]) -> Any:
@@ -48,13 +57,49 @@ def _jumps(body: Any, kind: str, g: Expr) -> bool:
     spot = _spot(surface)
     if spot is None:
         return True
-    where, value = spot
-    generator = random.Random(1)
+    above, below = _with(above, spot), _with(below, spot)  # conditions that the place itself decides are decided
+    other = _outcomes(sp.Tuple(above, below))
+    if prod(map(len, other.values())) > MOST:
+        return True
+    for outcome in product(*other.values()):
+        chosen = dict(zip(other, outcome, strict=True))
+        if _differ(_with(above, chosen), _with(below, chosen)):
+            return True
+    return False
+
+
+def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
+    """What every condition, step and maximum of e can be."""
+    found: dict[Any, tuple[Any, ...]] = {}
+    for part in sp.preorder_traversal(e):
+        if isinstance(part, ORDER):
+            found[part] = (sp.true, sp.false)
+        elif isinstance(part, sp.sign):
+            found[part] = (sp.S.One, sp.S.NegativeOne)
+        elif isinstance(part, sp.Heaviside):
+            found[part] = (sp.S.One, sp.S.Zero)
+        elif isinstance(part, sp.Max | sp.Min):
+            found[part] = part.args
+    return found
+
+
+def _with(e: Any, chosen: dict[Any, Any]) -> Any:
+    """e with other terms in the place of those chosen, outer ones first."""
+    if e in chosen:
+        return chosen[e] if isinstance(e, Symbol | Indexed) else _with(chosen[e], chosen)
+    if not e.args or isinstance(e, Indexed):
+        return e
+    args = tuple(_with(a, chosen) for a in e.args)
+    return e.func(*args) if args != e.args else e
+
+
+def _differ(above: Any, below: Any) -> bool:
+    """Whether the two sides of the boundary differ; True where that cannot be seen."""
+    if above == below:
+        return False
     seen = 0
-    for trial in range(TRIALS):
-        point = _point(sp.Tuple(above, below, value), generator, trial)
+    for point in islice(_points(sp.Tuple(above, below)), TRIALS):
         try:
-            point[where] = value.xreplace(point).evalf(DIGITS)
             sides = [e.xreplace(point).evalf(DIGITS) for e in (above, below)]
         except (TypeError, ValueError, ZeroDivisionError, AttributeError):
             continue
@@ -96,15 +141,15 @@ def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
     return sp.Piecewise(*args) if isinstance(e, sp.Piecewise) else e.func(*args)
 
 
-def _spot(surface: Expr) -> tuple[Any, Expr] | None:
-    """(a, value): the boundary is where the state or number a is value."""
+def _spot(surface: Expr) -> dict[Any, Expr] | None:
+    """{a: value}: the boundary is where the state or number a is value."""
     inside = {i for a in surface.atoms(Indexed) for i in a.free_symbols}
     for a in sorted([*surface.atoms(Indexed), *(surface.free_symbols - inside)], key=str):
         if isinstance(a, Symbol) and (a == time or a.is_integer):
             continue
         slope = sp.expand(surface.diff(a)) if isinstance(a, Symbol) else sp.expand(_slope(surface, a))
         if slope != 0 and not slope.has(a):
-            return a, sp.expand(a - surface / slope)
+            return {a: sp.expand(a - surface / slope)}
     return None
 
 
@@ -113,14 +158,16 @@ def _slope(surface: Expr, a: Indexed) -> Expr:
     return surface.xreplace({a: hole}).diff(hole)
 
 
-def _point(e: Any, generator: random.Random, trial: int) -> dict[Any, Any]:
-    """Random values of all that e reads; positive ones in every other trial."""
-    low = 0.2 if trial % 2 == 0 else -2.0
-    point: dict[Any, Any] = {a: sp.Float(generator.uniform(low, 2.0), DIGITS) for a in sorted(e.atoms(Indexed), key=str)}
-    for s in sorted(e.free_symbols, key=str):
-        if isinstance(s, Symbol) and s not in point:
-            whole = s.is_integer
-            positive = low > 0 or s.is_positive or s.is_nonnegative
-            number = generator.uniform(0.2, 2.0) if positive else generator.uniform(low, 2.0)
-            point[s] = sp.Integer(generator.randint(0, 3)) if whole else sp.Float(number, DIGITS)
-    return point
+def _points(e: Any) -> Iterator[dict[Any, Any]]:
+    """Random values of all that e reads, without end; positive ones in every other point."""
+    generator = random.Random(1)
+    elements = sorted(e.atoms(Indexed), key=str)
+    symbols = [s for s in sorted(e.free_symbols, key=str) if isinstance(s, Symbol)]
+    while True:
+        for low in (0.2, -2.0):
+            point: dict[Any, Any] = {a: sp.Float(generator.uniform(low, 2.0), DIGITS) for a in elements}
+            for s in symbols:
+                positive = low > 0 or s.is_positive or s.is_nonnegative
+                number = generator.uniform(0.2, 2.0) if positive else generator.uniform(low, 2.0)
+                point[s] = sp.Integer(generator.randint(0, 3)) if s.is_integer else sp.Float(number, DIGITS)
+            yield point
