@@ -140,6 +140,11 @@ def settled(s: Switch, g: Array) -> Array:
         return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=PLAIN)
 
 
+def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
+    """What is known of the first switch that the expression of s reads."""
+    return next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
+
+
 class Switching:
     """The switches of one run (odesim.solve.problem.Switches). modes: {parameter: its array, which changes between segments}."""
 
@@ -181,6 +186,7 @@ class Switching:
         return y, ""
 
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
+        levels: dict[str, dict[str, Array]] = {}
         caused: dict[str, dict[str, Array]] = {}
         ahead = self._at(end)
         if not crossed and not self._pairs and not self.events:
@@ -190,25 +196,30 @@ class Switching:
             return y, ""
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
             new = ahead[s.name].ravel()
-            cause = next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
+            cause = first_of(levels, s)
             for k in np.flatnonzero(new != self.modes[s.name].ravel()):
                 y, moved = self._change(s, int(k), float(new[k]), t, y, cause)
+                caused[s.name] = moved
                 if s.kind == "level":
-                    caused[s.name] = moved
+                    levels[s.name] = moved
         done = {(self._watched[e][0].name, i) for e, i in crossed}
         for e, i in crossed:
             s, way = self._watched[e]
             old = float(self.modes[s.name].flat[i])
             if s.kind == "sign":
                 way = int(-old) if old != PLAIN else int(np.sign(self._drift(s, t, y)[i]))
-            y, _ = self._change(s, i, old + way if s.kind == "level" else way, t, y)
+            y, caused[s.name] = self._change(s, i, old + way if s.kind == "level" else way, t, y)
             if why := self._pushed_back(s, i, way, t, y):
                 return y, why
-        return self._together(t, y, done)
+        return self._together(t, y, done, caused)
 
-    def _together(self, t: float, y: Array, done: set[tuple[str, int]]) -> tuple[Array, str]:
-        """Changes what has passed its boundary by no more than rounding with others, which are done."""
+    def _together(self, t: float, y: Array, done: set[tuple[str, int]], caused: Mapping[str, dict[str, Array]]) -> tuple[Array, str]:
+        """Changes what is past its boundary: by no more than rounding, with others, which are done; or by a jump of the boundary itself.
+
+        caused: d(the time)/d(each parameter) of the conditions that have just changed, by their names.
+        """
         for s in self.conditions.held.on_states:
+            cause = first_of(caused, s)
             g, mode = self._value(s.smooth, s, t, y).ravel(), self.modes[s.name].ravel()
             past = (g * mode < 0) & (mode != PLAIN) if s.kind == "sign" else ((g < mode) | (g > mode + 1)) & (mode < FREE)
             for i in np.flatnonzero(past).tolist():
@@ -216,8 +227,8 @@ class Switching:
                     continue
                 new = float(-mode[i] if s.kind == "sign" else np.floor(g[i]))
                 way = new if s.kind == "sign" else new - float(mode[i])
-                y, _ = self._change(s, i, new, t, y)
-                if why := self._pushed_back(s, i, way, t, y):
+                y, _ = self._change(s, i, new, t, y, cause)
+                if cause is None and (why := self._pushed_back(s, i, way, t, y)):
                     return y, why
         return y, ""
 

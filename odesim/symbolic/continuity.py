@@ -33,6 +33,7 @@ def jumps(rhs: Any, kind: str, g: Expr) -> bool:
         bodies.append(_closed(list(sums)[done].function, sums))
         done += 1
     flat = _closed(g, sums)
+    flat = _primitive(flat) if kind == "sign" else flat
     return any(_jumps(term, kind, flat) for body in bodies for term in sp.Add.make_args(body))
 
 
@@ -80,6 +81,8 @@ def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
             found[part] = (sp.S.One, sp.S.Zero)
         elif isinstance(part, sp.Max | sp.Min):
             found[part] = part.args
+        elif isinstance(part, sp.Abs):
+            found[part] = (part.args[0], -part.args[0])
     return found
 
 
@@ -125,9 +128,9 @@ def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
         elif isinstance(e, sp.sign | sp.Heaviside):
             part, turned = e.args[0], 1
         if part is not None:
-            part = part.as_content_primitive()[1]
-            if part.could_extract_minus_sign():
-                part, turned = -part, -turned
+            part = _primitive(part)
+            if part == _primitive(-g):
+                part, turned = g, -turned
             if part == g:
                 up = turned * side > 0
                 if isinstance(e, ORDER):
@@ -139,6 +142,12 @@ def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
     if args == e.args:
         return e
     return sp.Piecewise(*args) if isinstance(e, sp.Piecewise) else e.func(*args)
+
+
+def _primitive(e: Expr) -> Expr:
+    """e without a positive factor in front."""
+    part: Expr = sp.expand(e).as_content_primitive()[1]
+    return part
 
 
 def _spot(surface: Expr) -> dict[Any, Expr] | None:

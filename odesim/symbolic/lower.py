@@ -92,7 +92,7 @@ class Lowering:
             for j in bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
-        if isinstance(e, sp.Not | sp.ITE):
+        if isinstance(e, sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent):
             plain = sp.to_nnf(e)
             return self.hoist(plain) if plain != e else e
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e

@@ -253,7 +253,8 @@ class _Work:
         """Whether the right side of a state itself jumps where g changes its sign."""
         key = (kind, g)
         if key not in self._jumps:
-            self._jumps[key] = any(jumps(rhs, kind, g) for rhs in self._base)
+            whole_parts = without_remainders(g)
+            self._jumps[key] = any(jumps(rhs, kind, whole_parts) for rhs in self._base)
         return self._jumps[key]
 
     def _kink(self, e: Expr, scope: dict[Symbol, Any]) -> None:
