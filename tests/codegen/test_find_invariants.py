@@ -1,6 +1,6 @@
 """Linear invariants that are found: those that one knows by hand, and no others than the right side has at random points."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_known_invariants_are_found(name):
     """All of them, with those of their combinations that have the fewest states, and nothing else."""
     made, known = FOUND[name]
     n = 64
-    seen = [direction(dict(zip(w.places, w.weights, strict=True)), n) for w in found(made)]
+    seen = [direction(dict(zip(w.places, cast(tuple[float, ...], w.weights), strict=True)), n) for w in found(made)]
     assert sorted(seen) == sorted(direction(weights, n) for weights in known)
     assert [len(w.places) for w in found(made)] == sorted((len(w.places) for w in found(made)), reverse=True)
 
