@@ -1,9 +1,17 @@
-"""What holds for all tests: those that need a GPU are skipped where there is none."""
+"""What holds for all tests: those that need a GPU are skipped where there is none, and Ctrl-C is what it is in a terminal."""
+
+import signal
 
 import pytest
 
 from odesim.errors import CodegenError
 from odesim.gpu import cupy_here
+
+
+def pytest_configure() -> None:
+    """A job in the background begins with SIGINT ignored: a test that raises it would wait for ever."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

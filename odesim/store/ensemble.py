@@ -152,7 +152,8 @@ class EnsembleStore:
         """{status: {method: how many}} of the members first to end - 1 that are done; nothing of an older run, which does not say."""
         names, statuses = self.said.get("method_names", []), self.said.get("status_names", [])
         found = np.zeros((len(statuses), len(names)), np.int64)
-        for a, b in slabs(first, end, self.chunk) if "method" in self.counts else ():
+        begun = ((a, b) for a, b, begun in self.pieces(first, end) if begun)
+        for a, b in begun if "method" in self.counts else ():
             with reading(self.path):
                 status, method = self.said_status(a, b), self._numbers("method", a, b, UNDONE, len(names))
             there = (status >= 0) & (method >= 0)
