@@ -81,7 +81,7 @@ TABLE = {
     "size twice": (f"{JOMA} --size M=3 --size M=4", "--size M is given twice"),
     "parameter twice": (f"{JOMA} --set mu=1 --set mu=2", "--set mu is given twice"),
     "initial value twice": (f"{JOMA} --init v=1 --init v=1", "--init v is given twice"),
-    "L of the tree": ("integrate hierarchy.grouped --size L=1", ": L must be at least 2; it is 1"),
+    "L of the tree": ("integrate hierarchy.grouped --size L=1", "its axis L - 1 is 0 long (L = 1 as given); it must be at least 1"),
     "negative P": ("integrate scan_snap.full --set 'P=[[0.5, 0.75, -0.25]]'", "P[0, 2] = -0.25"),
     "rows of P": ("integrate scan_snap.full --set 'P=[[0.5, 0.4], [0.5, 0.5]]'", "rows of P must sum to 1: row 0 sums to 0.9"),
     "psi too long": (f"{FULL} --set psi=0,0,1", "psi"),

@@ -245,7 +245,7 @@ WRONG: dict[str, tuple[Callable[..., Any], dict[str, Any], str]] = {
     ),
     "clock": (odesim.integrate, {"arrays": "cupy", "backend": "cuda", "clock": "rescaled"}, "arrays='cupy' is for the ordinary clock"),
     "members": (odesim.ensemble, {"arrays": "cupy"}, "those of the backend numba are numpy's"),
-    "members' name": (odesim.ensemble, {"arrays": None}, "no kind of arrays 'None'"),
+    "members' name": (odesim.ensemble, {"arrays": None}, "arrays must be a text, not None"),
     "out": (odesim.ensemble, {"arrays": "cupy", "backend": "cuda", "out": "run.zarr"}, "leaves results on the GPU, and out writes them"),
 }
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Reals
+from sympy import Interval, Reals, oo
 
 import odesim
 from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import compile_system
 from odesim.registry import list_models, load_model
-from odesim.symbolic import System
+from odesim.symbolic import Param, System
+from odesim.symbolic.assumed import facts, holds
 from tests.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
@@ -23,8 +24,14 @@ HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take seco
 def free_model(name: str) -> System:
     """A model whose parameters may leave their domains and constraints: the probabilities of one class no longer sum to 1."""
     system = load_model(name)
-    params = tuple(p if p.integer else replace(p, domain=Reals) for p in system.params)
+    params = tuple(p if p.integer else replace(p, domain=widest(p)) for p in system.params)
     return replace(system, params=params, constraints=(), events=())
+
+
+def widest(p: Param) -> Any:
+    """The largest domain that the symbol of a parameter allows."""
+    domains = (Reals, Interval(0, oo), Interval.open(0, oo))
+    return next((d for d in domains if all(holds(d, *fact) for fact in facts(p.symbol))), p.domain)
 
 
 @cache
@@ -67,7 +74,7 @@ def test_learning_rates_are_a_clock(model):
     """
     rates = {"eta_Y": 0.8, "eta_Z": 1.7}
     options: dict[str, Any] = {"sizes": small(model).sizes, "span": (0.0, 5.0), "rtol": 1e-9, "atol": 1e-11, "backend": "numpy"}
-    run = odesim.integrate(model, params=rates, sensitivities=rates, **options)
+    run = odesim.integrate(model, params=rates, sensitivities=tuple(rates), **options)
     slopes = compile_system(load_model(model), backend="numpy").arrays(small(model).sizes, {**run.attrs["params"], **run.final, "t": 5.0})
     for state in load_model(model).states:
         got = sum(rates[p] * run.sensitivities[p][state][-1] for p in rates)

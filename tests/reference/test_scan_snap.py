@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "psi": ({"P": P, "psi": [0, 2]}, "psi must use every query"),
     "psi, broken": ({"P": P, "psi": [0, 0.5]}, "psi must hold whole numbers"),
     "psi, negative": ({"P": P, "psi": [0, -1]}, "psi must use every query"),
-    "psi, long": ({"P": P, "psi": [0, 1, 1]}, "psi must hold one number for each of the 2 rows of P"),
+    "psi, long": ({"P": P, "psi": [0, 1, 1]}, "psi must hold one number for each row of P (2)"),
     "p": ({"P": P, "p": [0.5, 0.4]}, "p must sum to 1"),
     "M": ({"P": P, "M": 1.5}, "M must be at least the number of classes, 2, not 1.5"),
     "M, two": ({"P": P, "M": [5, 6]}, "M must be one number"),

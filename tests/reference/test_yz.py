@@ -199,7 +199,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "not a number": ({"p": np.full(K, np.nan)}, "p must hold probabilities, not nan"),
     "flat": ({"P": table()[0]}, "P must be a table"),
     "psi": ({"psi": np.array([0, 0, 2, 2])}, "psi must use every query 0, 1, ..., its largest, not 0, 2"),
-    "psi, short": ({"psi": PSI[:3]}, "psi must hold one number for each of the 4 rows of P"),
+    "psi, short": ({"psi": PSI[:3]}, "psi must hold one number for each row of P (4)"),
     "M": ({"M": 3.0}, "M must be at least the number of classes, 4, not 3"),
     "targets": ({"targets": np.array([0, 1, 2, 13])}, "targets must be columns of Y, 0 to 12, not 0 to 13"),
     "decoder": ({"decoder": "decorelated"}, "did you mean 'decorrelated'"),
