@@ -202,7 +202,7 @@ def test_learns():
 REFUSED = [
     ({"root": "given"}, "root=given needs a q"),
     ({"q": np.eye(5)}, "root=one_hot has its own q"),
-    ({"root": "given", "q": np.eye(4)}, r"num_classes=5 columns, not the shape \(4, 4\)"),
+    ({"root": "given", "q": np.eye(4)}, r"num_classes=5: that many columns, not the shape \(4, 4\)"),
     ({"p": np.full(4, 0.25)}, r"num_classes=5 probabilities that sum to 1, not the shape \(4,\)"),
     ({"p": np.full(5, 0.25)}, "with the sum 1.25"),
     ({"depth": 12}, "the tree has 10240 leaves"),
