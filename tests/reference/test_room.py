@@ -67,5 +67,5 @@ def test_what_cannot_fit_is_refused(name, monkeypatch):
 def test_recorded_rows_that_cannot_fit(monkeypatch):
     """Rows kept in memory are asked for before the first; with a folder they are not kept."""
     monkeypatch.setattr("odesim.memory.free_bytes", lambda: 10**8)
-    with pytest.raises(ParamError, match=r"1000000 saved times of .* numbers take .* GB"):
+    with pytest.raises(ParamError, match=r"1000000 saved times of .* numbers would take .* GB"):
         odesim.train("scan_snap", steps=10**6, save=10**6, observe=("c",))
