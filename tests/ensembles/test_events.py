@@ -266,5 +266,5 @@ def test_lanes_do_events():
 @pytest.mark.parametrize("most", [-1, 1.5, True, "8"])
 def test_wrong_counts(most):
     """max_events is a whole number from 0."""
-    with pytest.raises(ParamError, match="max_events must be a whole number, (0 to 1000000|not)"):
+    with pytest.raises(ParamError, match=r"max_events must be a whole number, (0 to 1000000|not)"):
         found(clocked(), {"c": C}, max_events=most)
