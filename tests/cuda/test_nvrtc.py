@@ -67,9 +67,7 @@ MORE |= {name: {} for name in ("scan_snap.reduced_symmetric", "scan_snap.theorem
 ASKED = [(saves, events) for saves in (False, True) for events in (0, 8)]
 SPILLS: list[Any] = [(model, *asked, False) for model in SMALL for asked in ASKED] + [("joma.nonlinear", True, 8, True)]
 KNOWN = ("hierarchy.grouped", True, 0, False)
-LITTLE = pytest.mark.xfail(
-    reason="8 bytes are stored and 40 loaded on one architecture since steps end at stops; the cause is not found yet"
-)
+LITTLE = pytest.mark.xfail(reason="8 bytes are stored and 40 loaded on one architecture; the cause is not found yet")
 SPILLS = [pytest.param(*row, marks=LITTLE) if row == KNOWN else row for row in SPILLS]
 SPILLS += [pytest.param(model, *asked, strict, marks=pytest.mark.slow) for model in MORE for asked in ASKED for strict in (False, True)]
 

@@ -12,19 +12,10 @@ from odesim.codegen.cuda import Driver
 from odesim.codegen.transpile import Scope
 from odesim.errors import DeviceError
 from odesim.gpu import cupy_here, free_bytes, multiprocessors
-from odesim.solve.explicit import control, slots
+from odesim.solve.explicit import LOOP, control, slots
 from odesim.solve.explicit.state import RunState
 from odesim.wording import many
 
-SOURCES = (
-    "odesim.solve.explicit.norms",
-    "odesim.solve.explicit.control",
-    "odesim.solve.explicit.dense",
-    "odesim.solve.explicit.roots",
-    "odesim.solve.explicit.events",
-    "odesim.solve.explicit.laws",
-    "odesim.solve.explicit.loop",
-)
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
 BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run at the same time, for they wait for each other
@@ -35,7 +26,7 @@ def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
     numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
     functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
-    for name in SOURCES:
+    for name in LOOP:
         for node in ast.parse(source_of(name)).body:
             match node:
                 case ast.FunctionDef():

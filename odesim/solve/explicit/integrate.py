@@ -14,23 +14,13 @@ import numpy as np
 
 from odesim.arrays import Array
 from odesim.errors import SolveError
-from odesim.solve.explicit import slots
+from odesim.solve.explicit import LOOP, slots
 from odesim.solve.explicit.report import collect
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.tableau import Method
 
-SOURCES = (
-    "odesim.solve.explicit.slots",
-    "odesim.solve.explicit.memory",
-    "odesim.solve.explicit.norms",
-    "odesim.solve.explicit.control",
-    "odesim.solve.explicit.dense",
-    "odesim.solve.explicit.roots",
-    "odesim.solve.explicit.events",
-    "odesim.solve.explicit.laws",
-    "odesim.solve.explicit.loop",
-)
+SOURCES = ("odesim.solve.explicit.slots", "odesim.solve.explicit.memory", *LOOP)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
