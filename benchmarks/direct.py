@@ -4,13 +4,13 @@ from inspect import signature
 from typing import Any
 
 import odesim
+from odesim.api.ensemble import ask
+from odesim.api.ensemble_request import make_engine, together
+from odesim.engines.run import Engine, chunk_size, run_chunks, shard_chunks
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
-from odesim.ensembles.result import Chunk, Request
-from odesim.ensembles.run import Engine, chunk_size, run_chunks, shard_chunks
-from odesim.facade_ensemble import ask
-from odesim.facade_members import make_engine, together
-from odesim.registry import load_model
+from odesim.ensembles.request import Chunk, Request
+from odesim.inputs.registry import load_model
 
 RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast", "arrays")  # what is not of the members
 MAPPINGS = ("params", "initial", "vary", "grid", "zipped")

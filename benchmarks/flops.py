@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from odesim.codegen.transpile import Scope
-from odesim.ensembles.thread_text import thread_scope
+from odesim.codegen.cuda.translate import Scope
+from odesim.engines.gpu.source import thread_scope
 
 COUNTED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 OF_ONE = {"sqrt": 1, "rint": 1, "floor": 1, "fma": 2}

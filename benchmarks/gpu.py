@@ -35,13 +35,13 @@ from wide import END, numbers, wide_system
 from works import STEP, Work, exact, make_work
 
 import odesim
-from odesim import facade
-from odesim.codegen import cuda_bound
-from odesim.codegen.nvrtc import options_for
-from odesim.ensembles import device_engine
-from odesim.gpu import architecture, current_device
+from odesim.api import integrate as facade
+from odesim.base.gpu import architecture, current_device
+from odesim.codegen.build.nvrtc import options_for
+from odesim.codegen.cuda import bound as cuda_bound
+from odesim.engines.gpu import engine as device_engine
 from odesim.solve.explicit.device import driver_text
-from odesim.solve.tableau import METHODS
+from odesim.solve.methods import METHODS
 
 os.environ.pop("JAX_PLATFORMS")
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"

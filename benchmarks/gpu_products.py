@@ -9,8 +9,8 @@ from card import Timed, free_all, peak
 from sympy import S, Sum
 
 import odesim
-from odesim import facade
-from odesim.gpu import cupy_here, current_device
+from odesim.api import integrate as facade
+from odesim.base.gpu import cupy_here, current_device
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 

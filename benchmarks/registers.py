@@ -20,10 +20,10 @@ from ours import arguments as asked
 from wide import wide_system
 from works import make_work
 
+from odesim.codegen.build.nvrtc import compile_cubin, options_for, version
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda_wide import wide_text
-from odesim.codegen.nvrtc import compile_cubin, options_for, version
-from odesim.ensembles.device_engine import device_engine, source_of
+from odesim.codegen.cuda.one_system import wide_text
+from odesim.engines.gpu.engine import device_engine, source_of
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic.system import System
 
@@ -40,7 +40,7 @@ def numbers_of(log: str) -> dict[str, int]:
 def thread_text(work: str, method: str) -> str:
     """The text of a work's ensemble."""
     given = asked(make_work(work, 4))
-    with patch("odesim.facade_members.cupy_here"):  # of a request that is only compiled
+    with patch("odesim.api.ensemble_request.cupy_here"):  # of a request that is only compiled
         members, request = request_of(given.pop("model"), **given, method=method, backend="cuda")
     return source_of(device_engine(request, members.shared, members.source.names).plan)
 

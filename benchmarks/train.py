@@ -17,9 +17,9 @@ from measuring import Report, arguments  # first: one thread
 import numpy as np
 
 from odesim.plot.figures import load_figure
-from odesim.reference.optim import make_optimizer
-from odesim.reference.randomness import INITIAL, generators
 from odesim.reference.tasks import load_task
+from odesim.reference.training.optimizers import make_optimizer
+from odesim.reference.training.randomness import INITIAL, generators
 
 QUERIES = (1, 3, 10)
 COLUMNS = (

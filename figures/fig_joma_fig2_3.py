@@ -11,11 +11,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from odesim.base.wording import many
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, styled
-from odesim.reference.randomness import INITIAL, generators
 from odesim.reference.tasks import load_task
-from odesim.wording import many
+from odesim.reference.training.randomness import INITIAL, generators
 
 TASK = "joma_gaussian"
 SEEDS, STEPS = range(10), 2000

@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from odesim.base.wording import many
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
 from odesim.reference.tasks import load_task
-from odesim.reference.train import train
-from odesim.wording import many
+from odesim.reference.training.train import train
 
 TASK = "scan_snap"
 TABLE = Path(__file__).with_name("published") / "scan_snap_fig6_entropy.csv"

@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from odesim.api.compare import compare
+    from odesim.api.ensemble import ensemble
+    from odesim.api.integrate import integrate
+    from odesim.api.train import train
     from odesim.comparison import Comparison
-    from odesim.facade import integrate
-    from odesim.facade_compare import compare
-    from odesim.facade_ensemble import ensemble
-    from odesim.facade_train import train
-    from odesim.reference.trajectory import Trajectory
-    from odesim.registry import list_models, load_model
+    from odesim.inputs.registry import list_models, load_model
+    from odesim.reference.training.trajectory import Trajectory
     from odesim.solve.solution import Solution
     from odesim.store import open_run
     from odesim.symbolic import System
 
 _HOMES = {
-    "compare": "odesim.facade_compare",
-    "ensemble": "odesim.facade_ensemble",
-    "integrate": "odesim.facade",
-    "train": "odesim.facade_train",
-    "list_models": "odesim.registry",
-    "load_model": "odesim.registry",
+    "compare": "odesim.api.compare",
+    "ensemble": "odesim.api.ensemble",
+    "integrate": "odesim.api.integrate",
+    "train": "odesim.api.train",
+    "list_models": "odesim.inputs.registry",
+    "load_model": "odesim.inputs.registry",
     "open_run": "odesim.store",
     "Comparison": "odesim.comparison",
     "Solution": "odesim.solve.solution",
     "System": "odesim.symbolic",
-    "Trajectory": "odesim.reference.trajectory",
+    "Trajectory": "odesim.reference.training.trajectory",
 }
 
 __all__ = [

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import erf, exp1
 from sympy import Interval, Sum, Symbol, cos, exp, oo, sqrt
 
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes, time
 from tests.systems import SOURCE
 

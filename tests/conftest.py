@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
+from odesim.base.gpu import cupy_here
 from odesim.errors import CodegenError
-from odesim.gpu import cupy_here
 
 
 def pytest_configure() -> None:

@@ -104,7 +104,7 @@ def test_integrate(name):
 
 @pytest.mark.parametrize("name", keywords(odesim.ensemble, "out"))
 def test_ensemble(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("odesim.facade_ensemble.make_engine", stop)  # nothing is compiled
+    monkeypatch.setattr("odesim.api.ensemble.make_engine", stop)  # nothing is compiled
     run = {**RUN} if name in ("vary", "grid", "zipped", "members") else {**RUN, "params": {"a": [1.0, 2.0]}}
     assert laid_out(lambda value: odesim.ensemble(SYSTEM, **{**run, name: value})) == []
 
@@ -120,7 +120,7 @@ def stop(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize("name", ["overwrite", "resume", "shard", "fail_fast", "out"])
 def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("odesim.facade_stored.begin", stop)
+    monkeypatch.setattr("odesim.api.stored_ensemble.begin", stop)
     run = {**RUN, "params": {"a": [1.0, 2.0]}, "out": tmp_path / "run.zarr"}
     assert laid_out(lambda value: odesim.ensemble(SYSTEM, **{**run, name: value})) == []
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +129,7 @@ def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", keywords(odesim.train))
 def test_train(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for place in ("odesim.facade_train.train_experiment", "odesim.facade_train.train_into"):
+    for place in ("odesim.api.train.train_experiment", "odesim.api.train.train_into"):
         monkeypatch.setattr(place, stop)
     run: dict[str, Any] = {"steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.train("scan_snap", **{**run, name: value})) == []
@@ -140,7 +140,7 @@ def test_train(name, tmp_path, monkeypatch):
 def test_compare(name, monkeypatch):
     run = odesim.integrate(SYSTEM, backend="numpy", **RUN)
     assert laid_out(lambda value: odesim.compare(run, run, **{name: value})) == []
-    monkeypatch.setattr("odesim.facade_compare.compare_training", stop)
+    monkeypatch.setattr("odesim.api.compare.compare_training", stop)
     task: dict[str, Any] = {"task": "scan_snap", "steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.compare("scan_snap.full", **{**task, name: value})) == []
 

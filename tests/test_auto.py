@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import odesim
-from odesim.bind import bind
+from odesim.api.integrate import compiled_parts, make_problem
 from odesim.cli import cli
-from odesim.facade import compiled_parts, make_problem
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS
 from odesim.solve.auto import PILOT, explicit_name, step_cost
 

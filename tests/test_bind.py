@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Expr, FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Sum, Symbol, Union, oo, pi
 
-from odesim.bind import bind
-from odesim.domains import compile_domain
 from odesim.errors import ModelError, ParamError, SpecError
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import bind
+from odesim.inputs.domains import compile_domain
+from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.values import parse_value
 from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes
-from odesim.values import parse_value
 
 n, l, m, j = index("n l m j")
 K, T, Q, L = sizes("K T Q L")

@@ -13,7 +13,7 @@ from sympy import Abs, Expr, Interval, Sum, Symbol, cos, exp, oo
 import odesim
 from odesim.cli import cli
 from odesim.errors import SolveError, SpecError
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
 
 y, q = Symbol("y", real=True), Symbol("q", real=True)

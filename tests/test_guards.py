@@ -137,7 +137,7 @@ def test_the_rescaled_clock_is_guarded() -> None:
 def test_a_system_without_assumptions_has_no_guard() -> None:
     """Nor does any model that comes with odesim: what it takes is as it was."""
     for model in odesim.list_models():
-        system = odesim.registry.load_model(model)
+        system = odesim.inputs.registry.load_model(model)
         assert guarded(system) is system
     assert [type(e) for e in guarded(LEAVES).events] == [Event, Guard, Guard]
 

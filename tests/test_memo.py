@@ -12,7 +12,7 @@ import pytest
 from sympy import Symbol
 
 import odesim
-from odesim.memo import Memo, Same
+from odesim.base.memo import Memo, Same
 from odesim.symbolic import System
 from tests.systems import SOURCE
 

@@ -6,9 +6,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from odesim import registry
 from odesim.errors import ModelError
-from odesim.registry import list_models, load_model
+from odesim.inputs import registry
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 
 GOOD = """

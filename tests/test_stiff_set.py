@@ -8,8 +8,8 @@ import scipy.integrate
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.find_invariants import linear_invariants
-from odesim.codegen.written import write_out
+from odesim.codegen.invariants.find import linear_invariants
+from odesim.codegen.unrolled.formulas import write_out
 from odesim.solve import ROSENBROCK
 from tests.stiff_set import E5, SET, Known
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store import Stored, check_file, check_run, export_run, open_run, read_solution, write_solution

@@ -12,10 +12,10 @@ from scipy.integrate import solve_ivp
 from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Sum, exp, floor, oo, sign, sin, symbols
 
 import odesim
-from odesim.ensembles.switching import Switching, held_of
+from odesim.api.rerun import rerun_integration
+from odesim.engines.switching import Switching, held_of
 from odesim.errors import SolveError, SpecError
-from odesim.facade_rerun import rerun_integration
-from odesim.registry import list_models, load_model
+from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from odesim.errors import ParamError
-from odesim.values import FILLS, Value, parse_assignment, parse_save, parse_size, parse_span, parse_value, save_times
+from odesim.inputs.values import FILLS, Value, parse_assignment, parse_save, parse_size, parse_span, parse_value, save_times
 
 HOSTILE = (
     "__import__('os').system('touch hacked')",
@@ -389,6 +389,7 @@ def test_any_bytes_in_a_file_are_numbers_or_a_sentence(tmp_path, data):
 def test_reading_what_was_typed_needs_no_numpy():
     """The command line parses its options before it imports anything heavy."""
     code = (
-        "import sys, odesim.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); print({'numpy', 'sympy'} & set(sys.modules))"
+        "import sys, odesim.inputs.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); "
+        "print({'numpy', 'sympy'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odesim.facade_differences import Rerun
-from odesim.wording import many
+from odesim.api.differences import Rerun
+from odesim.base.wording import many
 
 ROOT = Path(__file__).parents[1]
 # nouns that a number stands before, in messages, titles and tables

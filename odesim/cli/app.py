@@ -15,22 +15,22 @@ from odesim.errors import ModelWarning
 
 # verb -> module that has it as `<verb>_verb`, in the order of the help page
 VERBS = {
-    "list": "odesim.cli.models",
-    "show": "odesim.cli.show",
-    "new": "odesim.cli.new",
-    "integrate": "odesim.cli.integrate",
-    "ensemble": "odesim.cli.ensemble",
-    "train": "odesim.cli.train",
-    "compare": "odesim.cli.compare",
-    "status": "odesim.cli.stored",
-    "resume": "odesim.cli.stored",
-    "rerun": "odesim.cli.rerun",
-    "plot": "odesim.cli.runs",
-    "export": "odesim.cli.runs",
-    "figure": "odesim.cli.figure",
-    "cache": "odesim.cli.cache",
-    "doctor": "odesim.cli.doctor",
-    "completion": "odesim.cli.completion",
+    "list": "odesim.cli.commands.list",
+    "show": "odesim.cli.commands.show",
+    "new": "odesim.cli.commands.new",
+    "integrate": "odesim.cli.commands.integrate",
+    "ensemble": "odesim.cli.commands.ensemble",
+    "train": "odesim.cli.commands.train",
+    "compare": "odesim.cli.commands.compare",
+    "status": "odesim.cli.commands.stored",
+    "resume": "odesim.cli.commands.stored",
+    "rerun": "odesim.cli.commands.rerun",
+    "plot": "odesim.cli.commands.runs",
+    "export": "odesim.cli.commands.runs",
+    "figure": "odesim.cli.commands.figure",
+    "cache": "odesim.cli.commands.cache",
+    "doctor": "odesim.cli.commands.doctor",
+    "completion": "odesim.cli.commands.completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
 EXIT_CODES = (

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from odesim.arrays import Array, Layout, check_dtype
-from odesim.codegen import numba_
-from odesim.codegen.arrays_ import ArrayFunction
-from odesim.codegen.blocks import BLOCK
+from odesim.base.arrays import Array, Layout, check_dtype
+from odesim.base.gpu import cupy_here
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
-from odesim.codegen.table import Table, make_table
+from odesim.codegen.loops import module
+from odesim.codegen.loops.address_table import Table, make_table
+from odesim.codegen.loops.blocks import BLOCK
+from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import CodegenError, no_such
-from odesim.gpu import cupy_here
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import derivative, lower, lower_expressions
@@ -27,10 +27,10 @@ from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
 
 if TYPE_CHECKING:
-    from odesim.codegen.cuda import Driver
-    from odesim.codegen.cuda_bound import CudaRHS
-    from odesim.codegen.linear import BoundLinear, Linearization
-    from odesim.codegen.structured import Dense, Structured
+    from odesim.codegen.cuda.bound import CudaRHS
+    from odesim.codegen.cuda.source import Driver
+    from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
+    from odesim.codegen.jacobian.structured import Dense, Structured
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -71,8 +71,8 @@ class CompiledRHS:
         return tuple({e: None for p in programs if p for e in p.extents.values()})
 
     @cached_property
-    def text(self) -> numba_.Text:
-        return numba_.module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
+    def text(self) -> module.Text:
+        return module.module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
 
     @property
     def source(self) -> str:
@@ -91,7 +91,7 @@ class CompiledRHS:
     def functions(self) -> dict[str, int]:
         """The addresses of the compiled C functions: stage, combine, and events where there are such."""
         begun = time.perf_counter()
-        made = numba_.load(self.text, self._stem)
+        made = module.load(self.text, self._stem)
         self._times.append(time.perf_counter() - begun)
         return made
 
@@ -103,7 +103,7 @@ class CompiledRHS:
     @cached_property
     def linear(self) -> "Linearization":
         """df/dy and df/dt of the right side."""
-        from odesim.codegen.linear import Linearization  # nothing but a stiff method needs it
+        from odesim.codegen.jacobian.linearization import Linearization  # nothing but a stiff method needs it
 
         return Linearization(self.system, self.program)
 
@@ -119,7 +119,7 @@ class CompiledRHS:
 
     def cuda(self, driver: "Driver") -> "CudaRHS":
         """The right side for a GPU, made once, with the integrator that asks for it there."""
-        from odesim.codegen.cuda_bound import CudaRHS
+        from odesim.codegen.cuda.bound import CudaRHS
 
         made: CudaRHS = self.__dict__.setdefault("_cuda", CudaRHS(self, driver))
         return made
@@ -141,7 +141,7 @@ class CompiledRHS:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return numba_.key(self.text, self._stem)
+        return module.key(self.text, self._stem)
 
     @property
     def _stem(self) -> str:

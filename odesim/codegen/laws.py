@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.codegen.build.native import load_native
 from odesim.codegen.extents import extents
-from odesim.codegen.kernels import Entries, Kernel, Slot
-from odesim.codegen.native import load_native
-from odesim.codegen.numba_ import Text, head_text
-from odesim.codegen.table import Table, make_table
+from odesim.codegen.loops.address_table import Table, make_table
+from odesim.codegen.loops.kernels import Entries, Kernel, Slot
+from odesim.codegen.loops.module import Text, head_text
+from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System, free_in_order
 
 if TYPE_CHECKING:
-    from odesim.arrays import Layout
+    from odesim.base.arrays import Layout
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.arrays import Array
-from odesim.codegen.arrays_ import ArrayFunction, evaluate
+from odesim.base.arrays import Array
+from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.errors import ModelError
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import Invariant, System, free_in_order

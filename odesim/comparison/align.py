@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
 
 KINDS = ("effective", "limit")

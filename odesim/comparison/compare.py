@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.arguments import mapping, number
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.comparison.align import aligned
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_each
 from odesim.comparison.pairs import Facts, Pair
 from odesim.comparison.side import Side, common_times
-from odesim.comparison.text import html_of, text_of
+from odesim.comparison.table import html_of, text_of
 from odesim.errors import ParamError, no_such
+from odesim.inputs.arguments import mapping, number
 
 if TYPE_CHECKING:
     import xarray

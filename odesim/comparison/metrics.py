@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 
 STILL = 1e-12  # a component that goes less than this, against its largest value, goes nowhere
 DECADE = 10.0  # largest over smallest value from which on a positive quantity is seen on a logarithmic scale

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
 
 FLOWS = ("sgd", "momentum")  # the optimizers whose path a gradient flow describes

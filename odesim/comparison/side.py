@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
+from odesim.base.wording import many
 from odesim.errors import ParamError
-from odesim.reference.trajectory import Trajectory
+from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
-from odesim.wording import many
 
 Maker = Callable[[], Array]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.solve.found import Events
+from odesim.base.arrays import Array
+from odesim.solve.occurrences import Events
 
 UNDONE = -1
 HELD = -2  # left where stability limits the steps, to be gone on with by another method: never a member's end

@@ -6,8 +6,8 @@ from typing import Any
 
 from odesim.codegen.compiled import CompiledRHS
 from odesim.solve.auto import step_cost
+from odesim.solve.methods import METHODS
 from odesim.solve.problem import Costs
-from odesim.solve.tableau import METHODS
 
 LANE = 4.0
 """A step of a Rosenbrock method in lanes, in steps of tsit5, beside the elimination of a dense Jacobian."""
@@ -21,19 +21,19 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
     @cache
     def right() -> float:
-        from odesim.codegen.work import right_side
+        from odesim.codegen.jacobian.costs import right_side
 
         return right_side(compiled.program, sizes, compiled.backend)
 
     @cache
     def derive() -> float:
-        from odesim.codegen.work import derivation
+        from odesim.codegen.jacobian.costs import derivation
 
         return 0.0 if lanes else derivation(compiled.program)
 
     @cache
     def stiff(stages: int) -> float:
-        from odesim.codegen.work import stiff_step
+        from odesim.codegen.jacobian.costs import stiff_step
 
         return stiff_lanes_step(right(), linear()) if lanes else stiff_step(linear(), stages, right())
 
@@ -42,7 +42,7 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
     """One step of a Rosenbrock method in all lanes, in nanoseconds. bound: the derivatives of a right side that costs this."""
-    from odesim.codegen.work import FLOP
+    from odesim.codegen.jacobian.costs import FLOP
 
     n = bound.layout.size
     dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.along is None else 0.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError
 
 WORDS = 4  # that Philox gives for one value of its counter

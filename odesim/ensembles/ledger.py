@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.ensembles.result import STATUSES, UNDONE, Chunk
+from odesim.base.arrays import Array
+from odesim.ensembles.request import STATUSES, UNDONE, Chunk
 from odesim.solve.problem import Status
 
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.bind import Numbers, bind, check_name
-from odesim.ensembles.whole import at_members, reads
+from odesim.base.arrays import Array
+from odesim.ensembles.batch_formulas import at_members, reads
 from odesim.errors import ModelError, ParamError
-from odesim.rules import check_domain, check_numbers, check_rule
-from odesim.slots import Formula, Plan, Rule, Slot, make_plan
+from odesim.inputs.bind import Numbers, bind, check_name
+from odesim.inputs.checks import check_domain, check_numbers, check_rule
+from odesim.inputs.schema import Formula, Plan, Rule, Slot, make_plan
 from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 

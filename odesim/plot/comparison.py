@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.plot.clock import Clock, clock_of
+from odesim.base.wording import many
 from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import CATEGORIES, INK, SMALL, broken, few_ticks, ordered_colors, plain, styled
+from odesim.plot.times import Clock, clock_of
 from odesim.plot.trajectory import panels, space_ticks
-from odesim.wording import many
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison

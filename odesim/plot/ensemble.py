@@ -7,14 +7,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from odesim.base.wording import many
 from odesim.errors import StoreError
-from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import Quantity, last_finite, set_value_scale, spaced, subset
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import SMALL, broken, few_ticks, ordered_colors, plain, styled
+from odesim.plot.times import Clock, clock_of
 from odesim.plot.trajectory import panels
-from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.plot.style import SMALL
 
 FREE, REACH, WORD = 0.5, 2.0, 2.3  # mm right of the axes: a leader begins, it ends, the name begins

@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETUPBASE
 from matplotlib.patheffects import withStroke
 
-from odesim.arrays import Array
-from odesim.plot.clock import Clock
+from odesim.base.arrays import Array
 from odesim.plot.panels import Quantity
 from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, plain
-from odesim.solve.found import Events
+from odesim.plot.times import Clock
+from odesim.solve.occurrences import Events
 
 SEVERAL, MANY = 12, 40  # at most so many lines across the panels, so many marks of one event
 NEAR = 0.03  # of the time axis, about 1 mm: lines that stand closer look like one

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
-from odesim.arrays import Array
-from odesim.plot.clock import Clock, edges
+from odesim.base.arrays import Array
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
+from odesim.plot.times import Clock, edges
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
 COLUMNS = 500  # saved times in a map or band

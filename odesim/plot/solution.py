@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.arrays import on_host
-from odesim.plot.clock import Clock, clock_of
+from odesim.base.arrays import on_host
 from odesim.plot.labels import EndLabels, settle
 from odesim.plot.marks import captions, columns, draw_events
 from odesim.plot.panels import Quantity, draw_last, draw_quantity
 from odesim.plot.style import new_figure, plain, styled
-from odesim.solve.found import Events
+from odesim.plot.times import Clock, clock_of
+from odesim.solve.occurrences import Events
 
 PANELS = 12  # at most; what is left out is named under the title
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from odesim.base.wording import many
 from odesim.errors import StoreError
-from odesim.plot.clock import Clock, clock_of
 from odesim.plot.labels import settle
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
 from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
-from odesim.wording import many
+from odesim.plot.times import Clock, clock_of
 
 if TYPE_CHECKING:
     import xarray

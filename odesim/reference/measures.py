@@ -1,6 +1,6 @@
 """Numbers that say how ordered an array is: normalised correlation, stable rank, entropy; any leading axes, numpy or cupy."""
 
-from odesim.arrays import Array, array_namespace
+from odesim.base.arrays import Array, array_namespace
 
 
 def normalised_correlation(a: Array, b: Array) -> Array:

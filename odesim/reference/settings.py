@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.errors import ParamError, nearest, no_such
-from odesim.reference.kinds import Setting
+from odesim.reference.protocols import Setting
 
 
 def check_settings(task: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from odesim.solve.callback import callback_system
 from odesim.solve.integrate import METHOD_NAMES, integrate_problem
+from odesim.solve.methods import METHODS, Method
 from odesim.solve.problem import BoundSystem, Costs, EventSpec, Linear, Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK, Rosenbrock
-from odesim.solve.tableau import METHODS, Method
 
 __all__ = [
     "METHODS",

@@ -3,7 +3,7 @@
 A run that ends within them is the result. After 128 trials, and whenever their number has doubled, it is looked at: where the step
 is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent; if that takes it further
 in time than the explicit method has come, it goes on to the end and its run is the result. Every decision rests on counts
-(odesim.codegen.work), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
+(odesim.codegen.jacobian.costs), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
 method that it names. An explicit run that was chosen beside a trial costs at most three times what rodas5p would: its last trial had a
 third of that, or the run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by
 stability pays 12 right sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a trial,
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
+from odesim.base.wording import many
 from odesim.errors import CodegenError, SolveError
-from odesim.solve.explicit.integrate import ExplicitRun
+from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.explicit.state import usable
+from odesim.solve.methods import METHODS, Method
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.tableau import METHODS, Method
-from odesim.wording import many
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -122,7 +122,7 @@ class Rival:
         if budget < LEAST and not hopeless:
             return None
         if self._run is None:
-            from odesim.solve.rosenbrock.integrate import make_run
+            from odesim.solve.rosenbrock.run import make_run
 
             try:
                 self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)

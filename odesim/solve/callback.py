@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, Layout, check_dtype
+from odesim.base.arrays import Array, Layout, check_dtype
 
 Function = Callable[[float, Array, Array], None]
 

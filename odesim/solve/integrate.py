@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import SolveError, no_such
 from odesim.solve.auto import integrate_auto
-from odesim.solve.explicit.integrate import integrate_explicit
+from odesim.solve.explicit.run import integrate_explicit
+from odesim.solve.methods import METHODS
 from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.tableau import METHODS
 
 METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
 
@@ -27,7 +27,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
 
         return integrate_switched(problem, integrate_problem, method=method, save=save, strict=strict, **options)
     if method in ROSENBROCK:
-        from odesim.solve.rosenbrock.integrate import make_run
+        from odesim.solve.rosenbrock.run import make_run
 
         run = make_run(problem, method, save, strict=strict, **options)
         run.go()

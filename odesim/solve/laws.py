@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 """Their places are what an integrator is told."""

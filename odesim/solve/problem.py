@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from odesim.arrays import Array, Layout
-from odesim.codegen.linear_invariant import LinearInvariant
-from odesim.codegen.structured import Dense, Structured
+from odesim.base.arrays import Array, Layout
+from odesim.base.wording import many
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.errors import SolveError
-from odesim.solve.found import Events
 from odesim.solve.laws import Laws, Worst
-from odesim.wording import many
+from odesim.solve.occurrences import Events
 
 Progress = Callable[[float], None]
 
@@ -127,7 +127,7 @@ class Costs:
 
 
 class StiffRun(Protocol):
-    """A run of a stiff method, as odesim.solve.rosenbrock.integrate has it."""
+    """A run of a stiff method, as odesim.solve.rosenbrock.run has it."""
 
     @property
     def t(self) -> float:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.solve.found import Events
+from odesim.base.arrays import Array
+from odesim.base.wording import many
 from odesim.solve.integrate import integrate_problem
 from odesim.solve.laws import CLAUSE, Laws, broken, with_broken
+from odesim.solve.methods import METHODS
+from odesim.solve.occurrences import Events
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.tableau import METHODS
-from odesim.wording import many
 
 LONGEST = 1e15
 """The span in s: more than any run takes."""

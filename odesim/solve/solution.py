@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from odesim.arrays import Array, array_namespace, on_host
+from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.base.wording import many
 from odesim.errors import SolveError, shown
-from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray

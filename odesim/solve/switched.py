@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, array_namespace
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.wording import many
 from odesim.solve.auto import PILOT, explicit_name, looks_between
-from odesim.solve.explicit.integrate import ExplicitRun, save_grid
-from odesim.solve.found import Events
+from odesim.solve.explicit.run import ExplicitRun, save_grid
 from odesim.solve.laws import with_broken
+from odesim.solve.methods import METHODS
+from odesim.solve.occurrences import Events
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.tableau import METHODS
-from odesim.wording import many
 
 OFTEN, MOMENT = 16, 1e-11
 """Changes of one condition within this part of the time passed that count as ever faster ones."""

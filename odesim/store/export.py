@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.memory import check_fits
+from odesim.base.wording import many
 from odesim.errors import StoreError, no_such, visible
-from odesim.memory import check_fits
 from odesim.store.inspected import run_kind
 from odesim.store.paths import check_file, whole_file
 from odesim.store.read import arrays_in, open_run, reading
 from odesim.store.schema import ENSEMBLE
 from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
-from odesim.wording import many
 
 if TYPE_CHECKING:
     import xarray as xr

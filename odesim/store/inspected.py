@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from odesim import arguments
 from odesim.errors import StoreError
-from odesim.reference.trajectory import SEED
+from odesim.inputs import arguments
+from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
 from odesim.store.guard import GROUP_KEYS, Facts, inspect
 from odesim.store.paths import RUN_MARK

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, Layout
+from odesim.base.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table
-from odesim.ensembles.kept import Kept
-from odesim.ensembles.result import METHOD_NAMES, UNDONE
+from odesim.ensembles.outputs import Kept
+from odesim.ensembles.request import METHOD_NAMES, UNDONE
 from odesim.errors import ParamError, StoreError
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, sibling
-from odesim.store.plain import plain
+from odesim.store.plain_data import plain
 from odesim.store.schema import ENSEMBLE, TRAINING
 from odesim.store.write import INITIAL, PARAMS, TIME
 

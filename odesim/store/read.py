@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import OdesimError, StoreError
-from odesim.solve.found import Events
+from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
+from odesim.base.wording import many
 from odesim.errors import StoreError
-from odesim.reference.trajectory import SEED, TIME, Trajectory, axes
+from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axes
 from odesim.store.inspected import check_present, inspect_run
 from odesim.store.lock import RunLock
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling
-from odesim.store.plain import plain
+from odesim.store.plain_data import plain
 from odesim.store.read import open_group, reading
 from odesim.store.schema import TRAINING
 from odesim.store.write import FINAL, chunk_shape
-from odesim.wording import many
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"

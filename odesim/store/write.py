@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.solve.found import Events
+from odesim.base.arrays import Array
+from odesim.base.wording import many
+from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
-from odesim.store.plain import LARGEST, plain, plain_events
+from odesim.store.plain_data import LARGEST, plain, plain_events
 from odesim.store.rows import fill_rows
-from odesim.wording import many
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # what a small file takes on most disks

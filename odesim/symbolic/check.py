@@ -12,6 +12,7 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
+from odesim.base.wording import many
 from odesim.errors import SpecError, nearest, no_such, shorter, shown
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.expr import base_name, time
@@ -20,7 +21,6 @@ from odesim.symbolic.parts import LONGEST, element, of_part
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
 from odesim.symbolic.system import Key, Param, System, key_indices
-from odesim.wording import many
 
 MOST = 1e300  # of a tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")

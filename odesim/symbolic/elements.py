@@ -9,8 +9,8 @@ import sympy
 from sympy import Expr, Indexed
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
+from odesim.base.wording import many
 from odesim.errors import SpecError
-from odesim.wording import many
 
 
 class EndlessError(SpecError, TypeError):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.cli.ensemble_result import EnsembleProgress
+from odesim.cli.output.ensemble import EnsembleProgress
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=3 --span 0:2 --seed 4"
 KEYS = [

@@ -16,7 +16,7 @@ import pytest
 
 from odesim import open_run
 from odesim.store import read_solution
-from odesim.store.plain import plain
+from odesim.store.plain_data import plain
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -214,7 +214,7 @@ def test_ctrl_c_before_the_run(odesim, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("odesim.facade.integrate_problem", interrupt)
+    monkeypatch.setattr("odesim.api.integrate.integrate_problem", interrupt)
     done = odesim(*RUN, "--out", "run.zarr", "--plot", "run.png")
     assert (done.exit_code, done.stdout, os.listdir()) == (3, "", [])
     assert done.stderr == "odesim: interrupted; nothing more was written\n"
@@ -319,7 +319,7 @@ def test_a_bug_is_1_and_says_so(odesim, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("surprise")
 
-    monkeypatch.setattr("odesim.facade.integrate_problem", broken)
+    monkeypatch.setattr("odesim.api.integrate.integrate_problem", broken)
     done = odesim(*RUN)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "this is a bug in odesim; please report it" in done.stderr and "Traceback" in done.stderr and "surprise" in done.stderr

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import odesim.facade_compare
-import odesim.facade_ensemble
-import odesim.facade_stored  # noqa: F401
+import odesim.api.compare
+import odesim.api.ensemble
+import odesim.api.stored_ensemble  # noqa: F401
 from tests.cli.test_wrong import closed, snapshot, somebody, workshop  # noqa: F401, they are fixtures
 
 PLACES = {
@@ -35,8 +35,8 @@ def test_no_place(place, workshop, odesim, closed, monkeypatch):  # noqa: F811
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")
 
-    monkeypatch.setattr("odesim.solve.explicit.integrate.RunState", fail)
-    monkeypatch.setattr("odesim.codegen.cache.write_file", fail)
+    monkeypatch.setattr("odesim.solve.explicit.run.RunState", fail)
+    monkeypatch.setattr("odesim.codegen.build.cache.write_file", fail)
     (workshop / "folder").mkdir()
     inner = Path(closed, "no")
     Path(closed).chmod(0o755)

@@ -11,9 +11,9 @@ import pytest
 import zarr
 
 import odesim as library
+from odesim.base.wording import many
 from odesim.solve.problem import Status
 from odesim.store.paths import attributes_of
-from odesim.wording import many
 from tests.reference import toy
 
 MODEL = """
@@ -193,7 +193,7 @@ def stopped(monkeypatch, at: int) -> None:
     def stopping():
         yield lambda: next(asked) >= at
 
-    monkeypatch.setattr("odesim.facade_train.stopping", stopping)
+    monkeypatch.setattr("odesim.api.train.stopping", stopping)
 
 
 @pytest.mark.parametrize("at", [0, 7])

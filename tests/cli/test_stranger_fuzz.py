@@ -140,8 +140,8 @@ def runs(tmp_path_factory):
     patch.setenv("COLUMNS", "80")
     try:
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
-        for module in ("facade_train", "facade_retrain", "facade_rerun", "facade_stored"):
-            patch.setattr(f"odesim.{module}.stopping", stopping)
+        for module in ("train", "stored_training", "rerun", "stored_ensemble"):
+            patch.setattr(f"odesim.api.{module}.stopping", stopping)
         for verb in READS:
             for kind in found:
                 copy(found[kind], Path("good.zarr"))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.cli.train import TrainingProgress
+from odesim.cli.commands.train import TrainingProgress
 from odesim.comparison.pairs import PAIRS
 from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
@@ -254,8 +254,8 @@ sys.path.insert(0, {root!r})
 from odesim.reference import tasks
 from tests.reference import toy
 tasks.TASKS, sys.modules["odesim.reference.tasks.toy"] = ("toy",), toy
-import pathlib, odesim.cli.train
-odesim.cli.train.TrainingProgress.show = lambda self, done, *_: done == 3 and pathlib.Path("running").touch()
+import pathlib, odesim.cli.commands.train
+odesim.cli.commands.train.TrainingProgress.show = lambda self, done, *_: done == 3 and pathlib.Path("running").touch()
 from odesim.cli import main
 main()
 """

@@ -13,11 +13,11 @@ import xarray as xr
 
 from odesim import list_models, open_run
 from odesim.cli.app import VERBS
-from odesim.cli.completion import SHELLS
-from odesim.cli.figure import features_text
+from odesim.cli.commands.completion import SHELLS
+from odesim.cli.commands.figure import features_text
+from odesim.cli.commands.show import default_text
+from odesim.cli.output.tables import bytes_text, formula, table
 from odesim.cli.progress import Progress
-from odesim.cli.show import default_text
-from odesim.cli.text import bytes_text, formula, table
 from odesim.plot.figures import Feature, FigureRun
 from odesim.reference.tasks import TASKS
 
@@ -178,7 +178,7 @@ CACHES: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("case", CACHES)
 def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
     """What is written is read again from the same folder; where it is not the one asked for, cache and doctor say which, and why."""
-    from odesim.codegen import cache
+    from odesim.codegen.build import cache
 
     make, why = CACHES[case]
     asked = folder / "inner" / ("c" * 300 if case == "a long name" else "cache")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from odesim.codegen.arrays_ import evaluate
+from odesim.api.integrate import integrate
 from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import CodegenError, ParamError
-from odesim.facade import integrate
 from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
 from odesim.symbolic.derive import jvp
 from tests.systems import REAL, SOURCE, SYSTEMS, numbers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odesim.codegen import cache, native
+from odesim.codegen.build import cache, native
 
 TEXT = """
 from numba import njit
@@ -109,7 +109,7 @@ def test_native_of_what_calls_foreign_code(folder: Path) -> None:
 
 def test_sources_text() -> None:
     """One text of several files: in order, without their imports from odesim."""
-    text = cache.sources_text(["odesim.solve.explicit.slots", "odesim.solve.explicit.dense"])
+    text = cache.sources_text(["odesim.solve.explicit.places", "odesim.solve.explicit.dense"])
     assert "from odesim" not in text and text.index("AT_SIZE =") < text.index("def interpolate")
     compile(text, "text", "exec")
 
@@ -118,7 +118,7 @@ def test_warm_driver_needs_no_numba() -> None:
     """A process that finds the integrator in the cache integrates a callback system without numba."""
     code = (
         "import sys, numpy as np\n"
-        "from odesim.arrays import Layout\n"
+        "from odesim.base.arrays import Layout\n"
         "from odesim.solve import Problem, callback_system, integrate_problem\n"
         "f = callback_system(lambda t, y, out: np.negative(y, out=out), Layout(('y',), ((3,),)))\n"
         "run = integrate_problem(Problem(f, np.ones(3), 0.0, 1.0))\n"

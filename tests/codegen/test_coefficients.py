@@ -1,9 +1,9 @@
-"""Where the numbers in odesim.codegen.vmath come from: every one is computed here again, in 50 digits."""
+"""Where the numbers in odesim.codegen.runtime.vmath come from: every one is computed here again, in 50 digits."""
 
 import mpmath as mp
 import pytest
 
-from odesim.codegen import vmath
+from odesim.codegen.runtime import vmath
 
 
 def fit(f, low, high, degree, weight=lambda x: 1, centre=0):

@@ -8,11 +8,11 @@ import pytest
 from sympy import Eq, Expr, exp, log, sqrt, symbols
 
 import odesim
-from odesim.bind import bind
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.declared_invariants import declared_invariants, true_invariants
-from odesim.codegen.linear_invariant import entries, exact_sums
-from odesim.codegen.written import write_out
+from odesim.codegen.invariants.declared import declared_invariants, true_invariants
+from odesim.codegen.invariants.linear import entries, exact_sums
+from odesim.codegen.unrolled.formulas import write_out
+from odesim.inputs.bind import bind
 from odesim.symbolic import Invariant, System, time
 from tests.stiff_set import drag, states, system
 

@@ -32,13 +32,13 @@ from sympy import (
     tanh,
 )
 
-from odesim.bind import bind
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.elimination import linear_text
-from odesim.codegen.flat import is_number
-from odesim.codegen.written import Formulas, write_out
+from odesim.codegen.unrolled.elimination import linear_text
+from odesim.codegen.unrolled.formulas import Formulas, write_out
+from odesim.codegen.unrolled.operations import is_number
 from odesim.errors import CodegenError
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import IndexedBase, Param, System, over, softmax
 from tests.ensembles.test_random_systems import PLANES, TERMS, random_system
 from tests.systems import REAL, SOURCE, M, k, m, numbers

@@ -7,12 +7,12 @@ import pytest
 import sympy as sp
 from sympy import IndexedBase, Piecewise, Sum, exp
 
-from odesim.bind import bind
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.find_invariants import linear_invariants
-from odesim.codegen.linear_invariant import LinearInvariant
-from odesim.codegen.written import write_out
+from odesim.codegen.invariants.find import linear_invariants
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.codegen.unrolled.formulas import write_out
 from odesim.errors import CodegenError
+from odesim.inputs.bind import bind
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
 from tests.stiff_set import SET, states, system
 from tests.systems import SYSTEMS as COMMON

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sympy import ITE, Abs, Eq, Expr, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
 
-from odesim.arrays import Layout
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.base.arrays import Layout
 from odesim.codegen.compiled import compile_system, extents
+from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp

@@ -7,8 +7,8 @@ import pytest
 from sympy import KroneckerDelta, Sum, exp, tanh
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.linear import BoundLinear
-from odesim.codegen.structured import Dense, Structured, UnsolvableError
+from odesim.codegen.jacobian.linearization import BoundLinear
+from odesim.codegen.jacobian.structured import Dense, Structured, UnsolvableError
 from odesim.errors import CodegenError
 from odesim.symbolic import IndexedBase, Param, System, over, time
 from tests.systems import REAL, SOURCE, K, M, j, k, l, m, numbers

@@ -8,8 +8,8 @@ import pytest
 from sympy import S, Sum
 
 import odesim
-from odesim.codegen.arrays_ import ArrayFunction
-from odesim.codegen.written import write_out
+from odesim.codegen.unrolled.formulas import write_out
+from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from odesim.symbolic.lower import lower
 from tests.systems import REAL, SOURCE

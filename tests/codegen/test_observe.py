@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sympy import Symbol
 
+from odesim.api.integrate import integrate
 from odesim.errors import ModelError
-from odesim.facade import integrate
 from odesim.symbolic import System
 from tests.systems import SOURCE
 

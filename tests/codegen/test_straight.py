@@ -7,9 +7,10 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.codegen import runtime, vmath
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.written import Formulas, write_out
+from odesim.codegen.runtime import stages as runtime
+from odesim.codegen.runtime import vmath
+from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
 from tests.systems import SYSTEMS, numbers

@@ -8,7 +8,7 @@ import pytest
 from odesim.comparison.clock import Clock
 from odesim.comparison.side import common_times, resampled, side_of_training
 from odesim.errors import ParamError
-from odesim.reference.trajectory import Trajectory
+from odesim.reference.training.trajectory import Trajectory
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.99])

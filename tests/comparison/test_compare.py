@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.comparison.text import title
+from odesim.comparison.table import title
 from odesim.errors import ParamError, StoreError
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes

@@ -8,11 +8,11 @@ import pytest
 
 from odesim.comparison.pairs import FLOWS, PAIRS, Facts, check_flow, find_pair, misfits
 from odesim.errors import ParamError
-from odesim.reference.kinds import Setting
-from odesim.reference.optim import check_optimizer
+from odesim.inputs.registry import load_model
+from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
-from odesim.registry import load_model
+from odesim.reference.training.optimizers import check_optimizer
 
 rng = np.random.default_rng(5)
 # three classes, two queries; tokens 0 and 1 common, two of each class's own, not in order

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from odesim import facade
-from odesim.codegen import cuda_bound
-from odesim.codegen.nvrtc import Cubin
-from odesim.ensembles import device_engine
-from odesim.gpu import cupy_here
-from odesim.memo import Memo
-from odesim.reference.layers import embedding
+from odesim.api import integrate as facade
+from odesim.base.gpu import cupy_here
+from odesim.base.memo import Memo
+from odesim.codegen.build.nvrtc import Cubin
+from odesim.codegen.cuda import bound as cuda_bound
+from odesim.engines.gpu import engine as device_engine
+from odesim.reference.transformer.layers import embedding
 from odesim.solve.explicit import device
 from tests.cuda.arrays import make_arrays
 from tests.cuda.host import make_cupy

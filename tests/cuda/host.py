@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from odesim.codegen.cache import cache_dir
+from odesim.codegen.build.cache import cache_dir
 from tests.cuda.arrays import OnDevice, failure, inner
 
 HEADER = Path(__file__).with_name("odesim_host.h")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen import cuda_bound
-from odesim.codegen.nvrtc import Cubin
-from odesim.ensembles import device_engine
+from odesim.codegen.build.nvrtc import Cubin
+from odesim.codegen.cuda import bound as cuda_bound
+from odesim.engines.gpu import engine as device_engine
 from tests.cuda.threads import asked
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"

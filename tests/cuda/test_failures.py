@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import odesim
-from odesim.arrays import on_host
+from odesim.base.arrays import on_host
 from odesim.cli import cli
 from odesim.errors import DeviceError
 from odesim.store.ensemble import EnsembleStore
@@ -82,7 +82,7 @@ def test_shim_what_stays_on_the_device_needs_no_memory_here(shim: Shim) -> None:
 
 def test_shim_members_without_memory_keep_what_is_done(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one member fits: exit code 3, and the same command with more memory goes on."""
-    from odesim.ensembles import device_engine
+    from odesim.engines.gpu import engine as device_engine
 
     shim(room=40)
     said = sentence(run(MANY), 3)
@@ -110,7 +110,7 @@ def test_shim_a_launch_fails(kind: str, shim: Shim, folder: Path) -> None:
 
 def test_shim_a_later_launch_fails(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunks before it are kept, and resume ends with the bits of a run that never failed."""
-    from odesim.ensembles import device_engine
+    from odesim.engines.gpu import engine as device_engine
 
     monkeypatch.setattr(device_engine, "TOGETHER", 4096)
     cupy = shim()
@@ -133,7 +133,7 @@ def test_shim_a_later_launch_fails(shim: Shim, folder: Path, monkeypatch: pytest
 
 def test_what_is_not_cupy_s_stays_what_it_is(shim: Shim) -> None:
     """An error of Python's own is a bug, and is shown as one."""
-    from odesim.gpu import device_errors
+    from odesim.base.gpu import device_errors
 
     for error in (ZeroDivisionError("x"), MemoryError("host")):
         with pytest.raises(type(error)), device_errors("a run", "less"):
@@ -294,7 +294,7 @@ def test_shim_members_are_interrupted(times: int, arrays: str, shim: Shim, inter
 
 def test_shim_a_stored_run_is_interrupted(shim: Shim, folder: Path, interrupts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches that are done are kept, exit code 3; resume ends with the bits of a run that nobody stopped."""
-    from odesim.ensembles import device_engine
+    from odesim.engines.gpu import engine as device_engine
 
     shim()
     monkeypatch.setattr(device_engine, "TOGETHER", 4096)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from odesim.codegen import nvrtc
+from odesim.codegen.build import nvrtc
+from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda_wide import wide_text
-from odesim.codegen.nvrtc import compile_cubin, options_for
+from odesim.codegen.cuda.one_system import wide_text
 from odesim.errors import CodegenError
-from odesim.registry import list_models, load_model
+from odesim.inputs.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import System, sensitivities
 from tests.cuda.threads import METHODS, MODELS, thread_text

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import odesim
-from odesim import gpu
-from odesim.cli import cli, doctor
-from odesim.codegen import nvrtc
+from odesim.base import gpu
+from odesim.cli import cli
+from odesim.cli.commands import doctor
+from odesim.codegen.build import nvrtc
 from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
 from tests.cuda.arrays import failure
@@ -317,7 +318,7 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
 
 def test_shim_a_kernel_that_does_not_compile_leaves_no_run(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC is missing, say: nothing is written."""
-    from odesim.ensembles import device_engine
+    from odesim.engines.gpu import engine as device_engine
     from odesim.errors import CodegenError
 
     shim()

@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 
 import odesim
-from odesim.ensembles import device_engine
-from odesim.ensembles.result import UNDONE
+from odesim.engines.gpu import engine as device_engine
+from odesim.ensembles.request import UNDONE
 from odesim.errors import OdesimError
-from odesim.registry import list_models
+from odesim.inputs.registry import list_models
 from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
 from tests.ensembles.pulses import PULSES, own
 from tests.ensembles.test_events import W, turning
@@ -176,7 +176,7 @@ def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:
     for name in ("v", "status", "steps", "t_end"):
         np.testing.assert_array_equal(a[name].values, b[name].values)
     assert a.attrs["backend"] == "cuda"
-    from odesim.facade_rerun import rerun_ensemble
+    from odesim.api.rerun import rerun_ensemble
 
     assert rerun_ensemble(tmp_path / "run.zarr").same
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.arrays import array_namespace, beside
+from odesim.api.differences import HALF
+from odesim.base.arrays import array_namespace, beside
 from odesim.errors import ParamError
-from odesim.facade_differences import HALF
-from odesim.reference.layers import embedding
-from odesim.reference.optim import OPTIMIZERS
 from odesim.reference.tasks import TASKS
-from odesim.reference.trajectory import Trajectory
+from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.reference.training.trajectory import Trajectory
+from odesim.reference.transformer.layers import embedding
 from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice
 from tests.reference import transformer_cases
 from tests.reference.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
@@ -163,8 +163,8 @@ def test_cuda_progress_is_told_in_numpy(arrays: Any) -> None:
 @pytest.mark.parametrize("use", [partial(odesim.train, "scan_snap"), partial(odesim.compare, "scan_snap.full", task="scan_snap")])
 def test_cuda_is_what_cudo_meant(use: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Another name is one sentence with the choices, before an array is made."""
-    for module in ("facade_train", "facade_compare"):
-        monkeypatch.setattr(f"odesim.{module}.make_experiment", lambda *_, **__: pytest.fail("it was made"))
+    for module in ("train", "compare"):
+        monkeypatch.setattr(f"odesim.api.{module}.make_experiment", lambda *_, **__: pytest.fail("it was made"))
     with pytest.raises(ParamError, match="no backend 'cudo' in a training; choose from cuda, numpy; did you mean 'cuda'"):
         use(backend="cudo")
 

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.codegen import cuda_bound, runtime, vmath
-from odesim.codegen.cuda import cuda_source
-from odesim.codegen.cuda_words import INT, REAL, SINGLE
-from odesim.codegen.nvrtc import options_for
-from odesim.codegen.transpile import Translation, module_scope
+from odesim.base.gpu import architecture, compute_module
+from odesim.codegen.build.nvrtc import options_for
+from odesim.codegen.cuda import bound as cuda_bound
+from odesim.codegen.cuda.source import cuda_source
+from odesim.codegen.cuda.translate import Translation, module_scope
+from odesim.codegen.cuda.words import INT, REAL, SINGLE
+from odesim.codegen.runtime import stages as runtime
+from odesim.codegen.runtime import vmath
 from odesim.errors import CodegenError
-from odesim.gpu import architecture, compute_module
 from odesim.solve.explicit import control
 from tests.cuda.host import build
 

@@ -10,9 +10,9 @@ import pytest
 from sympy import Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
+from odesim.base.gpu import architecture
 from odesim.errors import OdesimError
-from odesim.gpu import architecture
-from odesim.registry import list_models
+from odesim.inputs.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.ensembles.pulses import PULSES
 from tests.systems import SOURCE, SYSTEMS, numbers, param

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import odesim
-from odesim.ensembles.device_engine import DeviceEngine, source_of
-from odesim.facade_ensemble import ask
-from odesim.facade_members import make_engine
-from odesim.registry import load_model
+from odesim.api.ensemble import ask
+from odesim.api.ensemble_request import make_engine
+from odesim.engines.gpu.engine import DeviceEngine, source_of
+from odesim.inputs.registry import load_model
 
 if TYPE_CHECKING:
     import xarray

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.facade_ensemble import run_ensemble
+from odesim.api.ensemble import run_ensemble
 
 MODEL = "joma.nonlinear"
 SIZE = 8  # members in a chunk here

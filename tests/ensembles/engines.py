@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.solve import METHODS, ROSENBROCK
 from odesim.symbolic import System
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import erfinv
 from sympy import Float, Interval, Piecewise, exp, oo, sqrt
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")

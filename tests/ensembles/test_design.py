@@ -9,9 +9,9 @@ from scipy import stats
 
 import odesim
 from odesim.ensembles.design import Design, Points, Random, Table, design_of, uniforms
-from odesim.ensembles.vary import design_members
+from odesim.ensembles.design_options import design_members
 from odesim.errors import OdesimError, ParamError
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 
 MODEL = "joma.nonlinear"
 PARTS = (

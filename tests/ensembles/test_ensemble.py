@@ -10,12 +10,12 @@ import pytest
 from sympy import Interval, cos, oo
 
 import odesim
-from odesim.ensembles.lane_engine import LaneEngine
+from odesim.api.ensemble import make_engine, make_request
+from odesim.engines.lanes.engine import LaneEngine
+from odesim.engines.one_by_one import SingleEngine
 from odesim.ensembles.members import make_members
-from odesim.ensembles.single_engine import SingleEngine
 from odesim.errors import CodegenError, ParamError, SolveError
-from odesim.facade_ensemble import make_engine, make_request
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 
 MODEL = "joma.nonlinear"

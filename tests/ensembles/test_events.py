@@ -9,12 +9,12 @@ import pytest
 from sympy import Interval, oo, symbols
 
 import odesim
-from odesim.ensembles.lane_engine import LaneEngine
+from odesim.api.ensemble_request import make_engine, make_request
+from odesim.api.rerun import rerun_ensemble
+from odesim.api.stored_ensemble import look, resume
+from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError
-from odesim.facade_members import make_engine, make_request
-from odesim.facade_rerun import rerun_ensemble
-from odesim.facade_stored import look, resume
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.ensembles.begun import same
 
@@ -234,7 +234,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     """A shard, then resume: the bits in memory; a rerun compares events too, and finds one that was changed."""
     from odesim.store.ensemble import EnsembleStore
 
-    monkeypatch.setattr("odesim.facade_manifest.chunk_size", lambda count, row: min(8, count))
+    monkeypatch.setattr("odesim.api.ensemble_manifest.chunk_size", lambda count, row: min(8, count))
     file, out = tmp_path / "fall.py", tmp_path / "run.zarr"
     file.write_text(MODEL_FILE)
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": N, "method": "tsit5", "save": 3, "observe": "all", "max_events": 2}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.ensembles.hand_over import HandOver
-from odesim.ensembles.result import METHOD_NAMES, STATUSES
+from odesim.engines.hand_over import HandOver
+from odesim.ensembles.request import METHOD_NAMES, STATUSES
 from odesim.solve.problem import Status
 
 MU = np.array([[0.5, 1.5], [4.8, 3.0], [2.5, 0.7], [2.0, 2.0], [6.0, 7.0], [1.0, 2.2], [5.5, 0.5]])
@@ -67,7 +67,7 @@ def test_order_threads_and_chunks(small_chunks: Any, tmp_path: Any) -> None:
 
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """(method, members) of every run of lanes from here on."""
-    from odesim.ensembles.lane_engine import LaneEngine
+    from odesim.engines.lanes.engine import LaneEngine
 
     found: list[tuple[str, int]] = []
     integrate = LaneEngine.integrate

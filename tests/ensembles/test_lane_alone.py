@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.bind import bind
-from odesim.ensembles import lane_alone
+from odesim.engines.lanes import strict_run as lane_alone
 from odesim.errors import SolveError
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.solve import ROSENBROCK
 from tests.ensembles.test_events import check_alone, turning
 

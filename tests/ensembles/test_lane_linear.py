@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.elimination import Linear, linear_text
-from odesim.codegen.written import write_out
-from odesim.ensembles.lane_linear import factor, residual
+from odesim.codegen.unrolled.elimination import Linear, linear_text
+from odesim.codegen.unrolled.formulas import write_out
+from odesim.engines.lanes.linear_systems import factor, residual
 from tests.systems import SYSTEMS, numbers
 
 

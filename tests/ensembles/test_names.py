@@ -7,7 +7,7 @@ import pytest
 from sympy import symbols
 
 import odesim
-from odesim.ensembles.kept import FIXED
+from odesim.ensembles.outputs import FIXED
 from odesim.symbolic import System
 from tests.systems import SOURCE, param
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.ensembles.lane_engine import LaneEngine
-from odesim.facade_ensemble import ask
-from odesim.facade_members import make_engine
+from odesim.api.ensemble import ask
+from odesim.api.ensemble_request import make_engine
+from odesim.engines.lanes.engine import LaneEngine
 from tests.cuda.threads import same_as_runs
 from tests.ensembles.pulses import PULSES, own
 

@@ -12,7 +12,7 @@ from sympy import Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.written import Formulas, write_out
+from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
 
 (m, k, j, q, l), (M, Q) = index("m k j q l"), sizes("M Q")

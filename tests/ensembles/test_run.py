@@ -11,13 +11,13 @@ import pytest
 import xarray as xr
 
 import odesim
-from odesim.ensembles import run as chunks_module
-from odesim.ensembles.lane_engine import LaneEngine
-from odesim.ensembles.result import STATUSES, UNDONE
-from odesim.ensembles.run import chunk_size, joined, shard_chunks
+from odesim.api.rerun import rerun_ensemble as rerun
+from odesim.api.stored_ensemble import look, resume
+from odesim.engines import run as chunks_module
+from odesim.engines.lanes.engine import LaneEngine
+from odesim.engines.run import chunk_size, joined, shard_chunks
+from odesim.ensembles.request import STATUSES, UNDONE
 from odesim.errors import ParamError, StoreError
-from odesim.facade_rerun import rerun_ensemble as rerun
-from odesim.facade_stored import look, resume
 from tests.ensembles.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 
 CASES: dict[str, dict[str, Any]] = {
@@ -126,13 +126,13 @@ def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
         return clock[0]
 
     monkeypatch.setattr(LaneEngine, "prepare", slow)
-    monkeypatch.setattr("odesim.facade_stored.time", SimpleNamespace(perf_counter=now))
+    monkeypatch.setattr("odesim.api.stored_ensemble.time", SimpleNamespace(perf_counter=now))
     assert 0 < begun(tmp_path / "run.zarr").seconds < 1000 < clock[0]
 
 
 def test_threads_share_compiled_code(monkeypatch, tmp_path):
     """Two threads that ask for the same code at once get the same address: a second copy would be freed while it is called."""
-    from odesim.codegen import native
+    from odesim.codegen.build import native
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
     text = 'import numba as nb\n\n\n@nb.njit("int64(int64)")\ndef run(x):\n    return x + 1\n'

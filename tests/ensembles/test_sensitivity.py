@@ -7,8 +7,8 @@ import pytest
 from sympy import Symbol
 
 import odesim
-from odesim.facade_rerun import rerun_ensemble as rerun
-from odesim.facade_stored import resume
+from odesim.api.rerun import rerun_ensemble as rerun
+from odesim.api.stored_ensemble import resume
 from odesim.symbolic import IndexedBase, System, index, sizes
 from tests.systems import SOURCE, param
 

@@ -10,14 +10,16 @@ import scipy.integrate
 from sympy import Interval, cos, oo, symbols
 
 import odesim
-from odesim import facade_ensemble
-from odesim.bind import bind
-from odesim.ensembles import lane_engine, lane_rosenbrock_loops, lane_rows
-from odesim.ensembles.lane_engine import LaneEngine
-from odesim.ensembles.result import STATUSES
-from odesim.facade_members import make_engine
-from odesim.memo import Memo
-from odesim.registry import list_models, load_model
+from odesim.api import ensemble as facade_ensemble
+from odesim.api.ensemble_request import make_engine
+from odesim.base.memo import Memo
+from odesim.engines.lanes import engine as lane_engine
+from odesim.engines.lanes import rosenbrock_loops
+from odesim.engines.lanes import rows as lane_rows
+from odesim.engines.lanes.engine import LaneEngine
+from odesim.ensembles.request import STATUSES
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
 from odesim.symbolic import Param, Source, System, time
 from tests.ensembles.test_events import W, turning
@@ -234,7 +236,7 @@ def test_loops_are_the_written_out_step(most, monkeypatch):
     run = {"method": "rodas5p", "save": 4, "span": (0.0, 1e3)}
     written = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
     monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
-    monkeypatch.setattr(lane_rosenbrock_loops, "MOST_FACTORS", most)
+    monkeypatch.setattr(rosenbrock_loops, "MOST_FACTORS", most)
     monkeypatch.setattr(lane_engine, "_PLANS", Memo())
     loops = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
     np.testing.assert_array_equal(loops.steps, written.steps)

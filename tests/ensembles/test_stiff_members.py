@@ -9,7 +9,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
 from sympy import Interval, oo, symbols
 
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 from odesim.solve import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
 from tests.ensembles.engines import Engine

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.ensembles import run as chunks_module
-from odesim.ensembles.result import STATUSES, UNDONE
+from odesim.api.rerun import rerun_ensemble as rerun
+from odesim.api.stored_ensemble import look, resume
+from odesim.engines import run as chunks_module
+from odesim.ensembles.request import STATUSES, UNDONE
 from odesim.errors import ModelError, ParamError, StoreError
-from odesim.facade_rerun import rerun_ensemble as rerun
-from odesim.facade_stored import look, resume
 from odesim.store.ensemble import EnsembleStore
 from tests.ensembles.begun import COUNT, MODEL, RUN, SIZE, memory, same
 
@@ -116,7 +116,7 @@ def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
 @pytest.mark.parametrize("stop_after", [0, 2])
 def test_an_interrupted_ensemble_in_memory(stop_after, monkeypatch):
     """SIGINT in memory: members of the chunks that are done have their bits, the others are interrupted and NaN."""
-    monkeypatch.setattr("odesim.facade_ensemble.chunk_size", lambda count, row: min(SIZE, count))
+    monkeypatch.setattr("odesim.api.ensemble.chunk_size", lambda count, row: min(SIZE, count))
 
     def stop(done, total, failed):
         if done == stop_after * SIZE:

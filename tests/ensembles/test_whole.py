@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from sympy import Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
 
-from odesim.bind import bind
-from odesim.ensembles import whole
+from odesim.ensembles import batch_formulas as whole
+from odesim.ensembles.batch_formulas import at_members, reads
 from odesim.ensembles.members import make_members
-from odesim.ensembles.whole import at_members, reads
 from odesim.errors import ModelError, ParamError
-from odesim.registry import list_models, load_model
-from odesim.slots import Formula, make_plan
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.schema import Formula, make_plan
 from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes, softmax
 
 (m, k), (M, K) = index("m k"), sizes("M K")

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.bind import Numbers, bind
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.api.integrate import make_problem
 from odesim.codegen.compiled import compile_system
-from odesim.facade import make_problem
-from odesim.registry import list_models, load_model
+from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System, sensitivities
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp

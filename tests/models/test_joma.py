@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.special import erf
 
 import odesim
+from odesim.inputs.registry import load_model
 from odesim.models.joma import nonlinear
-from odesim.registry import load_model
 from tests.models.truth import entropy
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}

@@ -12,9 +12,9 @@ import pytest
 from sympy import true
 
 import odesim
-from odesim.bind import bind
 from odesim.errors import ParamError
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 
 MODELS = list_models()

@@ -10,7 +10,7 @@ import pytest
 from sympy import Rational
 
 import odesim
-from odesim.registry import list_models, load_model
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 
 FASTER = Rational(101, 100)

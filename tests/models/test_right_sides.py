@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.bind import Numbers, bind
-from odesim.codegen.arrays_ import evaluate
-from odesim.registry import list_models, load_model
+from odesim.codegen.whole_arrays import evaluate
+from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.system import free_in_order, key_indices

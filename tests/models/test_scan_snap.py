@@ -7,7 +7,7 @@ import pytest
 from scipy.special import lambertw
 
 import odesim
-from odesim.registry import load_model
+from odesim.inputs.registry import load_model
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 SMALL = {"K": 2.0, "M": 34.0, "k_m": 1.0}

@@ -9,9 +9,9 @@ import pytest
 from sympy import Interval, Reals, oo
 
 import odesim
-from odesim.bind import Numbers, bind
 from odesim.codegen.compiled import compile_system
-from odesim.registry import list_models, load_model
+from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import Param, System
 from odesim.symbolic.assumed import facts, holds
 from tests.moves import check_moves, moves

@@ -11,11 +11,11 @@ from matplotlib.markers import CARETUPBASE
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from odesim.plot.clock import clock_of, edges
 from odesim.plot.labels import spread
 from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
+from odesim.plot.times import clock_of, edges
 from tests.plot.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 20.0, 40)

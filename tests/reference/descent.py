@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from odesim.arrays import Array
-from odesim.reference.kinds import Experiment, Params
-from odesim.reference.optim import make_optimizer
-from odesim.reference.randomness import INITIAL, generators
+from odesim.base.arrays import Array
+from odesim.reference.protocols import Experiment, Params
 from odesim.reference.tasks.scan_snap import TASK
+from odesim.reference.training.optimizers import make_optimizer
+from odesim.reference.training.randomness import INITIAL, generators
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.reference.joma import JomaBlock
-from odesim.reference.kinds import Batch, Params
+from odesim.base.arrays import Array
+from odesim.reference.joma.model import JomaBlock
+from odesim.reference.protocols import Batch, Params
 
 ATTENTIONS, PHIS, SIGNALS = ("linear", "exp", "softmax"), ("identity", "relu", "softplus", "square"), ("fixed", "ce", "mse")
 N, MC, MQ, K, C, D = 6, 5, 2, 3, 4, 9

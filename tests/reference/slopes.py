@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 
 STEP = 1e-5  # four points: rounding about 1e-15 / STEP = 1e-10 of losses near 1, truncation far below; few corners of relu so near
 RELATIVE, ABSOLUTE = 1e-6, 1e-9  # both errors with a margin; ABSOLUTE for gradients that are 0

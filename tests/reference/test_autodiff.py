@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.reference.transformer import Transformer
+from odesim.reference.transformer.model import Transformer
 from tests.reference.transformer_cases import CASES, EXTRAS, batch_for, make, start
 
 torch = pytest.importorskip("torch", reason="compares with torch's autograd; install torch to run it")

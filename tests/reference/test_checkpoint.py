@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from odesim.reference.optim import OPTIMIZERS
 from odesim.reference.settings import check_settings
-from odesim.reference.train import train
+from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.reference.training.train import train
 from tests.reference.toy import TASK
 
 
@@ -64,7 +64,7 @@ def test_checkpoints_on_the_way(tmp_path, monkeypatch):
         write_checkpoint(path, checkpoint)
         seen.append(read_checkpoint(path))
 
-    monkeypatch.setattr("odesim.reference.train.write_checkpoint", keep)
+    monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", keep)
     whole = train(experiment("adam"), steps=6, checkpoint=tmp_path / "c.npz", checkpoint_every=0.0)
     monkeypatch.undo()
     assert [c.iteration for c in seen] == [1, 2, 3, 4, 5, 6, 6]

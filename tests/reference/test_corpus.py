@@ -10,11 +10,11 @@ import pytest
 
 import odesim
 from odesim.errors import ParamError
-from odesim.reference.randomness import INITIAL, generators
+from odesim.reference.data.corpus_classes import windows
+from odesim.reference.data.text import END, UNK, digest, encode, pydoc_topics, tokens
 from odesim.reference.tasks import load_task
-from odesim.reference.tasks.corpus_classes import windows
-from odesim.reference.text import END, UNK, digest, encode, pydoc_topics, tokens
-from odesim.reference.train import train
+from odesim.reference.training.randomness import INITIAL, generators
+from odesim.reference.training.train import train
 
 TASK = load_task("corpus")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

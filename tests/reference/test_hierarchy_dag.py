@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.dag import draw
-from odesim.reference.latents import correlations, normalised
-from odesim.reference.randomness import INITIAL, generators
+from odesim.reference.data.dag import draw
+from odesim.reference.data.latents import correlations, normalised
 from odesim.reference.tasks.hierarchy_dag import TASK
-from odesim.reference.train import train
+from odesim.reference.training.randomness import INITIAL, generators
+from odesim.reference.training.train import train
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 TINY = {"width": 8, "mlp": 7, "layers": 2, "num_classes": 5, "n0": 7, "n1": 6, "vocabulary": 12, "length": 11, "batch": 16}

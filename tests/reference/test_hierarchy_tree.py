@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.randomness import INITIAL, generators
+from odesim.reference.data.tree import Tree, co_occurrence
 from odesim.reference.tasks import load_task
-from odesim.reference.train import train
-from odesim.reference.tree import Tree, co_occurrence
+from odesim.reference.training.randomness import INITIAL, generators
+from odesim.reference.training.train import train
 
 TASK = load_task("hierarchy_tree")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import erfinv
 
-from odesim.reference.joma import equal_cosines
-from odesim.reference.joma_reduced import Reduced, invariant
+from odesim.reference.joma.model import equal_cosines
+from odesim.reference.joma.reduced import Reduced, invariant
 from odesim.reference.measures import normalised_correlation
 from tests.reference.joma_cases import ATTENTIONS, MC, PHIS, SIGNALS, batch_of, block_of, descend, start_of
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from odesim.reference.layers.slabs import SLAB
-from odesim.reference.losses import LOSSES, cross_entropy, shares, squared_error
+from odesim.reference.transformer.layers.slabs import SLAB
+from odesim.reference.transformer.losses import LOSSES, cross_entropy, shares, squared_error
 from tests.reference.slopes import check_gradients
 
 R, B, P, C = 2, 4, 3, 5

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chisquare
 
 from odesim.errors import ParamError
-from odesim.reference.randomness import generators
+from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, Draws
 from odesim.reference.tasks.scan_snap import TASK
-from odesim.reference.tasks.scan_snap_contexts import BLOCK, BUCKETS, Draws
+from odesim.reference.training.randomness import generators
 from tests.reference.descent import DEFAULTS, descend, scan_snap, start, watched
 
 MEDIUM: dict[str, Any] = {"num_next_per_last": 2, "init": "torch"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.kinds import Setting
-from odesim.reference.record import extended, recorded_iterations
+from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings
-from odesim.reference.train import train
+from odesim.reference.training.record import extended, recorded_iterations
+from odesim.reference.training.train import train
 from tests.reference.toy import TASK
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.randomness import generators
-from odesim.reference.transformer import Transformer, part
+from odesim.reference.training.randomness import generators
+from odesim.reference.transformer.model import Transformer, part
 from tests.reference.slopes import check_gradients
 from tests.reference.transformer_cases import CASES, EXTRAS, SMALL, B, D, R, T, V, batch_for, make, start
 

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from odesim.reference.kinds import Observable
-from odesim.reference.transformer_watch import embedding_cosines
+from odesim.reference.protocols import Observable
+from odesim.reference.transformer.watch import embedding_cosines
 from tests.reference.transformer_cases import B, D, R, T, V, batch_for, make, start
 
 

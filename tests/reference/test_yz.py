@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError
-from odesim.reference.yz import YZ
-from odesim.reference.yz_watch import distinct, entropies
+from odesim.reference.one_layer.model import YZ
+from odesim.reference.one_layer.watch import distinct, entropies
 
 K, S, M, R, B, T = 4, 7, 13, 3, 5, 9
 PSI, WEIGHTS, TARGETS = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 12, 5, 7])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.arrays import Array
-from odesim.reference.yz import YZ
+from odesim.base.arrays import Array
+from odesim.reference.one_layer.model import YZ
 from odesim.solve.solution import Solution
 from tests.reference.descent import descend, flow, scan_snap, watched
 

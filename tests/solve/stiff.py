@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.codegen.linear_invariant import LinearInvariant
-from odesim.codegen.structured import Dense
+from odesim.base.arrays import Array
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.codegen.jacobian.structured import Dense
 from odesim.solve import Problem
 from tests.solve.systems import problem
 

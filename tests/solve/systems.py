@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 
-from odesim.arrays import Array, Layout
+from odesim.base.arrays import Array, Layout
 from odesim.solve import EventSpec, Problem, callback_system
 
 Right = Callable[[float, Array], Any]

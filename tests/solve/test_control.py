@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from odesim.solve.explicit import control
-from odesim.solve.explicit.slots import LOG2_LEAST
+from odesim.solve.explicit.places import LOG2_LEAST
 
 compiled = numba.njit(error_model="numpy", fastmath=False)
 log2, exp2 = compiled(control.log2.py_func), compiled(control.exp2.py_func)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.errors import SolveError
-from odesim.solve.discrete import descend
+from odesim.solve.descent import descend
 from tests.solve.systems import problem
 
 A = np.array([[-0.5, 0.2, 0.0], [0.1, -1.0, 0.3], [0.0, 0.0, -0.2]])

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.errors import SolveError
 from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
-from odesim.solve.explicit import integrate
+from odesim.solve.explicit import run as integrate
 from tests.solve.stiff import stiff
 from tests.solve.systems import problem
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve.found import Events
+from odesim.solve.occurrences import Events
 
 TABLE: dict[str, list[dict[str, Any]]] = {
     "none": [],

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.codegen import reduce
-from odesim.solve.explicit import norms, slots
-from odesim.solve.explicit.memory import ints
+from odesim.codegen.runtime import reduce
+from odesim.codegen.runtime.memory import ints
+from odesim.solve.explicit import norms, places
 
 
 @numba.njit(error_model="numpy")
@@ -21,11 +21,11 @@ def block(address: int, e: int, zero: int, count: int) -> float:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 31, 32, 33, 64, 65, 96, 100, 1000, 1024])
 def test_one_order_of_addition(count):
-    """Blocks and trees of an error norm have the bits of odesim.codegen.reduce."""
+    """Blocks and trees of an error norm have the bits of odesim.codegen.runtime.reduce."""
     values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count) ** 0.1
-    zeros, sums, at = np.zeros(count), values.copy(), np.zeros(slots.AT_SIZE, np.int64)
-    at[slots.SUMS], at[slots.N], at[slots.WIDTH] = sums.ctypes.data, count, 8
+    zeros, sums, at = np.zeros(count), values.copy(), np.zeros(places.AT_SIZE, np.int64)
+    at[places.SUMS], at[places.N], at[places.WIDTH] = sums.ctypes.data, count, 8
     assert tree(at.ctypes.data, count) == reduce.tree_sum(values.copy(), count)
     room = np.zeros(32)
-    at[slots.SUMS] = room.ctypes.data
+    at[places.SUMS] = room.ctypes.data
     assert block(at.ctypes.data, values.ctypes.data, zeros.ctypes.data, count) == reduce.block_sum(values**2, count)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from odesim.codegen.linear_invariant import LinearInvariant
-from odesim.codegen.structured import Structured
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.codegen.jacobian.structured import Structured
 from odesim.errors import SolveError
 from odesim.solve import ROSENBROCK, EventSpec, Status, integrate_problem
 from tests.solve.stiff import circle, logistic, robertson, stiff, van_der_pol

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 
 Tree = tuple["Tree", ...]
 

@@ -72,7 +72,7 @@ def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
     if block:
         monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
     path, count = tmp_path / "run.zarr", iter(range(10**6))
-    monkeypatch.setattr("odesim.facade_train.stopping", lambda: _Stop(lambda: next(count) == at))
+    monkeypatch.setattr("odesim.api.train.stopping", lambda: _Stop(lambda: next(count) == at))
     half = odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
     monkeypatch.undo()
     run, back = odesim.open_run(path), read_trajectory(path)
@@ -88,7 +88,7 @@ def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
 
 
 class _Stop:
-    """What facade_train.stopping gives, without signals."""
+    """What odesim.base.signals.stopping gives, without signals."""
 
     def __init__(self, stop):
         self.stop = stop
@@ -212,7 +212,7 @@ def test_a_full_disk_says_so(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.zarr"
-    monkeypatch.setattr("odesim.reference.train.write_checkpoint", full)
+    monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", full)
     with pytest.raises(StoreError, match="No space left on device; --resume goes on"):
         odesim.train(TASK, out=path)
     monkeypatch.undo()

@@ -9,7 +9,7 @@ import sympy
 from sympy import Eq, Expr, Integer, KroneckerDelta, Piecewise, Sum, exp
 from sympy.utilities.iterables import iterable
 
-from odesim.codegen.arrays_ import evaluate
+from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.bound import canonical

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.arrays_ import evaluate
 from odesim.codegen.compiled import compile_system
-from odesim.registry import list_models, load_model
+from odesim.codegen.whole_arrays import evaluate
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic.clock import BLOW_UP, NOTHING, rescaled
 from odesim.symbolic.system import System
 from tests.models.test_generated import near_start

@@ -5,9 +5,9 @@ import pytest
 import sympy as sp
 from sympy import Symbol
 
-from odesim.arrays import Layout
-from odesim.codegen.arrays_ import ArrayFunction
+from odesim.base.arrays import Layout
 from odesim.codegen.compiled import compile_system, extents
+from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp

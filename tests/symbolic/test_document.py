@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sympy import Symbol
 
-from odesim.registry import list_models, load_model
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from odesim.symbolic.document import escape, latex_document
 from tests.systems import REAL, SYSTEMS

@@ -7,8 +7,8 @@ import pytest
 import sympy as sp
 from sympy import Eq, KroneckerDelta, Piecewise, Sum, exp
 
-from odesim.codegen.arrays_ import ArrayFunction, evaluate
 from odesim.codegen.compiled import compile_system
+from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.symbolic import IndexedBase, System, index, over, sizes, softmax
 from odesim.symbolic.lower import lower, lower_expressions
 from odesim.symbolic.program import Program

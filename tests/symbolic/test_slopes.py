@@ -10,8 +10,8 @@ import sympy as sp
 from sympy import Interval, Max, Min, Symbol, exp, oo
 
 import odesim
-from odesim.codegen.arrays_ import evaluate
 from odesim.codegen.compiled import compile_system
+from odesim.codegen.whole_arrays import evaluate
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
 from odesim.symbolic.derive import directional
 from tests.systems import REAL, SOURCE

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from odesim.errors import ParamError, no_such
 
 if TYPE_CHECKING:
-    from odesim.reference.kinds import Task
+    from odesim.reference.protocols import Task
 
 TASKS = ("corpus", "hierarchy_dag", "hierarchy_tree", "joma_gaussian", "scan_snap")
 

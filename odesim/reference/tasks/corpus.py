@@ -18,15 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odesim.arrays import check_dtype
+from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.kinds import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
-from odesim.reference.tasks.corpus_classes import PairClasses, pair_classes, windows
-from odesim.reference.tasks.corpus_streams import BLOCK, MOST, Contexts, DrawnContexts, Stretches, population
-from odesim.reference.text import Corpus, digest, encode, pydoc_topics
-from odesim.reference.transformer import Transformer
-from odesim.reference.transformer_room import transformer_room
-from odesim.reference.yz import DECODERS, YZ
+from odesim.reference.data.corpus_classes import PairClasses, pair_classes, windows
+from odesim.reference.data.corpus_streams import BLOCK, MOST, Contexts, DrawnContexts, Stretches, population
+from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
+from odesim.reference.one_layer.model import DECODERS, YZ
+from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
+from odesim.reference.transformer.model import Transformer
+from odesim.reference.transformer.room import transformer_room
 
 CONTEXTS = ("windows", "drawn", "infinite")
 

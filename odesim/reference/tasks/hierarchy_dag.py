@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, array_namespace, check_dtype
+from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.dag import Dag, draw
-from odesim.reference.kinds import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.latents import normalised
-from odesim.reference.randomness import BATCHES, TESTS, generators
-from odesim.reference.transformer import Transformer
-from odesim.reference.transformer_room import transformer_room
+from odesim.reference.data.dag import Dag, draw
+from odesim.reference.data.latents import normalised
+from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.model import Transformer
+from odesim.reference.transformer.room import transformer_room
 
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280

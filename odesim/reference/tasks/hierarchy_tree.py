@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, array_namespace, check_dtype
+from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.kinds import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.latents import normalised
-from odesim.reference.randomness import BATCHES, TESTS, generators
-from odesim.reference.transformer import Transformer
-from odesim.reference.transformer_room import transformer_room
-from odesim.reference.tree import Tree
+from odesim.reference.data.latents import normalised
+from odesim.reference.data.tree import Tree
+from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.model import Transformer
+from odesim.reference.transformer.room import transformer_room
 
 TESTED, WATCHED = 256, 64  # sequences of the test, and those of them whose attention is watched
 MOST = 2048  # leaves

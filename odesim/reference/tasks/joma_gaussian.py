@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.errors import ParamError
-from odesim.reference.joma import JomaBlock, equal_cosines
-from odesim.reference.joma_heads import ACTIVATIONS, SIGNALS
-from odesim.reference.joma_watch import watched
-from odesim.reference.kinds import Batch, Experiment, Optimizer, Params, Setting
-from odesim.reference.optim import OPTIMIZERS
-from odesim.reference.randomness import DATA, INITIAL, generators
+from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
+from odesim.reference.joma.model import JomaBlock, equal_cosines
+from odesim.reference.joma.watch import watched
+from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting
+from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.reference.training.randomness import DATA, INITIAL, generators
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import check_dtype
+from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.kinds import Batch, Experiment, Optimizer, Setting
-from odesim.reference.optim import OPTIMIZERS
-from odesim.reference.tasks.scan_snap_contexts import BLOCK, Contexts
-from odesim.reference.tasks.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
-from odesim.reference.yz import DECODERS, INITS, YZ
+from odesim.reference.data.scan_snap_contexts import BLOCK, Contexts
+from odesim.reference.data.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
+from odesim.reference.one_layer.model import DECODERS, INITS, YZ
+from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
+from odesim.reference.training.optimizers import OPTIMIZERS
 
 OF_SAMPLES = (*GENERATOR, "length", "batch")
 STEPS = 100

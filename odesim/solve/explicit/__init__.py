@@ -4,7 +4,7 @@ LOOP = (
     "odesim.solve.explicit.norms",
     "odesim.solve.explicit.control",
     "odesim.solve.explicit.dense",
-    "odesim.solve.explicit.roots",
+    "odesim.solve.step.roots",
     "odesim.solve.explicit.events",
     "odesim.solve.explicit.laws",
     "odesim.solve.explicit.loop",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve.explicit.memory import bits, call, doubles, fma, from_bits, ints
+from odesim.codegen.runtime.memory import bits, call, doubles, fma, from_bits, ints
 from odesim.solve.explicit.norms import helper, squares
-from odesim.solve.explicit.slots import (
+from odesim.solve.explicit.places import (
     ALPHA,
     ATOL,
     BETA,

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve.explicit.memory import call, doubles, ints
+from odesim.codegen.runtime.memory import call, doubles, ints
 from odesim.solve.explicit.norms import all_finite, fill, helper
-from odesim.solve.explicit.slots import (
+from odesim.solve.explicit.places import (
     COEF,
     COUNT,
     DEGREE,

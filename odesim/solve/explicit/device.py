@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.cache import source_of
-from odesim.codegen.cuda import Driver
-from odesim.codegen.transpile import Scope
+from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
+from odesim.base.wording import many
+from odesim.codegen.build.cache import source_of
+from odesim.codegen.cuda.source import Driver
+from odesim.codegen.cuda.translate import Scope
 from odesim.errors import DeviceError
-from odesim.gpu import cupy_here, free_bytes, multiprocessors
-from odesim.solve.explicit import LOOP, control, slots
+from odesim.solve.explicit import LOOP, control, places
 from odesim.solve.explicit.state import RunState
-from odesim.wording import many
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
@@ -25,7 +25,7 @@ BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run
 def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
     numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
-    functions, known = dict[str, ast.FunctionDef](), {**vars(slots), **numbers, "math": math, "np": np}
+    functions, known = dict[str, ast.FunctionDef](), {**vars(places), **numbers, "math": math, "np": np}
     for name in LOOP:
         for node in ast.parse(source_of(name)).body:
             match node:
@@ -34,8 +34,8 @@ def driver_text() -> Driver:
                 case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
                     known[constant] = value
     words = ("K", "ROWS", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
-    places = {word: getattr(slots, word) for word in words}
-    return Driver(Scope(functions, known, "solve_"), places)
+    named = {word: getattr(places, word) for word in words}
+    return Driver(Scope(functions, known, "solve_"), named)
 
 
 class DeviceRun:
@@ -46,34 +46,34 @@ class DeviceRun:
         self.state, self.kernel = state, rhs.kernel  # type: ignore[attr-defined]
         n, dtype, m = rhs.layout.size, rhs.dtype, state.method
         given = {
-            slots.COUNT: state.count, slots.REAL: state.real, slots.SAVE: state.save,
-            slots.A: m.A, slots.C: m.c, slots.E: m.E, slots.P: m.P,
-            slots.ROWS: np.arange(m.stages), slots.COEF: np.zeros(m.stages),
-            slots.DIRECTION: np.array([e.direction for e in state.problem.events for _ in range(e.size)], np.int64),
-            slots.TERMINAL: np.array([e.terminal for e in state.problem.events for _ in range(e.size)], np.int64),
+            places.COUNT: state.count, places.REAL: state.real, places.SAVE: state.save,
+            places.A: m.A, places.C: m.c, places.E: m.E, places.P: m.P,
+            places.ROWS: np.arange(m.stages), places.COEF: np.zeros(m.stages),
+            places.DIRECTION: np.array([e.direction for e in state.problem.events for _ in range(e.size)], np.int64),
+            places.TERMINAL: np.array([e.terminal for e in state.problem.events for _ in range(e.size)], np.int64),
         }  # fmt: skip
-        self.room = int(state.at[slots.ROOM])
+        self.room = int(state.at[places.ROOM])
         shapes = {
-            slots.WORK: ((3, n), dtype), slots.K: ((m.stages, n), dtype), slots.SUMS: (32 + (n + 1023) // 1024, "float64"),
-            slots.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), slots.OUT: ((len(state.save) + 1, n), dtype),
-            slots.FOUND_T: (max(self.room, 1), "float64"), slots.FOUND_I: (max(self.room, 1), "int64"),
+            places.WORK: ((3, n), dtype), places.K: ((m.stages, n), dtype), places.SUMS: (32 + (n + 1023) // 1024, "float64"),
+            places.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), places.OUT: ((len(state.save) + 1, n), dtype),
+            places.FOUND_T: (max(self.room, 1), "float64"), places.FOUND_I: (max(self.room, 1), "int64"),
         }  # fmt: skip
         watched = len(state.violations)
-        given |= {slots.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
-        shapes |= dict.fromkeys((slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), (max(watched, 1), "float64"))
-        shapes |= {slots.LAW_NOW: (max(watched, 1), dtype)}
+        given |= {places.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
+        shapes |= dict.fromkeys((places.LAW_BEST, places.LAW_WORST, places.LAW_TIME), (max(watched, 1), "float64"))
+        shapes |= {places.LAW_NOW: (max(watched, 1), dtype)}
         self.check_room(shapes)
         self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in given.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
         if watched:
-            for slot, array in ((slots.LAW_BEST, state.best), (slots.LAW_WORST, state.violations), (slots.LAW_TIME, state.law_times)):
+            for slot, array in ((places.LAW_BEST, state.best), (places.LAW_WORST, state.violations), (places.LAW_TIME, state.law_times)):
                 self.arrays[slot][...] = cp.asarray(array)
-        self.arrays[slots.WORK][0] = cp.asarray(state.problem.y0)
+        self.arrays[places.WORK][0] = cp.asarray(state.problem.y0)
         at = state.at.copy()
         for slot, array in self.arrays.items():
             at[slot] = array.data.ptr
-        at[slots.ROOM] = self.room
-        at[slots.TABLE] = rhs.table
+        at[places.ROOM] = self.room
+        at[places.TABLE] = rhs.table
         self.table = cp.asarray(at)
         self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
         largest = max(n // 8, 1)  # a right side may have arrays larger than the state
@@ -85,15 +85,15 @@ class DeviceRun:
         bytes_of = {slot: math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize for slot, (shape, dtype) in shapes.items()}
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
-            rows, n = shapes[slots.OUT][0]
+            rows, n = shapes[places.OUT][0]
             what = f"{self.state.problem.ref}: {many(rows - 1, 'saved time')} of {many(n, 'number')}"
-            what += f", and {shapes[slots.K][0][0] + 3} more states of a run"
+            what += f", and {shapes[places.K][0][0] + 3} more states of a run"
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:
         """At most SLICE steps more; how the run stands."""
         cp, state = cupy_here(), self.state
-        self.arrays[slots.COUNT][...] = cp.asarray(state.count)
+        self.arrays[places.COUNT][...] = cp.asarray(state.count)
         self.mail[...] = 0
         arguments = (np.int64(self.table.data.ptr), self.mail, self.answer)
         self.behind = True
@@ -104,12 +104,12 @@ class DeviceRun:
 
     def catch_up(self) -> None:
         """Where the run stands, and the events that it found."""
-        state, count, real = self.state, self.arrays[slots.COUNT].get(), self.arrays[slots.REAL].get()
-        found = int(count[slots.FOUND])
+        state, count, real = self.state, self.arrays[places.COUNT].get(), self.arrays[places.REAL].get()
+        found = int(count[places.FOUND])
         times, numbers = state.room
-        times[:found], numbers[:found] = self.arrays[slots.FOUND_T][:found].get(), self.arrays[slots.FOUND_I][:found].get()
+        times[:found], numbers[:found] = self.arrays[places.FOUND_T][:found].get(), self.arrays[places.FOUND_I][:found].get()
         state.real[:] = real
-        before, after = slice(slots.STOP), slice(slots.STOP + 1, None)  # STOP is this machine's to set, at any moment
+        before, after = slice(places.STOP), slice(places.STOP + 1, None)  # STOP is this machine's to set, at any moment
         state.count[before], state.count[after] = count[before], count[after]
         self.behind = False
 
@@ -118,12 +118,12 @@ class DeviceRun:
         if self.behind:
             self.catch_up()
         state = self.state
-        saved, row = int(state.count[slots.SAVED]), int(state.count[slots.Y])
-        state.work[row] = self.arrays[slots.WORK][row].get()
+        saved, row = int(state.count[places.SAVED]), int(state.count[places.Y])
+        state.work[row] = self.arrays[places.WORK][row].get()
         if len(state.violations):
-            state.best[:] = self.arrays[slots.LAW_BEST].get()
-            state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
+            state.best[:] = self.arrays[places.LAW_BEST].get()
+            state.violations[:], state.law_times[:] = self.arrays[places.LAW_WORST].get(), self.arrays[places.LAW_TIME].get()
         if state.stays:
-            state.out = self.arrays[slots.OUT]
+            state.out = self.arrays[places.OUT]
         else:
-            state.out[:saved] = self.arrays[slots.OUT][:saved].get()
+            state.out[:saved] = self.arrays[places.OUT][:saved].get()

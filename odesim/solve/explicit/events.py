@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from odesim.codegen.runtime.memory import call, doubles, floats, ints
 from odesim.solve.explicit.dense import interpolate
-from odesim.solve.explicit.memory import call, doubles, floats, ints
 from odesim.solve.explicit.norms import helper
-from odesim.solve.explicit.roots import guess, narrowed, passes
-from odesim.solve.explicit.slots import (
+from odesim.solve.explicit.places import (
     COUNT,
     DIRECTION,
     EVENTS,
@@ -27,6 +26,7 @@ from odesim.solve.explicit.slots import (
     G,
     N,
 )
+from odesim.solve.step.roots import guess, narrowed, passes
 
 EXACT = 8
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from odesim.codegen.runtime.memory import call, doubles, ints
 from odesim.solve.explicit.control import first_step, next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
 from odesim.solve.explicit.events import find_events
 from odesim.solve.explicit.laws import watch_laws
-from odesim.solve.explicit.memory import call, doubles, ints
 from odesim.solve.explicit.norms import all_finite, exported, fill, helper, squares
-from odesim.solve.explicit.slots import (
+from odesim.solve.explicit.places import (
     ATOL,
     BUFFER_FULL,
     COEF,

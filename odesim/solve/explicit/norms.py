@@ -1,6 +1,8 @@
-"""Norms of vectors in units of the tolerance, summed in the order of odesim.codegen.reduce: blocks of 1024, in each 32 strided sums.
+"""Norms of vectors in units of the tolerance.
 
-`at` is a pointer to the run's table (slots.py); y, e, old, new are addresses. A literal integer handed to a helper is written
+They are summed in the order of odesim.codegen.runtime.reduce: blocks of 1024, in each 32 strided sums.
+
+`at` is a pointer to the run's table (places.py); y, e, old, new are addresses. A literal integer handed to a helper is written
 np.int64(0): for a bare 0 numba compiles the helper once more.
 """
 
@@ -10,8 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.solve.explicit.memory import call, doubles, floats
-from odesim.solve.explicit.slots import BLOCK, COEF, COMBINE, ROWS, SUMS, TABLE, WIDTH, K, N
+from odesim.codegen.runtime.memory import call, doubles, floats
+from odesim.solve.explicit.places import BLOCK, COEF, COMBINE, ROWS, SUMS, TABLE, WIDTH, K, N
 
 _compile: Any = njit  # some of its options are not in its type
 helper = _compile(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)

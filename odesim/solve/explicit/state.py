@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array, arena
-from odesim.solve.explicit import slots
+from odesim.base.arrays import Array, arena
+from odesim.solve.explicit import places
 from odesim.solve.laws import Worst
+from odesim.solve.methods import Method
 from odesim.solve.problem import Problem
-from odesim.solve.tableau import Method
 
 _MOST = 2**62
 _EVENT_ROOM = 64
@@ -61,12 +61,12 @@ class RunState:
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
-        self.at = np.zeros(slots.AT_SIZE, np.int64)
+        self.at = np.zeros(places.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_real(rtol, atol)
-        self.real[slots.LONGEST] = math.inf if max_step is None else longest_step(max_step)
+        self.real[places.LONGEST] = math.inf if max_step is None else longest_step(max_step)
         self._make_room()
         if step is not None:
             self._fill_fixed(step)
@@ -76,17 +76,17 @@ class RunState:
         self.problem, self.save, self.max_steps = problem, save, max_steps
         self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
         at, real = self.at, self.real
-        at[slots.SAVE], at[slots.OUT], at[slots.SAVES] = save.ctypes.data, self.out.ctypes.data, len(save)
-        at[slots.MAX] = min(max_steps, _MOST)
+        at[places.SAVE], at[places.OUT], at[places.SAVES] = save.ctypes.data, self.out.ctypes.data, len(save)
+        at[places.MAX] = min(max_steps, _MOST)
         self._found = []
         self.count.fill(0)
         self._rows[:] = range(self.method.stages)
         self.work[0] = problem.y0
-        real[slots.T], real[slots.T0], real[slots.T1], real[slots.H] = problem.t0, problem.t0, problem.t1, 0.0
-        real[slots.LOG_OLD] = slots.LOG2_LEAST
+        real[places.T], real[places.T0], real[places.T1], real[places.H] = problem.t0, problem.t0, problem.t1, 0.0
+        real[places.LOG_OLD] = places.LOG2_LEAST
         if problem.laws is not None and problem.laws.before is not None:
             self.best[:], self.violations[:], self.law_times[:] = problem.laws.before
-            self.count[slots.LATER] = 1
+            self.count[places.LATER] = 1
         if self.step is not None:
             self._fill_fixed(self.step)
 
@@ -98,23 +98,23 @@ class RunState:
     @property
     def t(self) -> float:
         """The last time reached."""
-        return float(self.real[slots.T])
+        return float(self.real[places.T])
 
     @property
     def y(self) -> Array:
         """The state there (n,), a view."""
-        return self.work[self.count[slots.Y]]
+        return self.work[self.count[places.Y]]
 
     def stop(self) -> None:
         """Makes the driver return after the step it is in."""
-        self.count[slots.STOP] = 1
+        self.count[places.STOP] = 1
 
     def drain_events(self) -> None:
         """Puts the events found so far aside, so that the driver has room for more."""
-        found = int(self.count[slots.FOUND])
+        found = int(self.count[places.FOUND])
         times, numbers = self.room
         self._found.append((times[:found], numbers[:found]))
-        self.count[slots.FOUND] = 0
+        self.count[places.FOUND] = 0
         self._make_room()
 
     def found(self) -> tuple[Array, Array]:
@@ -135,7 +135,7 @@ class RunState:
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
-        names = {"steps": slots.STEPS, "rejected": slots.REJECTED, "rhs_calls": slots.RHS_CALLS}
+        names = {"steps": places.STEPS, "rejected": places.REJECTED, "rhs_calls": places.RHS_CALLS}
         return {name: int(self.count[slot]) for name, slot in names.items()}
 
     def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
@@ -145,78 +145,78 @@ class RunState:
         watched = self.problem.laws.size if self.problem.laws else 0
         self._memory, starts = arena(
             {
-                slots.COUNT: 8 * slots.COUNT_SIZE,
-                slots.REAL: 8 * slots.REAL_SIZE,
-                slots.ROWS: 8 * stages,
-                slots.COEF: 8 * stages,
-                slots.BLOCK: width * min(n, 1024),
-                slots.SUMS: 8 * (32 + (n + 1023) // 1024),
-                slots.G: width * (self.pieces + 2) * size,
-                slots.DIRECTION: 8 * size,
-                slots.TERMINAL: 8 * size,
-                **dict.fromkeys((slots.LAW_SENSE, slots.LAW_NOW, slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), 8 * watched),
-                slots.WORK: width * 3 * n,
-                slots.K: width * stages * n,
+                places.COUNT: 8 * places.COUNT_SIZE,
+                places.REAL: 8 * places.REAL_SIZE,
+                places.ROWS: 8 * stages,
+                places.COEF: 8 * stages,
+                places.BLOCK: width * min(n, 1024),
+                places.SUMS: 8 * (32 + (n + 1023) // 1024),
+                places.G: width * (self.pieces + 2) * size,
+                places.DIRECTION: 8 * size,
+                places.TERMINAL: 8 * size,
+                **dict.fromkeys((places.LAW_SENSE, places.LAW_NOW, places.LAW_BEST, places.LAW_WORST, places.LAW_TIME), 8 * watched),
+                places.WORK: width * 3 * n,
+                places.K: width * stages * n,
             }
         )
         base = self._memory.ctypes.data
         for slot, start in starts.items():
             self.at[slot] = base + start
         at = self.at
-        at[slots.SAVE], at[slots.OUT] = self.save.ctypes.data, self.out.ctypes.data
-        at[slots.A], at[slots.C], at[slots.E], at[slots.P] = m.addresses
+        at[places.SAVE], at[places.OUT] = self.save.ctypes.data, self.out.ctypes.data
+        at[places.A], at[places.C], at[places.E], at[places.P] = m.addresses
 
         def view(slot: int, count: int, kind: Any = np.int64) -> Array:
             start = starts[slot]
             return self._memory[start : start + count * np.dtype(kind).itemsize].view(kind)
 
-        self.count, self.real = view(slots.COUNT, slots.COUNT_SIZE), view(slots.REAL, slots.REAL_SIZE, np.float64)
+        self.count, self.real = view(places.COUNT, places.COUNT_SIZE), view(places.REAL, places.REAL_SIZE, np.float64)
         self.count.fill(0)
         self.real.fill(0.0)
-        self.work = view(slots.WORK, 3 * n, dtype).reshape(3, n)
+        self.work = view(places.WORK, 3 * n, dtype).reshape(3, n)
         self.work[0] = self.problem.y0
-        self._rows = view(slots.ROWS, stages)
+        self._rows = view(places.ROWS, stages)
         self._rows[:] = range(stages)
-        view(slots.COEF, stages, np.float64).fill(0.0)
+        view(places.COEF, stages, np.float64).fill(0.0)
         if size:
-            view(slots.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
-            view(slots.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
-        self.best = view(slots.LAW_BEST, watched, np.float64)
-        self.violations, self.law_times = view(slots.LAW_WORST, watched, np.float64), view(slots.LAW_TIME, watched, np.float64)
+            view(places.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
+            view(places.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
+        self.best = view(places.LAW_BEST, watched, np.float64)
+        self.violations, self.law_times = view(places.LAW_WORST, watched, np.float64), view(places.LAW_TIME, watched, np.float64)
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)
         if self.problem.laws:
             laws = self.problem.laws
-            view(slots.LAW_SENSE, watched)[:] = laws.senses
+            view(places.LAW_SENSE, watched)[:] = laws.senses
             if laws.before is not None:
                 self.best[:], self.violations[:], self.law_times[:] = laws.before
-                self.count[slots.LATER] = 1
-            at[slots.LAWS], at[slots.LAW_TABLE], at[slots.LAW_SIZE] = laws.values.events, laws.values.table, watched
+                self.count[places.LATER] = 1
+            at[places.LAWS], at[places.LAW_TABLE], at[places.LAW_SIZE] = laws.values.events, laws.values.table, watched
 
     def _fill_numbers(self, n: int, width: int) -> None:
         rhs, m, at = self.problem.rhs, self.method, self.at
-        at[slots.STAGE], at[slots.COMBINE], at[slots.EVENTS], at[slots.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
-        at[slots.N], at[slots.WIDTH] = n, width
-        at[slots.LAST], at[slots.ROWS_ALL], at[slots.DEGREE] = m.last, m.stages, m.P.shape[1]
-        at[slots.SAVES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self.pieces
-        at[slots.MAX] = min(self.max_steps, _MOST)
+        at[places.STAGE], at[places.COMBINE], at[places.EVENTS], at[places.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
+        at[places.N], at[places.WIDTH] = n, width
+        at[places.LAST], at[places.ROWS_ALL], at[places.DEGREE] = m.last, m.stages, m.P.shape[1]
+        at[places.SAVES], at[places.SIZE], at[places.PIECES] = len(self.save), rhs.n_events, self.pieces
+        at[places.MAX] = min(self.max_steps, _MOST)
 
     def _make_room(self) -> None:
         """New arrays for the events to come; a step finds at most one a component and piece."""
         size = self.problem.rhs.n_events
         room = max(_EVENT_ROOM, 2 * size * self.pieces) if size else 0
         times, numbers = self.room = np.empty(room), np.empty(room, np.int64)
-        self.at[slots.FOUND_T], self.at[slots.FOUND_I], self.at[slots.ROOM] = times.ctypes.data, numbers.ctypes.data, room
+        self.at[places.FOUND_T], self.at[places.FOUND_I], self.at[places.ROOM] = times.ctypes.data, numbers.ctypes.data, room
 
     def _fill_real(self, rtol: float, atol: float) -> None:
         p, m = self.problem, self.method
         real = self.real
-        real[slots.T], real[slots.T0], real[slots.T1] = p.t0, p.t0, p.t1
-        real[slots.RTOL], real[slots.ATOL] = usable(rtol, atol, p.rhs.dtype)
-        real[slots.LOG_OLD], real[slots.SAFETY] = slots.LOG2_LEAST, 0.9
-        (real[slots.ALPHA], real[slots.BETA]), (real[slots.SHRINK], real[slots.GROW]) = m.gains, m.factors
-        real[slots.START_POWER] = 1 / max(m.error_order, 1)
+        real[places.T], real[places.T0], real[places.T1] = p.t0, p.t0, p.t1
+        real[places.RTOL], real[places.ATOL] = usable(rtol, atol, p.rhs.dtype)
+        real[places.LOG_OLD], real[places.SAFETY] = places.LOG2_LEAST, 0.9
+        (real[places.ALPHA], real[places.BETA]), (real[places.SHRINK], real[places.GROW]) = m.gains, m.factors
+        real[places.START_POWER] = 1 / max(m.error_order, 1)
 
     def _fill_fixed(self, step: float) -> None:
-        self.real[slots.FIXED] = step
-        self.at[slots.TOTAL], self.real[slots.FIXED_LAST] = fixed_steps(self.problem.t0, self.problem.t1, step)
+        self.real[places.FIXED] = step
+        self.at[places.TOTAL], self.real[places.FIXED_LAST] = fixed_steps(self.problem.t0, self.problem.t1, step)

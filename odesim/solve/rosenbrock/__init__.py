@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from odesim.solve.rosenbrock.method import Rosenbrock
-from odesim.solve.rosenbrock.rodas4 import RODAS4
-from odesim.solve.rosenbrock.rodas5p import RODAS5P
+from odesim.solve.methods.rodas4 import RODAS4
+from odesim.solve.methods.rodas5p import RODAS5P
+from odesim.solve.methods.rosenbrock import Rosenbrock
 
 ROSENBROCK: Mapping[str, Rosenbrock] = MappingProxyType({method.name: method for method in (RODAS4, RODAS5P)})
 

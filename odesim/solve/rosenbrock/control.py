@@ -6,7 +6,7 @@ Hairer, Norsett, Wanner I (1993), II.4, with the second derivative from the Jaco
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 6.0
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.arrays import Array
+from odesim.base.arrays import Array
 from odesim.solve.problem import Problem
 
 EXACT = 8

@@ -1,180 +1,107 @@
-"""One run of a Rosenbrock method: what it has reached, and its loop over steps."""
+"""A whole run of a Rosenbrock method: options, interrupts, progress, and what came out."""
 
 import math
+import time
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.solve.explicit import slots
-from odesim.solve.explicit.state import longest_step
-from odesim.solve.laws import Watch, Worst
-from odesim.solve.problem import Linear, Problem
-from odesim.solve.rosenbrock.control import Control, first_step, norm
-from odesim.solve.rosenbrock.events import Search
-from odesim.solve.rosenbrock.method import Rosenbrock
-from odesim.solve.rosenbrock.stages import Stages
+from odesim.base.arrays import Array
+from odesim.errors import SolveError
+from odesim.solve.explicit import places
+from odesim.solve.explicit.run import check_options, ctrl_c, save_grid
+from odesim.solve.methods.rosenbrock import Rosenbrock
+from odesim.solve.problem import Problem, Progress, Raw, StiffRun
+from odesim.solve.report import collect
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.rosenbrock.blas import few_blas_threads
+from odesim.solve.rosenbrock.loop import Run
+
+PROGRESS_SECONDS = 0.05
 
 
-class Run:
-    """The state of a run between two steps, for odesim.solve.explicit.report.collect as for that of an explicit method."""
+def integrate_rosenbrock(problem: Problem, method: Rosenbrock, *, save: Array | None = None, **options: Any) -> Raw:
+    """The run of a problem that knows its Jacobian; options and result as of odesim.solve.integrate_problem. Raises SolveError."""
+    run = RosenbrockRun(problem, method, save, **options)
+    run.go()
+    return run.raw()
+
+
+def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
+    """A run of a stiff method that has not begun. strict: with the same bits on every machine, as LAPACK's are not. Raises SolveError."""
+    if not strict:
+        return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
+    if problem.strict is None:
+        raise SolveError(f"{name} has a strict mode only for a right side that numba compiles")
+    return problem.strict(problem, name, save, **options)
+
+
+class RosenbrockRun:
+    """A run of a Rosenbrock method that can be left and gone on with, in the same steps."""
 
     def __init__(
         self,
         problem: Problem,
-        linear: Linear,
         method: Rosenbrock,
-        save: Array,
+        save: Array | None = None,
         *,
-        step: float | None,
-        rtol: float,
-        atol: float,
-        max_steps: int,
+        step: float | None = None,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
         max_step: float | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        self.problem, self.method, self.save, self.step, self.max_steps = problem, method, save, step, max_steps
-        dtype = np.dtype(problem.rhs.dtype)
-        self.rtol, self.atol = max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
-        self.count, self.real = np.zeros(slots.COUNT_SIZE, np.int64), np.zeros(slots.REAL_SIZE)
-        self.real[slots.RTOL], self.real[slots.ATOL] = self.rtol, self.atol
-        self.out = np.empty((len(save) + 1, len(problem.y0)), dtype)
-        self.t = problem.t0
-        self._longest = math.inf if max_step is None else longest_step(max_step)
-        self._y = problem.y0.astype(np.float64)
-        self.stages = Stages(problem, linear, method)
-        self._control = Control(method.error_order)
-        self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
-        self._watch = Watch(problem.laws, problem.rhs.dtype) if problem.laws else None
-        self._total = min(max(1, math.ceil((problem.t1 - problem.t0) / step - 1e-9)), 2**62) if step is not None else 0
+        if problem.linear is None:
+            raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
+        check_options(step, rtol, atol, max_steps, max_step)
+        _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
+        linear, begun = problem.linear(), time.perf_counter()
+        linear.prepare()
+        self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
+        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
+        self._run = Run(problem, linear, method, save_grid(problem, save), **options)
+        self._code, self._progress, self._begun = places.RUNNING, progress, False
+        self._seconds = time.perf_counter() - begun
 
     @property
-    def y(self) -> Array:
-        """The state at t (n,), in the problem's dtype."""
-        return self._y.astype(self.problem.rhs.dtype)
+    def tried(self) -> int:
+        """Steps so far, taken or rejected."""
+        return int(self._run.count[places.STEPS] + self._run.count[places.REJECTED])
 
-    def stop(self) -> None:
-        """Makes the loop end after the step it is in."""
-        self.count[slots.STOP] = 1
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self._run.t
 
-    def found(self) -> tuple[Array, Array]:
-        """Times and component numbers of all events, in the order of time."""
-        times, numbers = self._search.found() if self._search else (np.empty(0), np.empty(0, np.int64))
-        order = np.argsort(times, kind="stable")
-        return times[order], numbers[order]
+    def go(self, most: float = math.inf) -> bool:
+        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        begun, ended = time.perf_counter(), True  # as an interrupt leaves it
+        with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
+            ended = self._loop(most)
+        self._seconds += time.perf_counter() - begun
+        return ended or bool(self._run.count[places.STOP])
 
-    def watched(self) -> Array | None:
-        """What a run that goes on with this one is to know of its laws."""
-        return self._watch.watched() if self._watch else None
+    def _loop(self, most: float) -> bool:
+        run = self._run
+        if not self._begun:
+            self._begun = True
+            if not run.begin():
+                self._code = places.NOT_FINITE
+                return True
+        p, told = run.problem, time.perf_counter()
+        while self.tried < most and not run.count[places.STOP]:
+            code = run.advance()
+            if code != places.RUNNING:
+                self._code = code
+                return True
+            if self._progress is not None and time.perf_counter() - told > PROGRESS_SECONDS:
+                told = time.perf_counter()
+                self._progress(float((run.t - p.t0) / (p.t1 - p.t0)))
+        return False
 
-    def worst(self) -> Worst:
-        """The worst violation of each law so far."""
-        return self._watch.worst() if self._watch else {}
-
-    def stats(self) -> dict[str, float]:
-        """steps, rejected, rhs_calls."""
-        return {
-            "steps": int(self.count[slots.STEPS]),
-            "rejected": int(self.count[slots.REJECTED]),
-            "rhs_calls": self.stages.rhs_calls,
-        }
-
-    def begin(self) -> bool:
-        """The derivatives, the first step, the events and the saved state at t0; False where the derivative is not finite."""
-        p = self.problem
-        f = self.stages.derivative(self.t, self._y)
-        if not (np.isfinite(self._y).all() and np.isfinite(f).all()):
-            return False
-        self.stages.start_at(self.t, self._y, f)
-        if self.step is None:
-            bend = self.stages.curvature()
-            guess = first_step(self._y, f, bend, p.t1 - p.t0, self.method.error_order, self.rtol, self.atol)
-            self.real[slots.H] = min(guess, self._longest)
-        if self._search:
-            self._search.g = self._search.values(self.t, self._y)
-        if self._watch:
-            self._watch.look(self.t, self._y)
-        if len(self.save) and self.save[0] == self.t:
-            self.out[0] = self._y
-            self.count[slots.SAVED] = 1
-        return True
-
-    def advance(self) -> int:
-        """One step, taken or rejected: RUNNING, or how the run ended."""
-        p, count = self.problem, self.count
-        if self.t >= p.t1:
-            return slots.FINISHED
-        if count[slots.STEPS] + count[slots.REJECTED] >= self.max_steps:
-            return slots.TOO_MANY_STEPS
-        ahead = self._ahead()
-        if ahead is None:
-            return slots.TOO_SMALL
-        h, new = ahead
-        after, f, error = self._try(h, new)
-        if not error <= 1:
-            if self.step is not None:
-                return slots.NOT_FINITE
-            count[slots.REJECTED] += 1
-            self.real[slots.H] = min(self._control.after(h, error), self._longest)
-            return slots.RUNNING
-        return self._accept(h, new, after, f, error)
-
-    def _ahead(self) -> tuple[float, float] | None:
-        """The next step and its end; None where it would be too small."""
-        p, t = self.problem, self.t
-        if self.step is not None:
-            k = int(self.count[slots.STEPS]) + 1
-            new = p.t0 + k * self.step if k < self._total else p.t1
-            rest = p.t1 - (p.t0 + (self._total - 1) * self.step)
-            return (self.step if k < self._total or abs(rest - self.step) <= 1e-9 * self.step else rest), new
-        h = float(self.real[slots.H])
-        if t + 1.01 * h >= p.t1:
-            return p.t1 - t, p.t1
-        if h < 1e-300 or t + h == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - p.t0):
-            return None
-        return (t + h) - t, t + h
-
-    def _try(self, h: float, new: float) -> tuple[Array, Array, float]:
-        """State and derivative at new, and the error norm: not finite where the step cannot be used, 0 with a fixed step."""
-        made = self.stages.step(h, new)
-        if made is None:
-            return self._y, self.stages.f, math.inf
-        after, e = made
-        error = norm(e, self._y, after, self.rtol, self.atol)
-        if self.step is not None and np.isfinite(after).all():
-            error = 0.0
-        elif error <= 1:
-            defect = self.stages.defect(h)
-            error = math.inf if defect is None else float(np.maximum(error, norm(defect, self._y, after, self.rtol, self.atol)))
-        if not error <= 1:
-            return after, self.stages.f, error
-        f = self.stages.derivative(new, after)
-        usable = np.isfinite(f).all() and np.isfinite(after.astype(self.problem.rhs.dtype)).all()
-        return after, f, error if usable else math.inf
-
-    def _accept(self, h: float, new: float, after: Array, f: Array, error: float) -> int:
-        t = self.t
-
-        def between(theta: float) -> tuple[float, Array]:
-            return (t + theta * h, self.stages.between(theta)) if theta < 1 else (new, after)
-
-        def inside(theta: float) -> tuple[float, Array]:
-            time, state = between(theta)
-            return time, self.stages.kept.restore(state) if theta < 1 else state
-
-        stop = self._search.find(t, h, new, between) if self._search else None
-        end, state = (new, after) if stop is None else inside(stop)
-        count = self.count
-        while count[slots.SAVED] < len(self.save) and self.save[count[slots.SAVED]] <= end:
-            i = count[slots.SAVED]
-            self.out[i] = inside((self.save[i] - t) / h)[1] if self.save[i] < new else after
-            count[slots.SAVED] += 1
-        if self.step is None:
-            self.real[slots.H] = min(self._control.after(h, error), self._longest)
-        count[slots.STEPS] += 1
-        self.t, self._y = end, state
-        if self._watch:
-            self._watch.look(end, state)
-        if stop is not None:
-            return slots.STOPPED_BY_EVENT
-        if end < self.problem.t1:
-            self.stages.start_at(end, state, f)
-        return slots.RUNNING
+    def raw(self) -> Raw:
+        """What came out."""
+        stats = self._run.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        return collect(self._run, self._code, stats)

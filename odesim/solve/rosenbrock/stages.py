@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from odesim.arrays import Array
-from odesim.codegen.structured import Solver, UnsolvableError
+from odesim.base.arrays import Array
+from odesim.codegen.jacobian.structured import Solver, UnsolvableError
+from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.problem import Linear, Problem
 from odesim.solve.rosenbrock.invariants import Kept
-from odesim.solve.rosenbrock.method import Rosenbrock
 
 CHECKED = 0.8
 """Where in a step the interpolant is checked: near the largest error that either method has there on a stiff component."""

@@ -1,0 +1,1 @@
+"""What a person calls: integrate, ensemble, train, compare, resume, rerun."""

@@ -1,0 +1,207 @@
+"""`odesim.compare`: what theory says of a training, laid beside the training; or two runs laid beside each other."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.api.doubts import doubts_of, exact_of
+from odesim.api.theory import theory_of
+from odesim.api.train import as_task, check_seeds, make_experiment
+from odesim.base.arrays import Array
+from odesim.base.gpu import array_module
+from odesim.base.memory import check_room
+from odesim.base.signals import stopping
+from odesim.base.wording import many
+from odesim.comparison.clock import KINDS, Clock
+from odesim.comparison.compare import Comparison, compare_sides
+from odesim.comparison.pairs import Facts, Pair, check_described, check_flow, find_pair
+from odesim.comparison.side import Side, side_of_solution, side_of_training
+from odesim.errors import ParamError, no_such
+from odesim.inputs.arguments import checked
+from odesim.inputs.registry import load_model
+from odesim.reference.protocols import Experiment, Task
+from odesim.reference.training.record import LOSS
+from odesim.reference.training.train import train as train_experiment
+from odesim.reference.training.trajectory import Trajectory
+from odesim.solve.solution import Solution
+from odesim.symbolic.system import System
+
+MAPS = ("flow", "discrete")
+COUNTED = ("SGD steps", "iterations")  # units of which an iteration of plain descent takes one
+Run = str | PathLike[str] | Solution | Trajectory
+
+
+@checked
+def compare(
+    model: Run | System,
+    other: Run | None = None,
+    *,
+    task: str | Task | None = None,
+    settings: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    seeds: int | Iterable[int] | None = None,
+    map: str | None = None,
+    clock: str = "effective",
+    observables: Sequence[str] = (),
+    align: Sequence[str] = (),
+    save: int | None = None,
+    backend: str | None = None,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Comparison:
+    """A System beside a training of the task that it describes; or two runs (Solutions, Trajectories, or their folders).
+
+    model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
+    settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
+    map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
+    System's own right side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
+    observables: those to compare, without it all in common that are recorded anyway.
+    align: axes of the training to be put in the order that fits best, seed by seed.
+
+    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
+    not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
+    describe the task under these settings.
+    """
+    names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}
+    names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))
+    if clock not in KINDS:
+        raise ParamError(no_such("clock", clock, KINDS))
+    if task is None:
+        of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
+        given = [name for name, value in of_training.items() if value is not None]
+        if given:
+            raise ParamError(f"{given[0]}: there is no task to train; two runs are compared as they are")
+        if other is None:
+            raise ParamError("a comparison needs a task for the model, or two runs")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return compare_runs(model, other, clock, **names)
+    if other is not None:
+        raise ParamError("give a task for one model, or two runs without a task")
+    if isinstance(model, Solution | Trajectory):
+        raise ParamError("with a task, the first argument is a model by name, System or file, not a run")
+    if map is not None and map not in MAPS:
+        raise ParamError(no_such("map", map, MAPS))
+    found = as_task(task)
+    backend = "numpy" if backend is None else backend
+    array_module(backend)  # before anything is made
+    experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
+    return compare_training(load_model(model), experiment, steps, map or "flow", clock, save, backend, progress, **names)
+
+
+def compare_training(
+    system: System,
+    experiment: Experiment,
+    steps: int | None,
+    map: str,
+    kind: str,
+    save: int | None,
+    backend: str,
+    progress: Callable[[int, int, Array], None] | None,
+    *,
+    observables: tuple[str, ...],
+    align: tuple[str, ...],
+) -> Comparison:
+    """The training, and the System under the parameters that the task names, beside each other."""
+    facts = Facts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
+    check_flow(facts)
+    check_described(system.name, facts, experiment.theory)
+    pair = find_pair(system.name, experiment.task)
+    if map == "discrete" and pair and not pair.linear:
+        raise ParamError(
+            f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
+        )
+    step = pair.step(facts.optimizer["rates"]) if pair else 1.0
+    timed = Clock(step, facts.momentum, kind) if map == "flow" else Clock(step)
+    observe = to_observe(experiment, system, pair, observables)
+    with stopping() as stop:
+        options: dict[str, Any] = {"steps": steps, "save": save, "backend": backend, "observe": observe}
+        training = train_experiment(experiment, **options, progress=progress, stop=stop, fits=check_room)
+    trained = side_of_training(training)
+    theory = theory_of(system, experiment, pair, trained, timed, map, facts)
+    said = {
+        "theory": system.name,
+        "training": f"{trained.label}, {many(training.iteration, 'iteration')}",
+        "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
+        "clock": f"{timed}, i the iteration" if map == "flow" else "",
+        "unit": "iterations" if map == "discrete" else system.time,
+    }
+    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"])
+    return compare_sides(theory, trained, said=said, observables=observables, align=align, pair=pair, facts=facts)
+
+
+def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Observables of the training that have to be recorded, however large. Raises ParamError for one that cannot be compared."""
+    links = {link.name: link.sources for link in pair.links} if pair else {}
+    if not pair:
+        known = {*map_names(system)}
+        links = {name: (name,) for name in [LOSS, *(o.name for o in experiment.model.observables)] if name in known}
+    for name in wanted:
+        if name not in links:
+            raise ParamError(no_such("observable", name, links, f"both {system.name} and {experiment.task}"))
+    needed = [source for name in wanted for source in links[name]]
+    needed += [source for link in (pair.start.values() if pair else ()) for source in link.sources]
+    return tuple(sorted(set(needed)))
+
+
+def map_names(system: System) -> tuple[str, ...]:
+    """States and observables of a System."""
+    return (*(str(name) for name in system.states), *system.observables)
+
+
+def compare_runs(
+    first: Run | System, second: Run | System, kind: str, *, observables: tuple[str, ...], align: tuple[str, ...]
+) -> Comparison:
+    """Two runs beside each other: of one kind as they are, else the integration as theory, on its clock."""
+    runs = [(read_run(run), run) for run in (first, second)]
+    said = {"map": "", "clock": "", "unit": ""}
+    options: dict[str, Any] = {"observables": observables, "align": align}
+    kinds = [isinstance(run, Trajectory) for run, _ in runs]
+    if kinds[0] == kinds[1]:
+        sides = [side_of(run) for run, _ in runs]
+        said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1]), "unit": sides[0].unit}
+        return compare_sides(*sides, said=said, **options)
+    (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
+    assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
+    facts = Facts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
+    check_flow(facts)
+    pair = find_pair(solution.model, trajectory.task)
+    theory, trained = side_of_solution(solution), side_of_training(trajectory)
+    if not pair and theory.unit not in ("", *COUNTED):
+        raise ParamError(
+            f"the time of {solution.model} is in {theory.unit!r}, and nothing says how much of it an iteration of {trajectory.task} takes"
+        )
+    clock = Clock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
+    trained = replace(trained, t=clock.times(trained.t), unit=theory.unit)
+    said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
+    said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
+    doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
+    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, doubts=doubts, **options)
+
+
+def side_of(run: Solution | Trajectory) -> Side:
+    """The run on its own clock."""
+    return side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run)
+
+
+def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
+    """What the run is, and where it is stored."""
+    where = f" ({place})" if isinstance(place, str | PathLike) else ""
+    iterations = f", {many(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
+    return f"{side.label}{iterations}{where}"
+
+
+def read_run(run: Run | System) -> Solution | Trajectory:
+    """The run at a folder, or the one given. Raises StoreError where there is none, ParamError for what is no run."""
+    if isinstance(run, Solution | Trajectory):
+        return run
+    if not isinstance(run, str | PathLike):
+        raise ParamError(f"a run is a Solution, a Trajectory or a folder, not {type(run).__name__}")
+    from odesim.store.inspected import run_kind
+    from odesim.store.read import read_solution
+    from odesim.store.trajectory import read_trajectory
+
+    path = Path(run)
+    return read_trajectory(path) if run_kind(path) == "training" else read_solution(path)

@@ -1,0 +1,112 @@
+"""What two computations of one run have in common: every bit where the code is the same, a few tolerances where it is another."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.wording import many
+
+HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
+TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A stored run and the same computed again.
+
+    counted: rows compared, of this unit ("member"), and of what beside it; different: those with another bit; first: where the first one
+    is; largest: of all differences. other: in what the code that computes is another than then, `` where in nothing; bound: what such
+    code may change, in words; beyond: whether more than that is different. lost: a sentence on what is stored no more.
+    """
+
+    path: Path
+    unit: str
+    counted: int
+    different: int = 0
+    first: str = ""
+    largest: float = 0.0
+    other: str = ""
+    bound: str = ""
+    beyond: bool = False
+    stopped: bool = False
+    lost: str = ""
+    of: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether all of it was computed again and every bit is the same."""
+        return not (self.different or self.stopped or self.lost)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is the same, or, by other code, within the bound."""
+        return self.same or bool(self.other and not (self.beyond or self.stopped or self.lost))
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        rows = f"{many(self.counted, self.unit)}{self.of}"
+        head = f"stopped after {rows}" if self.stopped else f"{rows} computed again"
+        head += f" by other code ({self.other})" if self.other else ""
+        tail = f"; {self.lost}" if self.lost else ""
+        if not self.different:
+            return f"{head}: every bit is the same{tail}"
+        sizes = f"; the largest difference is {self.largest:.3g}" if self.largest else ""
+        if self.other:
+            sizes += f", {'more than' if self.beyond else 'within'} {self.bound}"
+        return f"{head}: {self.different} {'differs' if self.different == 1 else 'differ'}, the first is {self.first}{sizes}{tail}"
+
+
+class Differences:
+    """Rows of named arrays compared as they come."""
+
+    def __init__(self) -> None:
+        self.counted, self.different, self.largest, self.first, self.beyond = 0, 0, 0.0, "", False
+
+    def add(self, pairs: Mapping[str, tuple[Array, Array, Any]], which: Array, place: Callable[[int], str], *, rows: bool = True) -> None:
+        """pairs {name: (old (N, ...), new (N, ...), bound)}: the rows in which (N,) is true; a bound of 0 allows nothing. NaN equals NaN.
+
+        place: what a row is called. rows: they count as such, or are what comes after the last one and counts where no row differs.
+        """
+        bad = np.zeros(len(which), bool)
+        names: dict[int, str] = {}
+        for name, (old, new, bound) in pairs.items():
+            equal = (old == new) | ((old != old) & (new != new))
+            differs = which & ~equal.all(axis=tuple(range(1, equal.ndim)))
+            if not differs.any():
+                continue
+            with np.errstate(invalid="ignore"):
+                gap = np.where(equal, 0.0, np.abs(np.asarray(old, float) - new))
+            self.beyond |= bool((~(gap <= bound) & (which.reshape(-1, *(1,) * (gap.ndim - 1)))).any())
+            finite = gap[differs][np.isfinite(gap[differs])]
+            self.largest = max(self.largest, float(finite.max(initial=0.0)))
+            names = {int(i): name for i in np.flatnonzero(differs)} | names
+            bad |= differs
+        self.counted += int(which.sum()) if rows else 0
+        self.different += int(bad.sum()) if rows or not self.different else 0
+        if not self.first and names:
+            self.first = f"{names[min(names)]} of {place(min(names))}"
+
+    def report(self, path: Path, unit: str, **more: Any) -> Rerun:
+        """What was found."""
+        return Rerun(path, unit, self.counted, self.different, self.first, self.largest, beyond=self.beyond, **more)
+
+
+def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]) -> str:
+    """In what the code that computes is another than that of a stored run; `` where in nothing."""
+    old = then.get("versions", {})
+    found = [f"{name} {old.get(name)} then, {now} now" for name, now in versions.items() if old.get(name) != now]
+    if then.get("kernel", kernel) != kernel and not found:
+        found = ["the model, odesim or this machine is another one"]
+    return ", ".join(found)
+
+
+def tolerance(old: Array, rtol: float, atol: float) -> Array:
+    """(N, 1, ...): what each row of old (N, ...) may differ by where other code computed it."""
+    with np.errstate(invalid="ignore"):
+        size = np.nan_to_num(np.abs(old.reshape(len(old), -1)), posinf=0.0).max(axis=1, initial=0.0)
+    return np.asarray(TIMES * (atol + rtol * size)).reshape(-1, *(1,) * (old.ndim - 1))

@@ -1,0 +1,50 @@
+"""Whether the theory in a stored integration is that of a stored training: its settings, its parameters."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.api.train import make_experiment
+from odesim.base.arrays import Array
+from odesim.comparison.pairs import Facts, Pair, misfits
+from odesim.reference.tasks import load_task
+from odesim.reference.training.trajectory import Trajectory
+from odesim.solve.solution import Solution
+
+
+def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Facts) -> tuple[str, ...]:
+    """Sentences on settings of the training that the System does not describe, and on parameters that are not the training's."""
+    wrong = misfits(pair, facts)
+    if wrong:
+        return (f"{solution.model} does not describe this training of {facts.task}: {'; '.join(wrong)}",)
+    from odesim.store.plain_data import plain
+
+    made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
+    if plain(made.config) != plain(facts.config):  # of a text that is not stored
+        return ()
+    other = []
+    for name, values in made.theory[solution.model].items():
+        right, own = np.asarray(values)[0] if pair.each else np.asarray(values), np.asarray(solution.attrs["params"][name])
+        if pair.each and len(trajectory.seeds) > 1:
+            continue
+        if right.shape != own.shape or not np.allclose(own, right, rtol=1e-6, atol=1e-12):
+            other.append(f"{name} is {own:g}, not {right:g}" if right.shape == own.shape == () else name)
+    return (f"the integration has other parameters than the training: {', '.join(other)}",) if other else ()
+
+
+def known_settings(trajectory: Trajectory) -> dict[str, Any]:
+    """The settings of the training that its task knows; what else is stored says what they came to."""
+    known = {setting.name for setting in load_task(trajectory.task).settings}
+    return {name: value for name, value in trajectory.config.items() if name in known}
+
+
+def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
+    """The task's exact arrays: those stored with the training, or made again from its settings."""
+    if isinstance(place, str | PathLike):
+        from odesim.store.trajectory import read_exact
+
+        return read_exact(Path(place))
+    return make_experiment(load_task(trajectory.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64").exact

@@ -1,0 +1,229 @@
+"""`odesim.ensemble`: one System, many members, in memory or on disk."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.api.ensemble_request import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
+from odesim.api.integrate import RESCALED, check_arrays, dimensions, versions
+from odesim.api.sensitivity import check_sensitivities, with_sensitivities
+from odesim.base.arrays import on_host
+from odesim.base.gpu import device_errors, first_device
+from odesim.base.memory import check_fits, check_room
+from odesim.base.signals import stopping
+from odesim.base.wording import many
+from odesim.engines.gpu.engine import empty_there
+from odesim.engines.run import chunk_size, run_chunks, shard_chunks
+from odesim.ensembles.design import Design
+from odesim.ensembles.ledger import Held
+from odesim.ensembles.members import Members
+from odesim.ensembles.outputs import MOST_EVENTS
+from odesim.ensembles.request import METHOD_NAMES, STATUSES, Chunk, Request, meanings
+from odesim.errors import ParamError
+from odesim.inputs.arguments import checked
+from odesim.inputs.registry import load_model, load_original
+from odesim.symbolic.system import System
+
+TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
+
+if TYPE_CHECKING:
+    import xarray
+
+    from odesim.api.stored_ensemble import EnsembleRun
+
+
+@checked
+def ensemble(
+    model: str | PathLike[str] | System,
+    *,
+    params: Mapping[str, Any] | None = None,
+    initial: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    save: Any = None,
+    method: str = "auto",
+    step: float | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    backend: str = "numba",
+    dtype: str = "float64",
+    strict: bool = False,
+    seed: int = 0,
+    max_steps: int = 1_000_000,
+    stop_at: Any = (),
+    max_step: float | None = None,
+    observe: Any = (),
+    max_events: int = MOST_EVENTS,
+    clock: str = "ordinary",
+    sensitivities: str | Iterable[str] = (),
+    arrays: str = "numpy",
+    threads: int = 1,
+    vary: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Any] | None = None,
+    zipped: Mapping[str, Any] | None = None,
+    members: int | None = None,
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    shard: tuple[int, int] | None = None,
+    fail_fast: bool = False,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> "xarray.Dataset":
+    """Many members of a model, each as `integrate` would do it: {state: (member, time, *index names)}, status (member,).
+
+    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. Arrays are numpy's
+    or cupy's.
+    vary: {parameter or state: "uniform(a,b)" or "normal(m,s)"}, drawn from seed and the number of the member for each of `members`, or
+    an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
+    Points fill a shape, and may be a text such as "linspace(0,1,5)".
+
+    method: "auto" gives each member its own: the explicit method of the tolerance, and rodas5p where stability limits the member's own
+    steps or max_steps are too few, if it gets further. method (member,) is the place in the attribute `method_names`. It depends on the
+    member's numbers alone, and a member has the bits that its method has by name. rodas5p in lanes takes float64; members that lanes
+    cannot do, and those in the rescaled clock, choose as `integrate` does.
+    sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
+    `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
+
+    save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
+    `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
+    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
+    SIGTERM keep the chunks that are done; the other members are then `interrupted`.
+
+    observe: names of observables, or "all", kept at the saved times. For every event of the model: NAME_t (member, occurrence), the times
+    of the first max_events (NaN beyond), NAME_count (member,) of all, and NAME_index, the flat number of the component where it has
+    any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
+    letter, digit or _ in an event's name becomes _.
+
+    backend: "numba", or "cuda": one thread of an NVIDIA GPU integrates one member, of up to 64 states, by tsit5, vern7, dop853, rodas4,
+    rodas5p or any explicit method with a fixed step; in strict mode with the bits of numba. Many chunks go there at once; what there is
+    no memory for is done in halves; several GPUs share the members. What a thread cannot do, and a machine without a GPU, is one sentence.
+    arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
+    are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
+
+    stop_at, max_step: as of `integrate`, for all members. Members stop at times of their own where conditions on time change; where those
+    on states do, or sensitivities jump, or with a fixed step, they are integrated one by one.
+    clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
+
+    out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
+    overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
+    after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
+    Raises an OdesimError with one sentence where the request is wrong.
+    """
+    options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
+    options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
+    options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
+    options |= {
+        "observe": observe,
+        "max_events": max_events,
+        "clock": clock,
+        "sensitivities": sensitivities,
+        "stop_at": stop_at,
+        "max_step": max_step,
+    }
+    check_threads(threads)
+    check_arrays(arrays, backend)
+    if out is not None:
+        if arrays == "cupy":
+            raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
+        from odesim.store.read import open_run
+
+        folder: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
+        run = run_ensemble(model, out, threads=threads, progress=progress, **folder, **options)
+        return open_run(run.path)
+    for name, given in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
+        if given:
+            raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
+    chosen, request = ask(load_model(model), **options)
+    if arrays == "numpy":
+        check_room(chosen.source.count * len(request.times), request.layout.size, 8)
+    check_fits(
+        "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
+    )
+    engine, count = make_engine(request, chosen), chosen.source.count
+    engine.prepare()
+    # in the type that they are to have: nothing of their size is made when they are done
+    room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
+    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
+    ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
+    with stopping() as asked:
+        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
+    what = f"the states of {many(count, 'member')} of {request.system.name}"
+    with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
+        return dataset(request, chosen, held.ended())
+
+
+def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
+    """What became of an ensemble with the arguments of `ensemble`, all of them given, in the folder out. Raises an OdesimError."""
+    from odesim.api.stored_ensemble import begin
+    from odesim.store.paths import check_run, is_taken
+
+    names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
+    ways = {name: options.pop(name) for name in names}
+    if not ((ways["resume"] or ways["shard"]) and is_taken(Path(out))):
+        check_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
+    system, original = load_original(model)
+    chosen, request = ask(system, seed=seed, **options)
+    return begin(request.system, original, chosen, request, seed, Path(out), **ways)
+
+
+def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
+    """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
+    how = (
+        "method",
+        "step",
+        "rtol",
+        "atol",
+        "backend",
+        "dtype",
+        "strict",
+        "max_steps",
+        "observe",
+        "max_events",
+        "clock",
+        "stop_at",
+        "max_step",
+    )
+    request = {name: options.pop(name) for name in how if name in options}
+    given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
+    options |= {what: on_host(options[what]) for what in ("params", "initial", "vary", "grid", "zipped")}
+    system, still = with_sensitivities(system, sensitivities, given)
+    options["initial"] = {**still, **options["initial"]}
+    chosen = choose_members(system, **options)
+    check_sensitivities(system, chosen.shared)
+    return chosen, make_request(system, chosen, save, **request)
+
+
+def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
+    """The members as xarray holds them, with what was a member's own."""
+    import xarray as xr
+
+    dims, source, system, kept = dimensions(request.system), members.source, request.system, request.kept
+    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
+    data: dict[str, Any] = {}
+    for name, values in request.layout.split(chunk.y).items():
+        data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
+    for name in ("status", "t_end", "steps", "rejected", "method"):
+        data[name] = ("member", getattr(chunk, name))
+    axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
+    for name, values in kept.parts(chunk).items():
+        data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
+    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    for name, values in own.items():
+        label = label_of(system, name)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
+    options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
+    about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about |= {"auto": request.auto} if request.auto else {}
+    about |= {"clock": RESCALED} if request.clock else {}
+    about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
+    about |= {"max_step": request.max_step} if request.max_step is not None else {}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
+    said["method_names"] = list(METHOD_NAMES)
+    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
+    attrs = {**about, **said, "versions": str(versions())}
+    return xr.Dataset(data, coords=coords, attrs=attrs)

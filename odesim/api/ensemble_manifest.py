@@ -1,0 +1,127 @@
+"""What a stored ensemble says of itself before anything is computed, and the members, request and engine that come back from it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from odesim.api.ensemble_request import AnyEngine, as_design, axis_names, engine_key, label_of, make_engine, make_request
+from odesim.api.integrate import CLOCKS, RESCALED, dimensions, versions
+from odesim.api.sensitivity import with_sensitivities
+from odesim.engines.hand_over import HandOver
+from odesim.engines.lanes.engine import LaneEngine
+from odesim.engines.run import chunk_size
+from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.request import STATUSES, Request, meanings
+from odesim.errors import ParamError, StoreError
+from odesim.inputs.sizes import make_extent
+from odesim.inputs.stored_model import stored_model
+from odesim.store.ensemble import EnsembleStore
+from odesim.store.manifest import Manifest
+from odesim.symbolic.system import System
+
+
+def restore(
+    store: EnsembleStore, model: str | PathLike[str] | None = None, *, same_code: bool = True
+) -> tuple[Members, Request, AnyEngine]:
+    """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
+
+    model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.
+    """
+    said = store.said
+    if said.get("ref") is None:
+        raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
+    system, _ = with_sensitivities(stored_model(store.path, said, model), said.get("sensitivities", ()), ())
+    params, initial = store.shared()
+    numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
+    try:
+        shapes = shapes_of(system, store)
+        members = make_members(system, params, initial, source=store.design.shaped(shapes), **numbers)
+        request = make_request(system, members, None, **options_of(said))
+    except (KeyError, TypeError, IndexError) as error:
+        raise StoreError(f"{store.path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+    request = replace(request, times=store.times)
+    engine = make_engine(request, members)
+    if same_code and engine_key(engine) != said["kernel"]:
+        raise ParamError(
+            f"{store.path} was computed by other code ({said['kernel']}, now {engine_key(engine)}): "
+            "the model, odesim or this machine is another one, and its bits would be others; odesim rerun says how far they are"
+        )
+    return members, request, engine
+
+
+def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]]:
+    """{name: shape} of what is a member's own."""
+    shapes = dict(zip(store.layout.names, store.layout.shapes, strict=True))
+    for part in store.design.parts:
+        if part.name not in shapes:
+            param = next((p for p in system.params if p.name == part.name), None)
+            if param is None:
+                raise StoreError(f"{store.path} varies {part.name}, which {system.name} does not have: the model is another one")
+            shapes[part.name] = tuple(make_extent(extent).value(store.said["sizes"]) for extent in param.shape)
+    return shapes
+
+
+def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of make_request that a run was made with."""
+    names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
+    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
+    kept |= {"stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
+    return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
+
+
+def make_manifest(system: System, original: Mapping[str, Any], members: Members, seed: int, engine: AnyEngine) -> Manifest:
+    """What is to be said of the run before it is there."""
+    design, shared, request = as_design(members), members.shared, engine.request
+    about = {
+        "model": system.name,
+        **original,
+        "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
+        "time_unit": system.time,
+        "sizes": shared.sizes,
+        "span": [shared.t0, shared.t1],
+        "method": request.method,
+        **({"auto": request.auto} if request.auto else {}),
+        **({"clock": RESCALED} if request.clock else {}),
+        **({"stop_at": list(request.stop_at)} if request.stop_at else {}),
+        **({"max_step": float(request.max_step)} if request.max_step is not None else {}),
+        "step": None if request.step is None else float(request.step),
+        "rtol": float(request.rtol),
+        "atol": float(request.atol),
+        "max_steps": int(request.max_steps),
+        "seed": seed,
+        "dtype": request.dtype,
+        "strict": int(request.strict),
+        **({"backend": request.backend} if request.backend != "numba" else {}),
+        "kept": request.kept.said(),
+        "sensitivities": list(system.sensitivities),
+        "kernel": engine_key(engine),
+        "lanes": int(isinstance(engine, LaneEngine | HandOver)),
+        "versions": versions(),
+        "status_names": [str(s) for s in STATUSES],
+        "status_meanings": meanings(system),
+    }
+    own = {*design.names, *(slot.name for slot in members.following)}
+    labels = {}
+    for name, values in design.labels(0, 1).items():
+        label = label_of(system, name)
+        labels[name] = (label, axis_names(system, name, label, values.ndim - 1))
+    return Manifest(
+        about=about,
+        design=design,
+        params={name: value for name, value in shared.params.items() if name not in own},
+        initial={name: value for name, value in shared.initial.items() if name not in own},
+        times=request.times,
+        layout=request.layout,
+        dtype=request.dtype,
+        kept=request.kept,
+        chunk=chunk_size(design.count, request.row),
+        dims=dimensions(system),
+        labels=labels,
+    )
+
+
+def check_members(members: Members, chunk: int) -> None:
+    """Raises ParamError where any member has a value outside its domain, before anything is written."""
+    for first in range(0, members.source.count, chunk):
+        members.chunk(first, min(first + chunk, members.source.count))

@@ -1,0 +1,144 @@
+"""Stored runs computed again from what they store, and compared; nothing is written."""
+
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolerance
+from odesim.api.ensemble_manifest import restore
+from odesim.api.ensemble_request import check_threads, engine_key, together
+from odesim.api.integrate import CLOCKS, integrate, versions
+from odesim.api.stored_ensemble import engines
+from odesim.base.signals import stopping
+from odesim.engines.run import Progress, run_chunks, shard_chunks
+from odesim.ensembles.request import UNDONE, Chunk
+from odesim.errors import ParamError, StoreError
+from odesim.inputs.stored_model import stored_model
+from odesim.solve.occurrences import Events
+from odesim.solve.problem import Status
+from odesim.solve.solution import Solution
+from odesim.store.ensemble import EnsembleStore, lost_sentence
+from odesim.store.read import read_solution
+from odesim.store.write import INCOMPLETE
+
+BOUND = f"{TIMES:g} times its tolerances"
+
+
+def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, threads: int = 1, progress: Progress | None = None) -> Rerun:
+    """Computes every member of the ensemble at path again that is done there. Raises an OdesimError.
+
+    model: the file of the model, where it was one.
+    """
+    check_threads(threads)
+    store = EnsembleStore(path)
+    members, _, first_engine = restore(store, model, same_code=False)
+    other = other_code(store.said, engine_key(first_engine), versions())
+    shadow = Shadow(store, exact=not other)
+    with stopping() as asked:
+        done = run_chunks(
+            shadow,
+            members,
+            engines(store, members, first_engine),
+            shard_chunks(store.count, store.chunk),
+            threads=threads,
+            asked=asked,
+            progress=progress,
+            together=together(first_engine),
+        )
+    lost = store.lost_members()
+    more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
+    return shadow.found.report(path, "member", **more)
+
+
+class Shadow:
+    """A Ledger beside a stored one: at first nothing is done, and what is handed in is compared, not kept.
+
+    exact: bits of all that is known of a member; else states within the tolerances, and how it ended.
+    """
+
+    def __init__(self, store: EnsembleStore, *, exact: bool) -> None:
+        self.store, self.chunk, self.count, self.exact = store, store.chunk, store.count, exact
+        self.found = Differences()
+
+    def status(self, first: int, end: int) -> Any:
+        """Not done where the store is done, done where it is not."""
+        return np.where(self.store.status(first, end) == UNDONE, 0, UNDONE).astype(np.int8)
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        return (piece for piece in self.store.pieces(first, end) if piece[2])
+
+    def attempts(self, first: int, end: int) -> Any:
+        return self.store.attempts(first, end)
+
+    def read(self, first: int, end: int) -> Chunk:
+        return self.store.read(first, end)
+
+    def room(self, first: int, end: int) -> None:
+        return None
+
+    def write(self, first: int, chunk: Chunk) -> None:
+        """Compares the members of chunk with those stored, where they are done."""
+        old, said, new = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.parts(chunk)
+        pairs: dict[str, Any] = {}
+        for name, held in self.store.parts(old).items():
+            if self.exact or name in (*said["states"], *said["observables"], "status"):
+                bound = 0.0 if name == "status" else tolerance(held, said["rtol"], said["atol"])
+                pairs[name] = held, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
+        done = self.store.status(first, first + len(chunk.status)) != UNDONE
+        self.found.add(pairs, done, lambda i: f"member {first + i}")
+
+
+def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, progress: Callable[[float], None] | None = None) -> Rerun:
+    """Integrates the run at path again and compares states, observables, events and how it ended. Raises an OdesimError.
+
+    model: the file of the model, where it was one.
+    """
+    old = read_solution(path)
+    said = old.attrs
+    if said.get("ref") is None:
+        raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
+    system = stored_model(path, said, model)
+    names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
+    try:
+        options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
+        options |= {"clock": said.get("clock", CLOCKS[0]), "stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
+        options["sensitivities"] = list(said.get("sensitivities", ()))
+        asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+    grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
+    save = said["even"] if "even" in said else grid if len(grid) else None
+    new = integrate(system, **asked, save=save, method=old.method, backend=old.backend, progress=progress, **options)
+    other = other_code(said, new.attrs["kernel"], versions())
+    found = Differences()
+    compare_rows(found, old, new, said["rtol"], said["atol"])
+    compare_ends(found, old, new, exact=not other)
+    return found.report(path, "saved time", other=other, bound=BOUND)
+
+
+def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
+    """States and observables at the saved times that both have."""
+    times, *rows = np.intersect1d(old.t, new.t, return_indices=True)
+    held, made = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
+    pairs = {name: (v, made[name], tolerance(v, rtol, atol)) for name, v in held.items()}
+    found.add(pairs, np.ones(len(times), bool), lambda i: f"t = {times[i]:g}")
+
+
+def compare_ends(found: Differences, old: Solution, new: Solution, *, exact: bool) -> None:
+    """Where and how two runs ended, and their events: all bits, or for other code the status and how many events there are.
+
+    One that was interrupted has no end of its own, and of one that the disk cut short it is not known.
+    """
+    if old.status in (INCOMPLETE, str(Status.INTERRUPTED)):
+        return
+    ends: list[tuple[Any, ...]] = [(str(s.status), s.t_end, *(v.tobytes() for v in s.final.values())) for s in (old, new)]
+    pairs: dict[str, Any] = {"the end": ends} if exact else {"status": [end[:1] for end in ends]}
+    for name, values in old.events.items():
+        events = [Events.of(e) for e in (values, new.events.get(name, ()))]
+        places = [b"" if e.indices is None else e.indices.tobytes() for e in events]
+        pairs[name] = [(e.t.tobytes(), at) for e, at in zip(events, places, strict=True)] if exact else [len(e) for e in events]
+    row = {name: (np.array([0.0]), np.array([0.0 if a == b else np.nan]), 0.0) for name, (a, b) in pairs.items()}
+    found.add(row, np.ones(1, bool), lambda _: "the run", rows=False)

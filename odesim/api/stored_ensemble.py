@@ -1,0 +1,248 @@
+"""Ensembles on disk: begun, gone on with, and tried again where members failed."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from odesim.api.ensemble_manifest import check_members, make_manifest, options_of, restore
+from odesim.api.ensemble_request import check_threads, make_engine, make_request, together
+from odesim.base.signals import stopping
+from odesim.base.wording import many
+from odesim.engines.run import GOOD, Engine, Progress, Tally, open_chunks, run_chunks, shard_chunks, tally
+from odesim.ensembles.members import Members
+from odesim.ensembles.request import UNDONE, Request
+from odesim.errors import DeviceError, ParamError, StoreError
+from odesim.solve.auto import STIFF
+from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.store.ensemble import EnsembleStore, lost_sentence
+from odesim.store.lock import RunLock
+from odesim.store.manifest import check_same, create_ensemble, ensemble_attributes
+from odesim.store.paths import check_run, is_taken
+from odesim.symbolic.system import System
+
+AGAIN = "odesim resume goes on"
+
+
+@dataclass(frozen=True)
+class EnsembleRun:
+    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: by which rule members have
+    their methods; methods {status: {method: members}}; lost: members said to be done, but not there; meanings: {status: what it says of
+    a member}."""
+
+    path: Path
+    model: str
+    method: str
+    lanes: bool
+    tally: Tally
+    seconds: float = 0.0
+    retried: int = 0
+    auto: str = ""
+    lost: int = 0
+    backend: str = "numba"
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: EnsembleStore, tally: Tally, chunks: range, **more: Any) -> "EnsembleRun":
+        """Of the members of these chunks, as tally counts them."""
+        said = store.said
+        found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
+        more |= {"auto": said.get("auto", ""), "backend": said.get("backend", "numba"), "methods": found}
+        more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
+        return cls(store.path, said["model"], said["method"], bool(said["lanes"]), tally, **more)
+
+    @property
+    def by_method(self) -> dict[str, int]:
+        """{method: members that are done by it}, the most first."""
+        found: dict[str, int] = {}
+        for methods in self.methods.values():
+            for name, count in methods.items():
+                found[name] = found.get(name, 0) + count
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def may_be_stiff(self, status: str) -> bool:
+        """Whether a stiff method has not been tried for some members with this status: auto tries it where max_steps steps were taken."""
+        explicit = any(name not in ROSENBROCK for name in self.methods.get(status, {}))
+        return explicit and not (self.method == "auto" and status == Status.MAX_STEPS and STIFF in self.auto)
+
+    @property
+    def status(self) -> str:
+        """`interrupted` where this command was stopped, `unfinished` where members are left to do by another shard or by resume, `failed`
+        where some did not come to their end, else `ok`."""
+        if self.tally.done < self.tally.total:
+            return "interrupted" if self.tally.stopped else "unfinished"
+        return "failed" if self.tally.failed else "ok"
+
+    @property
+    def message(self) -> str:
+        """One sentence on what is missing or failed."""
+        t = self.tally
+        failed = f"{t.failed} of {many(t.done, 'member')} failed ({t.failures})" if t.failed else ""
+        if self.lost:
+            return f"{self.path} {lost_sentence(self.lost)}"
+        if t.done < t.total:
+            how = f"stopped after {t.done} of {many(t.total, 'member')}" if t.stopped else f"{t.done} of {many(t.total, 'member')} done"
+            return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
+        return f"{failed}; what was computed is in {self.path}" if failed else f"{many(t.total, 'member')} done"
+
+
+def begin(
+    system: System,
+    original: Mapping[str, Any],
+    members: Members,
+    request: Request,
+    seed: int,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    shard: tuple[int, int] | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    fail_fast: bool = False,
+) -> EnsembleRun:
+    """Makes the run at out, or joins the one that is there (a shard, or resume), and integrates what is not done.
+
+    original: where the model is from, as load_original says. Raises an OdesimError.
+    """
+    check_threads(threads)
+    if overwrite and (resume or shard):
+        raise ParamError(f"--overwrite throws away what is there, which {'--resume' if resume else '--shard'} would go on with; choose one")
+    engine = make_engine(request, members)
+    manifest = make_manifest(system, original, members, seed, engine)
+    shard_chunks(manifest.design.count, manifest.chunk, shard or (1, 1))
+    joins = (resume or shard is not None) and is_taken(out)
+    lock = RunLock()
+    try:
+        if joins:
+            check_same(out, manifest.identity())
+        else:
+            check_run(out, overwrite=overwrite)
+            check_members(members, manifest.chunk)
+            engine.prepare()  # what cannot be compiled leaves no empty run
+            if is_taken(out):
+                lock.take(out, what="ensemble")
+            create_ensemble(out, manifest, overwrite=overwrite)
+            check_same(out, manifest.identity())  # of another process, which was first
+        lock.take(out, what="ensemble", shared=shard is not None)
+        return integrate(EnsembleStore(out, request.layout), members, engine, shard or (1, 1), threads, progress, fail_fast)
+    except DeviceError as error:
+        raise kept(error, out) from error
+    except OSError as error:
+        raise StoreError(f"cannot write {out}: {error.strerror or error}; {AGAIN}") from error
+    finally:
+        lock.release()
+
+
+def kept(error: DeviceError, path: Path) -> DeviceError:
+    """The error of a GPU, and what of the run at path there is."""
+    try:
+        done = tally(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
+    except StoreError:  # the run was not begun
+        return error
+    return DeviceError(f"{error}; {many(done, 'member')} kept in {path}, {AGAIN}", kept=True)
+
+
+def integrate(
+    store: EnsembleStore,
+    members: Members,
+    engine: Any,
+    shard: tuple[int, int],
+    threads: int,
+    progress: Progress | None,
+    fail_fast: bool,
+    retried: int = 0,
+) -> EnsembleRun:
+    """Does what is not done of a shard."""
+    chunks = shard_chunks(store.count, store.chunk, shard)
+    place = next(open_chunks(store, chunks), None)
+    if place is None:
+        return EnsembleRun.of(store, tally(store, chunks), chunks, retried=retried)
+    store.check_writable()
+    attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
+    compiled = engines(store, members, engine)
+    with stopping() as asked:
+        compiled(int(attempt))  # not counted as time that members take
+        began = time.perf_counter()
+        found = run_chunks(
+            store,
+            members,
+            compiled,
+            chunks,
+            threads=threads,
+            asked=asked,
+            progress=progress,
+            fail_fast=fail_fast,
+            together=together(compiled(int(attempt))),
+        )
+    return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
+
+
+def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int], Engine]:
+    """The engine of each attempt, compiled when it is needed."""
+
+    @cache
+    def engine(attempt: int) -> Engine:
+        made = first if attempt == 0 else make_engine(replace(first.request, **store.said["attempts"][attempt]), members)
+        made.prepare()
+        return made  # type: ignore[no-any-return]
+
+    return engine
+
+
+def resume(
+    path: Path,
+    *,
+    retry_failed: bool = False,
+    method: str | None = None,
+    model: str | PathLike[str] | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    fail_fast: bool = False,
+) -> EnsembleRun:
+    """Goes on with the ensemble at path; of a finished one nothing is done. Raises an OdesimError.
+
+    retry_failed: members that failed are integrated again, by another method where one is given. model: the file of the model,
+    where it was one; it must have the sha256 that the run stores.
+    """
+    check_threads(threads)
+    if method is not None and not retry_failed:
+        raise ParamError("--method is for members that failed: --retry-failed --method NAME")
+    lock = RunLock()
+    try:
+        ensemble_attributes(path)
+        lock.take(path, what="ensemble")
+        store = EnsembleStore(path)
+        chunks = shard_chunks(store.count, store.chunk)
+        found = tally(store, chunks)
+        if found.done == found.total and not (retry_failed and found.failed):
+            return EnsembleRun.of(store, found, chunks)
+        store.check_writable()
+        store.check_identity()
+        members, request, engine = restore(store, model)
+        retried = 0
+        if retry_failed:
+            changed = {}
+            if method is not None:
+                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
+                changed = {"method": asked.method}
+            retried = store.retry(changed, GOOD)
+        return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
+    except DeviceError as error:
+        raise kept(error, path) from error
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; {AGAIN}") from error
+    finally:
+        lock.release()
+
+
+def look(path: Path) -> EnsembleRun:
+    """How far the ensemble at path is; another process may be at it. Raises StoreError."""
+    store = EnsembleStore(path)
+    chunks = shard_chunks(store.count, store.chunk)
+    return EnsembleRun.of(store, tally(store, chunks), chunks, lost=store.lost_members())

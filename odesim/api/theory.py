@@ -1,0 +1,67 @@
+"""A System at the iterations of a training: along its flow, or along descent on its own right side."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from odesim.api.integrate import compiled_parts, integrate, make_problem
+from odesim.base.arrays import Array
+from odesim.comparison.clock import Clock
+from odesim.comparison.pairs import Facts, Pair
+from odesim.comparison.side import Side, joined, side_of_solution
+from odesim.inputs.bind import bind
+from odesim.reference.protocols import Experiment
+from odesim.solve.descent import descend
+from odesim.symbolic.system import System
+
+RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
+
+
+def theory_of(system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: Clock, map: str, facts: Facts) -> Side:
+    """The System at the times of the recorded iterations; where every seed has its own parameters, for each of them."""
+    params, each = experiment.theory[system.name], pair is not None and pair.each
+    start = (
+        {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in pair.start.items()}
+        if pair
+        else {}
+    )
+    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each else [0]
+    sides = []
+    for k, row in enumerate(rows):
+        own = {name: np.asarray(value)[row] if each else value for name, value in params.items()}
+        initial = {name: values[k] for name, values in start.items()}
+        if map == "flow":
+            times = clock.times(trained.t)
+            run = integrate(system, params=own, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
+            sides.append(side_of_solution(run))
+        else:
+            sides.append(descent(system, own, initial, trained.t, clock.step, facts.momentum))
+    return joined(sides)
+
+
+def descent(
+    system: System, params: Mapping[str, Any], initial: Mapping[str, Array], iterations: Array, step: float, momentum: float
+) -> Side:
+    """States and observables of a System along descent on its own right side, at these iterations (T,)."""
+    numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
+    compiled, observer, dims = compiled_parts(system, "numba", "float64", False)
+    problem = make_problem(compiled, numbers)
+    layout = problem.rhs.layout
+    reached, y = descend(problem, iterations, step=step, momentum=momentum)
+    states = layout.split(y)
+
+    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+        out = np.empty(layout.size)
+        problem.rhs(t, layout.join(now), out)
+        return layout.split(out)
+
+    with np.errstate(all="ignore"):
+        seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
+    values = {**states, **seen}
+    notes = () if len(reached) == len(iterations) else (f"the discrete map is not finite after iteration {reached[-1]}",)
+
+    def maker(name: str) -> Callable[[], Array]:
+        return lambda: np.asarray(values[name], float)[None]
+
+    return Side(system.name, reached, "iterations", {name: maker(name) for name in values}, dims, notes=notes)

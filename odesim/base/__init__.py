@@ -1,0 +1,1 @@
+"""What every room may use: arrays, the GPU, memory, signals, memos, words."""

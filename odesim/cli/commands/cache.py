@@ -1,0 +1,29 @@
+"""`odesim cache`: what compiled code takes on disk, and its removal."""
+
+import click
+
+from odesim.cli.options.kinds import OneOf
+from odesim.cli.output.tables import echo
+
+
+@click.command("cache", short_help="Show or clear the cache of compiled code.")
+@click.argument("action", required=False, type=OneOf("action", "clear"), metavar="[clear]")
+def cache_verb(action: str | None) -> None:
+    """Show the folder of compiled code and its size; `clear` empties it.
+
+    ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
+    """
+    from odesim.cli.output.tables import bytes_text
+    from odesim.codegen.build.cache import cache_dir, clear, entries, used_folder
+
+    found = entries()
+    folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
+    if action == "clear":
+        echo(f"{bytes_text(clear())} freed in {' and '.join(map(str, folders))}")
+        return
+    for folder in folders:
+        here = [entry.size for entry in found if entry.path.parent == folder]
+        echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")
+    used, why = used_folder()
+    if why:
+        echo(f"{why}; {f'{used} is used in its place' if used else 'nothing is kept, so that every run compiles'}")

@@ -1,0 +1,28 @@
+"""`odesim completion`: the script that teaches a shell to complete odesim."""
+
+import click
+
+from odesim.cli.options.kinds import OneOf
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", short_help="Print a script for shell completion.")
+@click.argument("shell", type=OneOf("shell", *SHELLS), metavar="bash|zsh|fish")
+@click.pass_context
+def completion_verb(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes verbs, options, models and files in your shell.
+
+    \b
+    bash:  eval "$(odesim completion bash)"                in ~/.bashrc
+    zsh:   eval "$(odesim completion zsh)"                 in ~/.zshrc
+    fish:  odesim completion fish > ~/.config/fish/completions/odesim.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from odesim.cli.app import COMPLETE
+
+    found = get_completion_class(shell)
+    assert found is not None
+    script = found(ctx.find_root().command, {}, "odesim", COMPLETE)
+    click.echo(script.source_template % script.source_vars())  # source() would start bash to ask its version

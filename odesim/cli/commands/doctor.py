@@ -1,0 +1,140 @@
+"""`odesim doctor`: what this machine offers to odesim."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from odesim.base.wording import many
+from odesim.cli.output.tables import echo
+
+CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
+CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
+
+
+@click.command("doctor", short_help="Print versions, processor, cache and GPU.")
+def doctor_verb() -> None:
+    """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
+    from odesim.cli.output.tables import table
+
+    for title, rows in (("versions", list(versions())), ("machine", list(machine())), ("cache", list(cache())), ("gpu", list(gpu()))):
+        echo(f"{title}\n{table(rows)}")
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """(package, version) of odesim, Python and the packages that odesim needs."""
+    from odesim import __version__
+
+    yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
+    yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
+    for name in CORE:
+        yield name, version_of(name) or f"absent: pip install {name}"
+
+
+def machine() -> Iterator[tuple[str, str]]:
+    """Operating system, processor, cores, memory."""
+    yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield "processor", processor()
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "cores", f"{usable} of {os.cpu_count()} usable"
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        from odesim.cli.output.tables import bytes_text
+
+        yield "memory", bytes_text(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def cache() -> Iterator[tuple[str, str]]:
+    """Where compiled code is kept and how much there is."""
+    from odesim.cli.output.tables import bytes_text
+    from odesim.codegen.build.cache import cache_dir, entries, used_folder
+
+    found = entries()
+    yield "folder", str(cache_dir())
+    yield "size", f"{many(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
+    used, why = used_folder()
+    yield "used", "yes" if not why else f"no: {why}; {f'{used} is used in its place' if used else 'every run compiles'}"
+
+
+def gpu() -> Iterator[tuple[str, str]]:
+    """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
+    from odesim.base.gpu import cuda_driver, install
+
+    driver = cuda_driver()
+    yield (
+        "driver",
+        f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
+    )
+    missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install()}"
+    found = {name: version for name in CUPY if (version := version_of(name))}
+    late = f"; {CUPY[1]} is newer than the driver: {install()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
+    yield "cupy", f"{', '.join(map(' '.join, found.items()))}{late}" if found else missing
+    yield "nvrtc", compiler(driver) or missing
+    yield from devices()
+
+
+def compiler(driver: int | None) -> str:
+    """NVRTC as it loads, with a word where the driver may not take what it makes; empty where it does not load."""
+    from odesim.base.gpu import install
+    from odesim.codegen.build.nvrtc import too_new, version
+    from odesim.errors import CodegenError
+
+    try:
+        found = version()
+    except CodegenError:
+        return ""
+    said = ".".join(map(str, found))
+    return f"{said}, which is newer than the driver, so that kernels may not load: {install()}" if too_new(found, driver) else said
+
+
+def devices() -> Iterator[tuple[str, str]]:
+    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or why there are none; nothing without cupy."""
+    from odesim.base.gpu import architecture
+    from odesim.cli.output.tables import bytes_text
+
+    try:
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        count = runtime.getDeviceCount()
+    except ModuleNotFoundError:
+        return
+    except Exception as error:  # as many kinds as there are ways to install it
+        yield "gpu", f"none that cupy reaches: {one_line(error)}"
+        return
+    if not count:
+        yield "gpu", "none that cupy reaches: no device; CUDA_VISIBLE_DEVICES says which ones there are to be"
+    for k in range(count):
+        try:
+            about = runtime.getDeviceProperties(k)
+            yield f"gpu {k}", f"{about['name'].decode()}, {architecture(k)}, {bytes_text(about['totalGlobalMem'])}"
+        except Exception as error:
+            yield f"gpu {k}", f"does not answer: {one_line(error)}"
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, its lines joined."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package, without importing it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

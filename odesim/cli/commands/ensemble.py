@@ -1,0 +1,174 @@
+"""`odesim ensemble`: a design of members in, a run on disk out."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.options.kinds import Count, Model
+from odesim.cli.options.run import RUN_OPTIONS
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.pictures import check_picture_place, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command("ensemble", short_help="Integrate many members of a model and store them.")
+@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.option("--vary", metavar="NAME=VALUE", multiple=True, help="A parameter or initial value, drawn for each member, or a table.")
+@click.option("--members", metavar="N", type=Count(1), help="How many members are drawn.")
+@click.option("--grid", metavar="NAME=POINTS", multiple=True, help="Points of a parameter or initial value; of several, all combinations.")
+@click.option("--zip", "zipped", metavar="NAME=POINTS", multiple=True, help="Points that go together, the first of each, the second, ...")
+@click.option("--shard", metavar="I/N", help="The I-th of N parts, into the run that they share.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, required=True, help="Where the members are stored.")
+@click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter of all members.")
+@click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
+@click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value of all members.")
+@click.option(
+    "--params",
+    "file",
+    metavar="FILE.toml",
+    type=PATH,
+    help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
+)
+@click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
+@click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones, N geometric ones, or these; default the end.")
+@click.option("--method", metavar="NAME", help="auto (default: each member's own), tsit5, vern7, dop853, rodas4, rodas5p, ...")
+@click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step.")
+@click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
+@click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
+@click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
+@click.option("--stop-at", metavar="T1,T2,...", help="Times at which a step ends; conditions of the model are found without.")
+@click.option("--max-step", metavar="H", type=RUN_OPTIONS["max_step"], help="No step is longer.")
+@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
+@click.option("--backend", metavar="NAME", help="numba (default), or cuda: a GPU, one thread a member, up to 64 states.")
+@click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
+@click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
+@click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
+@click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
+@click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
+@click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
+@click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members: png, pdf or svg. A picture that odesim drew is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+def ensemble_verb(
+    model: str,
+    vary: tuple[str, ...],
+    grid: tuple[str, ...],
+    zipped: tuple[str, ...],
+    members: int | None,
+    shard: str | None,
+    out: Path,
+    params: tuple[str, ...],
+    sizes: tuple[str, ...],
+    initial: tuple[str, ...],
+    observe: str | None,
+    max_events: int,
+    file: Path | None,
+    threads: int,
+    fail_fast: bool,
+    overwrite: bool,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Integrate many members of MODEL, each with values of its own, and store them in chunks as they finish.
+
+    \b
+    VALUE, of --vary, is one of
+      uniform(a,b)   normal(m,s)   every entry drawn, from --seed and the member
+      @file.npy   [[1, 2], [3, 4]] one row a member
+    POINTS, of --grid and --zip, are
+      1,2,3   @file.csv            each fills the shape
+      linspace(a,b,n)  logspace(a,b,n)
+    What has parentheses is quoted in a shell: --vary 'mu=uniform(0,1)'.
+
+    Ctrl-C keeps the chunks that are done (exit code 3); `odesim resume RUN` goes
+    on, and the run ends with the same bits.
+
+    With --backend cuda all GPUs that CUDA_VISIBLE_DEVICES leaves share the
+    members; with --strict their bits are those of the processor.
+    """
+    from odesim.api.ensemble import run_ensemble
+    from odesim.cli.options.run import make_request
+    from odesim.cli.output.ensemble import EnsembleProgress, show_run
+
+    part = None if shard is None else read_shard(shard)
+    design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
+    varied = {name for values in design.values() for name in values}
+    design["members"] = members
+    request = make_request(params, sizes, initial, options, file, points=None, other=varied)
+    check_picture_place(out, plot, overwrite=overwrite)
+    asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
+    asked |= {
+        "backend": "numba",
+        "strict": False,
+        "max_steps": 1_000_000,
+        "clock": "ordinary",
+        "stop_at": (),
+        "max_step": None,
+        **request.options,
+        "save": request.save,
+    }
+    asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
+    asked |= {"observe": observe, "max_events": max_events}
+    ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}
+    with EnsembleProgress(model, False if quiet else None) as progress:
+        run = run_ensemble(model, out, progress=progress.show, **ways, **design, **asked)
+    code = DONE if run.status == "ok" else STOPPED
+    if code == STOPPED:
+        say(run.message)
+    drawn, undrawn = draw(lambda: figure(out), plot)
+    if undrawn:
+        code = STOPPED
+        say(undrawn)
+    show_run(run, as_json, quiet, drawn)
+    return code
+
+
+def figure(run: Path) -> "Figure":
+    """The picture of a stored ensemble."""
+    from odesim.plot.ensemble import figure_of_ensemble
+    from odesim.store.export import check_begun
+    from odesim.store.read import open_run, reading
+
+    check_begun(run)
+    with reading(run):
+        return figure_of_ensemble(open_run(run))
+
+
+def named(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """{name: text} of NAME=TEXT. Raises ParamError."""
+    from odesim.cli.options.run import once
+    from odesim.errors import ParamError
+    from odesim.inputs.grammar import show_text
+
+    pairs = []
+    for text in texts:
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        if not equals or not name.isidentifier():
+            raise ParamError(f"{option} takes NAME=VALUE, not {show_text(text)}")
+        if not value:
+            raise ParamError(f"{option} {name}: the value is empty")
+        pairs.append((name, value))
+    return once(option, pairs)
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """(i, n) of I/N. Raises ParamError unless 1 <= i <= n."""
+    from odesim.errors import ParamError
+    from odesim.inputs.grammar import show_text
+
+    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ParamError(f"--shard takes I/N with 1 <= I <= N, as in 1/4, not {show_text(text)}")
+    return int(found[1]), int(found[2])

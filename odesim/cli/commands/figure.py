@@ -1,0 +1,65 @@
+"""`odesim figure`: the papers' figures, computed again and held against numbers that are published or follow from theory."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.options.kinds import Figure
+from odesim.cli.output.tables import echo
+
+if TYPE_CHECKING:
+    from odesim.plot.figures import FigureRun
+
+ALL = "all"
+
+
+@click.command("figure", short_help="Make a paper's figure and check its numbers.")
+@click.argument("name", metavar="[NAME|all]", required=False, type=Figure())
+@click.option("--fast", is_flag=True, help="Fewer points; the features stay.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="The folder for the files; default is this one."
+)
+@click.option("--format", "formats", metavar="png,pdf", default="png", help="Of the picture: png, pdf, svg, or several; default png.")
+def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
+    """Compute figure NAME, or all of them; without a name list them.
+
+    Writes the picture, NAME.nc (its data) and NAME.json (parameters, versions, features) and prints each feature
+    as measured beside its target, which is published, of theory, or of a script of our own that follows the paper's code. What odesim
+    wrote there before is replaced. A feature off its target: exit code 1.
+    """
+    from odesim.cli.outcome import BUG, DONE, say
+    from odesim.cli.output.tables import paragraph
+    from odesim.plot.figures import list_figures, load_figure, run_figure
+
+    if name is None:
+        for found in list_figures():
+            first = (load_figure(found).__doc__ or "").strip().partition("\n")[0]
+            echo(f"{found}\n{paragraph(first, '  ')}")
+        return DONE
+    wanted = tuple(part.strip().lower() for part in formats.split(","))
+    code = DONE
+    for figure in list_figures() if name == ALL else [name]:
+        run = run_figure(figure, fast=fast, out=out, formats=wanted)
+        echo(features_text(run))
+        if not run.passed:
+            off = [feature.name for feature in run.features if not feature.passed]
+            say(f"{figure}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
+            code = BUG
+    return code
+
+
+def features_text(run: "FigureRun") -> str:
+    """The features of a figure beside their targets, and the files that hold it."""
+    from odesim.cli.output.tables import paragraph, table
+
+    rows = [
+        ("ok" if f.passed else "OFF", digits(f.measured), digits(f.target), f"{f.tolerance:.2g}", f.origin, f.name) for f in run.features
+    ]
+    body = table(rows, ("", "measured", "target", "tolerance", "target from", "feature"), right=(1, 2, 3))
+    return "\n".join([run.name, body, paragraph("written: " + ", ".join(map(str, run.files)), "  ")])
+
+
+def digits(value: Any) -> str:
+    """A number with seven digits: published ones have as many."""
+    return f"{float(value):.7g}"

@@ -1,0 +1,75 @@
+"""`odesim rerun`: a stored run computed again and compared."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from odesim.cli.options.kinds import Count
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.output.tables import echo
+
+if TYPE_CHECKING:
+    from odesim.api.differences import Rerun
+
+MODEL = "The model file that RUN was made from: it must have the sha256 that RUN stores. A file that RUN names is never run by itself."
+KEYS = ("same", "different", "first", "largest", "other", "message")
+
+
+@click.command("rerun", short_help="Compute a stored run again and compare.")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+)
+@click.option("--model", metavar="FILE.py", type=click.Path(path_type=Path), help=MODEL)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
+    """Compute RUN again from what it stores and compare; RUN stays as it is.
+
+    By the same code every bit must be the same. Where the code or a library is another one than then, that is said with the largest
+    difference, which must be within a few tolerances. Exit code 3 where it is more.
+    """
+    found = computed(run, threads, model, False if quiet else None)
+    if as_json:
+        count = {f"{found.unit.split()[-1]}s": found.counted}
+        echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
+    elif found.passed:
+        echo(found.message)
+    if not found.passed:
+        say(found.message)
+    return DONE if found.passed else STOPPED
+
+
+def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
+    """The comparison, with a line that says how far it is."""
+    from odesim.store.inspected import run_kind
+
+    kind = run_kind(run)
+    if kind == "ensemble":
+        from odesim.api.rerun import rerun_ensemble
+        from odesim.cli.output.ensemble import EnsembleProgress
+
+        with EnsembleProgress(run.name, watched) as members:
+            return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
+    if kind == "training":
+        no_model(run, model)
+        from odesim.api.stored_training import rerun_training
+        from odesim.cli.commands.train import TrainingProgress
+
+        with TrainingProgress(run.name, watched) as iterations:
+            return rerun_training(run, threads=threads, progress=iterations.show)
+    from odesim.api.rerun import rerun_integration
+    from odesim.cli.progress import Progress
+
+    with Progress(run.name, watched) as fraction:
+        return rerun_integration(run, model=model, progress=fraction)
+
+
+def no_model(run: Path, model: Path | None) -> None:
+    """Raises ParamError where a model file is given for a training, which has none."""
+    if model is not None:
+        from odesim.errors import ParamError
+
+        raise ParamError(f"--model is for runs of a model file, and {run} is a training")

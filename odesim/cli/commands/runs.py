@@ -1,0 +1,86 @@
+"""`odesim plot` and `odesim export`: what can be made of a stored run."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from odesim.cli.options.kinds import OneOf
+from odesim.cli.output.tables import echo
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command("plot", short_help="Draw a stored run.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option(
+    "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that odesim drew is replaced."
+)
+def plot_verb(run: Path, out: Path | None) -> None:
+    """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
+    from odesim.plot.files import check_picture, save
+    from odesim.store.inspected import run_kind
+    from odesim.store.paths import check_file
+    from odesim.store.read import reading
+
+    picture = check_file(check_picture(out), overwrite=True) if out else None
+    kind = run_kind(run)
+    picture = picture or check_file(check_picture(beside(run, ".png")), overwrite=True)
+    with reading(run, "drawn"):
+        drawn = save(figure_of_run(run, kind), picture)
+    echo(f"drawn in {drawn}")
+
+
+def figure_of_run(run: Path, kind: str) -> "Figure":
+    """The picture of a stored run of this kind."""
+    if kind == "ensemble":
+        from odesim.cli.commands import ensemble
+
+        return ensemble.figure(run)
+    from odesim.store.read import load_run, read_solution
+
+    if kind == "training":
+        from odesim.plot.trajectory import figure_of_trajectory
+
+        return figure_of_trajectory(load_run(run))
+    from odesim.plot.solution import figure_of
+
+    return figure_of(read_solution(run))
+
+
+@click.command("export", short_help="Write a stored run as csv or netCDF.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option("--to", "form", metavar="csv|nc", type=OneOf("format", "csv", "nc"), required=True, help="The format.")
+@click.option("--out", metavar="FILE", type=PATH, help="Where to; default RUN.csv or RUN.nc.")
+@click.option("--overwrite", is_flag=True, help="Replace the file that is there.")
+def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
+    """Write RUN as one file.
+
+    \b
+    csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
+         every number with all its digits; of a training, the first index
+         is that of the seed, and what has no times is left out; of an
+         ensemble one line a member and time, the member first, of those
+         that were begun; text that a spreadsheet would compute has a ' first
+    nc   netCDF 3, the same arrays and attributes as in RUN: parameters
+         and starts, whatever their length, as params_mu, initial_v, ...
+    """
+    from odesim.store import export_run
+    from odesim.store.inspected import run_kind
+
+    run_kind(run)
+    echo(f"written to {export_run(run, form, out or beside(run, f'.{form}'), overwrite=overwrite)}")
+
+
+def beside(run: Path, suffix: str) -> Path:
+    """The run's name with another suffix. Raises StoreError where it has none."""
+    named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
+    if not named.name:
+        from odesim.errors import StoreError
+
+        raise StoreError(f"{run} has no name to call the file by: give one with --out")
+    return named.with_suffix(suffix)

@@ -1,0 +1,142 @@
+"""`odesim show`: what a model is."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.options.kinds import Model
+from odesim.cli.output.tables import echo, formula, number, paragraph, shape_text, table
+
+if TYPE_CHECKING:
+    from odesim.symbolic import System
+
+DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
+
+
+@click.command("show", short_help="Print a model's equations, parameters and laws.")
+@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show_verb(model: str, latex: bool, as_json: bool) -> None:
+    """Print what MODEL is: equations, states, parameters, observables, laws, events, closed forms, source.
+
+    A model file is code, and it runs.
+    """
+    from odesim.inputs.registry import load_model
+    from odesim.symbolic.document import latex_document
+    from odesim.symbolic.show import describe
+
+    if latex and as_json:
+        raise click.UsageError("--latex and --json are two forms; choose one", click.get_current_context())
+    system = load_model(model)
+    if latex:
+        echo(latex_document(system), nl=False)
+        return
+    described = with_defaults(describe(system), system)
+    echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
+
+
+def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]:
+    """The description with the default value of every parameter at the default sizes, and those sizes.
+
+    A System without enough defaults to run keeps what it says.
+    """
+    from odesim.errors import OdesimError
+    from odesim.inputs.bind import bind
+    from odesim.store.plain_data import plain
+
+    try:
+        numbers = bind(system)
+    except OdesimError:
+        return described
+    parameters = [{**p, "default": plain(numbers.params[p["name"]])} for p in described["parameters"]]
+    return {**described, "sizes": numbers.sizes, "parameters": parameters}
+
+
+def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
+    """The parts of the page, each with its title."""
+    source = described["source"]
+    yield described["name"]
+    yield paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
+    yield from titled("equations", map(formula, described["equations"]))
+    yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
+    yield from titled("parameters", [parameter_table(described["parameters"])])
+    yield from titled("defaults", [default_rows(described)])
+    yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]])) for o in described["observables"]))
+    yield from titled("constraints", (formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
+    yield from titled("invariants", map(invariant_text, described["invariants"]))
+    yield from titled("events", map(event_text, described["events"]))
+    yield from titled("growth, of the rescaled clock", [formula(described["growth"])] if described["growth"] else [])
+    yield from titled("closed forms", (formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
+
+
+def invariant_text(law: dict[str, Any]) -> str:
+    """Its name, its sense, its expression, and which starts it is for."""
+    when = f", for starts with {law['when']}" if law["when"] else ""
+    return formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
+
+
+def observable_text(observable: dict[str, Any], function: bool) -> str:
+    """Its name, the shape of an array, and its expression, or what a function says of itself."""
+    name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
+    return formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
+
+
+def parameter_table(parameters: list[dict[str, Any]]) -> str:
+    """Name, shape, default, domain and meaning of every parameter; the meaning on a line of its own where it has no room."""
+    if not parameters:
+        return ""
+    rows = [(p["name"], shape_text(p["shape"]), default_text(p["default"]), p["domain"]) for p in parameters]
+    header = ("", "shape", "default", "domain")
+    wide = sum(max(len(row[i]) for row in [header, *rows]) + 2 for i in range(4)) > 48
+    if not wide:
+        return table([(*row, p["doc"]) for row, p in zip(rows, parameters, strict=True)], (*header, ""))
+    first, *lines = table(rows, header).splitlines()
+    pairs = zip(lines, parameters, strict=True)
+    return "\n".join([first, *(f"{line}\n{paragraph(p['doc'], '      ')}" for line, p in pairs)])
+
+
+def default_rows(described: dict[str, Any]) -> str:
+    """Sizes and span that a run has where nothing else is said."""
+    start, end = described["span"]
+    sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
+    return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number(start)} to {number(end)} {described['time']}")])
+
+
+def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """The title and the lines; nothing where there are none."""
+    found = [line for line in lines if line]
+    if found:
+        yield title
+        yield from found
+
+
+def event_text(event: dict[str, Any]) -> str:
+    """Which expression passes 0, in which direction, and whether that ends the run."""
+    way = f"passes 0{DIRECTIONS[event['direction']]}{' and ends the run' if event['terminal'] else ''}"
+    return formula(f"{event['name']}: {event['expression']} {way}")
+
+
+def default_text(value: Any) -> str:
+    """A default in a few characters: a number, the one number of an array, or its least and largest."""
+    if isinstance(value, str):
+        return value
+    flat = [value["min"], value["max"]] if isinstance(value, dict) else list(entries(value))
+    low, high = short(min(flat)), short(max(flat))
+    return low if low == high else f"{low} to {high}"
+
+
+def short(value: float) -> str:
+    """A number with four digits."""
+    return f"{value:.4g}"
+
+
+def entries(value: Any) -> Iterator[float]:
+    """The numbers of a nested list, in order."""
+    if isinstance(value, list):
+        for part in value:
+            yield from entries(part)
+    else:
+        yield value

@@ -1,0 +1,108 @@
+"""`odesim status` and `resume`: how far a stored run is, and going on with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from odesim.cli.commands.rerun import MODEL
+from odesim.cli.options.kinds import Count
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.output.tables import echo
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command("status", short_help="Say how far a stored run is.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def status_verb(run: Path, as_json: bool) -> int:
+    """Say what RUN is and how far: of an ensemble the members by status, also while it is computed."""
+    from odesim.cli.output.tables import table
+    from odesim.store.inspected import inspect_run
+
+    inspected = inspect_run(run)
+    said, kind = inspected.said, inspected.kind
+    if kind == "ensemble":
+        from odesim.api.stored_ensemble import look
+        from odesim.cli.output.ensemble import json_object, run_text
+
+        found = look(run)
+        if found.lost:
+            say(found.message)
+        echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
+        return STOPPED if found.lost else DONE
+    what = said["task" if kind == "training" else "model"]
+    names = ("status", "message", "iteration", "steps", "t_end")
+    rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
+    echo(json.dumps(rows) if as_json else table([(name, str(value)) for name, value in rows.items()], indent=""))
+    return DONE
+
+
+@click.command("resume", short_help="Go on with a stored run.")
+@click.argument("run", metavar="RUN", type=PATH)
+@click.option("--retry-failed", is_flag=True, help="Of an ensemble: integrate members that failed again.")
+@click.option("--method", metavar="NAME", help="By this method, with --retry-failed.")
+@click.option(
+    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+)
+@click.option("--model", metavar="FILE.py", type=PATH, help=MODEL)
+@click.option("--fail-fast", is_flag=True, help="Of an ensemble: stop after the first chunk with a member that failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+def resume_verb(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Go on with RUN where it stopped; it ends with the bits of a run that never stopped. Of a finished run nothing is done.
+
+    Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it
+    longer. An integration keeps nothing to go on from.
+    """
+    from odesim.store.inspected import run_kind
+
+    kind = run_kind(run)
+    if kind == "ensemble":
+        return resume_ensemble(run, threads or 1, as_json, quiet, options)
+    for name, given in options.items():
+        if given:
+            from odesim.errors import ParamError
+
+            raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
+    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run)
+
+
+def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
+    """Integrates the members that are not done; the exit code."""
+    from odesim.api.stored_ensemble import resume
+    from odesim.cli.output.ensemble import EnsembleProgress, show_run
+
+    with EnsembleProgress(run.name, False if quiet else None) as progress:
+        found = resume(run, threads=threads, progress=progress.show, **options)
+    finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
+    if found.status != "ok" and not finished:
+        say(found.message)
+    show_run(found, as_json, quiet)
+    return DONE if found.status == "ok" or finished else STOPPED
+
+
+def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
+    """Trains to the last step; the exit code."""
+    from odesim.api.stored_training import resume_training as go_on
+    from odesim.cli.commands.train import TrainingProgress, report
+
+    with TrainingProgress(run.name, False if quiet else None) as progress:
+        trajectory = go_on(run, threads=threads, progress=progress.show)
+    return report(trajectory, run, None, as_json, quiet, again="odesim resume goes on")
+
+
+def resume_integration(run: Path) -> int:
+    """Nothing is left of one that came to its end. Raises ParamError for another: its integrator is gone."""
+    from odesim.errors import ParamError
+    from odesim.store.inspected import inspect_run
+
+    said = inspect_run(run).said
+    if said["status"] in ("ok", "event"):
+        return DONE
+    raise ParamError(
+        f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and it keeps no state to go on from: "
+        "odesim rerun computes it again and compares, odesim integrate computes it anew"
+    )

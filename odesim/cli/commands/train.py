@@ -1,0 +1,165 @@
+"""`odesim train`: a small transformer trained on a task, many seeds at once."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.cli.options.kinds import Count, Model
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.output.tables import echo
+from odesim.cli.pictures import check_picture_place, draw
+from odesim.cli.progress import Counter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from odesim.base.arrays import Array
+    from odesim.reference.protocols import Task
+    from odesim.reference.training.trajectory import Trajectory
+
+AGAIN = "the same command with --resume goes on"
+PATH = click.Path(path_type=Path)
+
+
+class TaskName(Model):
+    """A task's name; the shell completes it."""
+
+    name = "task"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from odesim.reference.tasks import TASKS
+
+        return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
+
+
+class Verb(click.Command):
+    """The command, whose help names the tasks."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from odesim.reference.tasks import TASKS
+
+        with formatter.section("Tasks"):
+            formatter.write_text(", ".join(TASKS))
+            formatter.write_text("`odesim list` says what they are.")
+
+
+@click.command("train", cls=Verb, short_help="Train a small transformer on a task.")
+@click.argument("task", metavar="TASK", type=TaskName())
+@click.option("--model", metavar="M", help="One of the task's models.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
+@click.option("--settings", "show", is_flag=True, help="List the task's settings, models, observables and theory, and end.")
+@click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
+@click.option("--seeds", metavar="A:B", default="0:1", help="Seeds A to B - 1, trained at once; default 0:1.")
+@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default the task's own.")
+@click.option("--lr", "rates", metavar="GROUP=RATE", multiple=True, help="The learning rate of a group of parameters.")
+@click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
+@click.option("--observe", metavar="NAME", multiple=True, help="Record a costly or large observable at all of them.")
+@click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
+@click.option("--backend", metavar="NAME", default="numpy", help="numpy (default), or cuda: a GPU.")
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Threads of numpy's matrix products; default 1.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
+@click.option("--resume", is_flag=True, help="Go on with the run that is there; more --steps make it longer.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and what else is small; a picture that is there is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+def train_verb(
+    task: str,
+    settings: tuple[str, ...],
+    show: bool,
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Train a small transformer on TASK, one run a seed, and watch what theory speaks of.
+
+    \b
+    VALUE is, by the setting, one of
+      0.3                          a number
+      true, false, a word          `train TASK --settings` lists them
+      1,2,3   [[1, 2], [3, 4]]     an array
+      @file.csv   @file.npy        a table
+      @FILE                        where a text is meant: the UTF-8 file
+
+    Ctrl-C keeps what was computed (exit code 3); the same command with --resume
+    goes on, and ends with the same bits.
+    """
+    from odesim.reference.tasks import load_task
+
+    found = load_task(task)
+    if show:
+        from odesim.cli.output.task import settings_text
+
+        echo(settings_text(found))
+        return DONE
+    return run(found, settings, seeds, rates, out, plot, as_json, quiet, options)
+
+
+def run(
+    task: "Task",
+    settings: tuple[str, ...],
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    options: dict[str, Any],
+) -> int:
+    """Reads the request, trains, prints, draws; the exit code."""
+    from odesim.api.train import train
+    from odesim.cli.options.training import read_rates, read_seeds, read_settings
+
+    values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
+    check_picture_place(out, plot)
+    with TrainingProgress(task.name, False if quiet else None) as progress:
+        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
+    return report(trajectory, out, plot, as_json, quiet)
+
+
+def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
+    """Says how a training went, draws it and prints it; the exit code. again: what goes on with it."""
+    from odesim.cli.output.training import json_text, summary_text
+
+    code = DONE if trajectory.ok else STOPPED
+    if code == STOPPED:
+        say(stop_sentence(trajectory, out, again))
+    drawn, lost = draw(lambda: figure(trajectory), plot)
+    if lost:
+        code = STOPPED
+        say(lost)
+    if as_json:
+        echo(json_text(trajectory, out))
+    elif not quiet:
+        echo(summary_text(trajectory, out, drawn))
+    return code
+
+
+def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
+    """What stopped it, and how it goes on: with again where it is stored."""
+    if trajectory.status != "interrupted":
+        return trajectory.message
+    kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
+    return f"{trajectory.message}; {kept}"
+
+
+def figure(trajectory: "Trajectory") -> "Figure":
+    """The picture of a training."""
+    from odesim.plot.trajectory import figure_of_trajectory
+
+    return figure_of_trajectory(trajectory.to_xarray())
+
+
+class TrainingProgress(Counter):
+    """Iterations done, the loss, and about how long the rest takes."""
+
+    def show(self, done: int, steps: int, loss: "Array") -> None:
+        """Shows the line, ten times a second at most; loss (R,) by its mean."""
+        self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}")

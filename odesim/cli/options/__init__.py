@@ -1,0 +1,1 @@
+"""What the commands' options mean: their kinds, and the requests made of them."""

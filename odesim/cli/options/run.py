@@ -1,0 +1,174 @@
+"""What `integrate` and `ensemble` were asked for: the command line over a TOML file over the defaults, all through one grammar."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from odesim.cli.options.kinds import Count, Real
+from odesim.errors import ParamError, StoreError, nearest
+
+# the options that say how to integrate: the same names on the command line (max_steps: --max-steps) and in a file
+RUN_OPTIONS: dict[str, click.ParamType | type] = {
+    "span": str,
+    "save": str,
+    "method": str,
+    "step": Real(0),
+    "rtol": Real(0),
+    "atol": Real(0, low_allowed=True),
+    "max_steps": Count(1),
+    "stop_at": str,
+    "max_step": Real(0),
+    "clock": str,
+    "backend": str,
+    "dtype": str,
+    "strict": bool,
+    "seed": Count(0),
+}
+TABLES = ("params", "sizes", "initial")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Arguments of odesim.integrate but the model: parsed values by name, options that were given, the grid of saved times."""
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    save: Any = None
+
+
+def make_request(
+    params: Sequence[str],
+    sizes: Sequence[str],
+    initial: Sequence[str],
+    options: Mapping[str, Any],
+    file: Path | None = None,
+    *,
+    points: int | None = 200,
+    other: Collection[str] = (),
+) -> Request:
+    """The Request of NAME=VALUE texts and options; those of the file where the command line says nothing.
+
+    points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
+    Raises ParamError and StoreError.
+    """
+    from odesim.inputs.grammar import parse_numbers
+    from odesim.inputs.values import Save, parse_assignment, parse_save, parse_size, parse_span
+
+    base = read_request(file) if file else Request()
+    merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
+    if isinstance(merged.get("span"), str):
+        merged["span"] = parse_span(merged["span"])
+    if isinstance(merged.get("stop_at"), str):
+        merged["stop_at"] = parse_numbers(merged["stop_at"].split(","), "--stop-at")
+    save = merged.pop("save", None)
+    own = [{name: value for name, value in table.items() if name not in other} for table in (base.params, base.initial)]
+    return Request(
+        {**own[0], **once("--set", (parse_assignment(text, "--set") for text in params))},
+        {**base.sizes, **once("--size", map(parse_size, sizes))},
+        {**own[1], **once("--init", (parse_assignment(text, "--init") for text in initial))},
+        merged,
+        parse_save(save) if save is not None else Save(points) if points else None,
+    )
+
+
+def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by name. Raises ParamError where a name comes twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ParamError(f"{option} {name} is given twice; give it once")
+        found[name] = value
+    return found
+
+
+def read_request(file: Path) -> Request:
+    """The Request of a TOML file: tables [params], [sizes], [initial], and run options above them.
+
+    Raises ParamError for a key or value that is none, StoreError for a file that cannot be read.
+    """
+    from odesim.inputs.values import parse_size
+
+    content = read_toml(file)
+    for key, value in content.items():
+        if key not in RUN_OPTIONS and key not in TABLES:
+            raise ParamError(no_key(key, file))
+        if isinstance(value, dict) != (key in TABLES):
+            raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is no table'}")
+    sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
+    options = {name: as_option(name, value, file) for name, value in content.items() if name in RUN_OPTIONS}
+    return Request(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
+
+
+def no_key(key: str, file: Path) -> str:
+    """The sentence for a line above the tables that is no option: often a parameter without its table."""
+    keys = [*RUN_OPTIONS, *TABLES]
+    places = "a parameter belongs under [params], a size under [sizes], an initial value under [initial]"
+    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(RUN_OPTIONS))}{nearest(key, keys)}"
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The content of a TOML file. Raises StoreError."""
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, or not TOML
+        raise StoreError(f"{file} is not TOML: {error}") from None
+    except RecursionError:
+        raise StoreError(f"{file} is nested too deeply") from None
+
+
+def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """Parsed values by name; a file name `@x.csv` is meant from the folder of the TOML file."""
+    from odesim.inputs.values import parse_value
+
+    found = {}
+    for name, value in table.items():
+        where = f"{file}: {name}"
+        text = as_text(value, where)
+        if text.startswith("@"):
+            text = f"@{file.parent / text[1:]}"
+        found[name] = parse_value(text, where)
+    return found
+
+
+def as_option(name: str, value: Any, file: Path) -> Any:
+    """A run option of a file, checked as on the command line; span and save stay text, in the form they have there."""
+    where = f"{file}: {name}"
+    kind = RUN_OPTIONS[name]
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ParamError(f"{where} is true or false, not {value!r}")
+        return value
+    if isinstance(value, list) and name in ("span", "save", "stop_at"):
+        one = "," if name == "save" and len(value) == 1 else ""  # without it a number of times
+        return (":" if name == "span" else ",").join(as_text(part, where) for part in value) + one
+    if isinstance(value, list):
+        raise ParamError(f"{where} is one value, not a list")
+    text = as_text(value, where)
+    if not isinstance(kind, click.ParamType):
+        return text
+    try:
+        return kind.convert(text, None, None)
+    except click.BadParameter as error:
+        raise ParamError(f"{where}: {error.message}") from None
+
+
+def as_text(value: Any, where: str) -> str:
+    """A TOML value as it would stand on the command line. Raises ParamError for a kind that has no place there."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | list):
+        raise ParamError(f"{where} takes numbers, lists of numbers or text, not {value!r}")
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise ParamError(f"{where} takes numbers, not {value!r}") from None

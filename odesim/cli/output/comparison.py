@@ -1,0 +1,22 @@
+"""What a comparison is said to have given, as one JSON object for programs."""
+
+import json
+from typing import Any
+
+from odesim.comparison import Comparison
+from odesim.store.plain_data import plain
+
+
+def json_object(comparison: Comparison) -> dict[str, Any]:
+    """The object that --json prints: what is compared, when, and a row an observable; what is not a number is null.
+
+    each {metric: [value of every seed]}: empty for one seed.
+    """
+    times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
+    said = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
+    return dict(plain({**said, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
+
+
+def json_text(comparison: Comparison) -> str:
+    """json_object on one line of ASCII."""
+    return json.dumps(json_object(comparison), allow_nan=False)

@@ -1,0 +1,80 @@
+"""What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odesim.base.wording import many
+from odesim.cli.output.tables import echo
+from odesim.cli.progress import Counter
+from odesim.errors import visible
+
+RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
+
+if TYPE_CHECKING:
+    from odesim.api.stored_ensemble import EnsembleRun
+
+
+class EnsembleProgress(Counter):
+    """Members done, how many failed, how fast they are, and about how long the rest takes."""
+
+    def show(self, done: int, total: int, failed: int) -> None:
+        """Shows the line, ten times a second at most."""
+        self.count(done, total, lambda: f"{failed} failed", "members")
+
+
+def json_object(run: "EnsembleRun") -> dict[str, Any]:
+    """The object that --json prints. members: of the run or shard; new: integrated by this command."""
+    t = run.tally
+    rate = t.new / run.seconds if run.seconds else None
+    return {
+        "model": run.model,
+        "status": run.status,
+        "message": run.message,
+        "members": t.total,
+        "done": t.done,
+        "failed": t.failed,
+        "counts": t.counts,
+        "meanings": meanings(run),
+        "new": t.new,
+        "retried": run.retried,
+        "seconds": run.seconds,
+        "members_per_second": rate,
+        "method": run.method,
+        "methods": run.by_method,
+        "auto": run.auto or None,
+        "backend": run.backend,
+        "out": str(run.path),
+    }
+
+
+def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+    """Prints what became of a run. drawn: its picture."""
+    if as_json:
+        echo(json.dumps(json_object(run), allow_nan=False))
+    elif not quiet:
+        echo(run_text(run, drawn))
+
+
+def meanings(run: "EnsembleRun") -> dict[str, str]:
+    """{status: what it says of a member and what can be done}, of those that members have, but ok."""
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
+    counts = run.tally.counts
+    return {s: text + again * (s in RETRIED and run.may_be_stiff(s)) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
+
+
+def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
+    """Members by status, what was done now, and where it is, in 80 columns."""
+    from odesim.cli.output.tables import table
+
+    t = run.tally
+    rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
+    now = f"{many(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
+    said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
+    way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
+    counts = run.by_method
+    methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
+    rest = [("now", now), ("method", f"{methods}, {way}")]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
+    head = f"{visible(run.model, '')}: {run.status}, {t.done} of {many(t.total, 'member')}"
+    return "\n".join([head, table(rows), *said, "run", table(rest)])

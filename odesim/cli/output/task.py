@@ -1,0 +1,61 @@
+"""What `odesim train TASK --settings` prints: everything that can be asked of a task, in 80 columns."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from odesim.cli.output.tables import GLUE, number, paragraph, table
+from odesim.comparison.pairs import PAIRS
+from odesim.reference.protocols import Experiment, Observable, Setting, Task
+from odesim.reference.settings import check_settings
+from odesim.reference.training.record import LARGEST
+
+
+def settings_text(task: Task) -> str:
+    """The task, its settings with defaults, ranges and words, its models with what they record, the Systems that describe it."""
+    rows = [(s.name, default_text(s), f"{s.doc}{range_text(s)}") for s in task.settings]
+    parts = [f"{task.name}\n{paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
+    defaults = check_settings(task.name, task.settings, {})
+    parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
+    systems = [(system, describing(pair.example)) for (system, known), pair in PAIRS.items() if known == task.name]
+    parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
+    return "\n".join(parts)
+
+
+def model_text(experiment: Experiment, name: str, first: bool) -> str:
+    """What --model NAME trains by default, with its groups of learning rates, and the observables that it records."""
+    spec = experiment.optimizer
+    rates = ", ".join(f"{group}{GLUE}{number(rate)}" for group, rate in spec.rates.items())
+    run = [("steps", str(experiment.steps)), ("optimizer", spec.name), ("rates", f"{rates} (--lr GROUP=RATE)")]
+    seen = [observable_row(o) for o in experiment.model.observables]
+    more = f"  (at the end: kept at the end only, as is what has more than {LARGEST}\n  entries; all along with --observe NAME)"
+    head = f"model {name}{', the default' if first else f' (--model {name})'}"
+    return f"{head}\n{table(run)}\nobservables of {name}\n{table([('loss', 'of the batch of the iteration'), *seen])}\n{more}"
+
+
+def observable_row(observable: Observable) -> tuple[str, str]:
+    """Its name with its axes, and what it is."""
+    axes = f" ({', '.join(observable.dims)})" if observable.dims else ""
+    return f"{observable.name}{axes}", observable.doc + ("; at the end" if observable.costly else "")
+
+
+def describing(example: Mapping[str, Any]) -> str:
+    """The settings of an example as options."""
+    return " ".join(f"--set{GLUE}{name}={value}" for name, value in example.items()) or "with the default settings"
+
+
+def default_text(setting: Setting) -> str:
+    """The default as it would be written; `-` where there is none."""
+    value = setting.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else value or "-"
+
+
+def range_text(setting: Setting) -> str:
+    """The words or numbers allowed, in brackets after the meaning."""
+    if setting.choices:
+        return f" ({', '.join(setting.choices)})"
+    low = "" if setting.low is None else f"above {setting.low:g}" if setting.open_low else f"at least {setting.low:g}"
+    high = "" if setting.high is None else f"at most {setting.high:g}"
+    said = ", ".join(filter(None, (low, high)))
+    return f" ({said})" if said else ""

@@ -1,0 +1,67 @@
+"""What a training is said to have given: one JSON object for programs, a few lines for people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.wording import many
+from odesim.cli.output.tables import number, shape_text, table
+from odesim.reference.training.optimizers import used
+from odesim.reference.training.trajectory import Trajectory
+from odesim.store.plain_data import plain
+
+
+def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
+    """The object that --json prints; final {name: [value of each seed]}, a digest for an array above 1000 entries of one seed."""
+    said = {
+        "task": trajectory.task,
+        "model": trajectory.model,
+        "status": trajectory.status,
+        "message": trajectory.message,
+        "steps": trajectory.steps,
+        "seeds": trajectory.seeds,
+        "time": trajectory.iteration,
+        "final": {name: [plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
+        "stats": trajectory.stats,
+        "optimizer": used(trajectory.attrs["optimizer"]),
+        "backend": trajectory.attrs["backend"],
+        "out": out,
+    }
+    return dict(plain(said))
+
+
+def json_text(trajectory: Trajectory, out: Path | None) -> str:
+    """json_object on one line of ASCII."""
+    return json.dumps(json_object(trajectory, out), allow_nan=False)
+
+
+def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
+    """The final observables over the seeds and how fast it was, in 80 columns."""
+    count = len(trajectory.seeds)
+    seeds = many(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
+    head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
+    rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
+    stats = trajectory.stats
+    run = [("optimizer", optimizer_text(trajectory.attrs["optimizer"])), ("backend", trajectory.attrs["backend"])]
+    run += [("seconds", f"{stats['seconds']:.3g}, {stats['steps_per_second']:.4g} iterations a second")] if stats else []
+    run += [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
+    return f"{head}\nfinal\n{table(rows)}\nrun\n{table(run)}"
+
+
+def range_text(values: Array) -> str:
+    """values (R, *shape) in a few words: the number, the mean and range over seeds of a number, the range of an array."""
+    low, high = number(values.min()), number(values.max())
+    if values.ndim > 1:
+        return f"in [{low}, {high}]"
+    return low if values.size == 1 else f"mean {number(values.mean())}, in [{low}, {high}] over the seeds"
+
+
+def optimizer_text(spec: Any) -> str:
+    """Its name, the learning rates, momentum and weight decay where there are."""
+    rates = [f"{group} {number(rate)}" for group, rate in spec["rates"].items()]
+    values = used(spec)
+    more = [f"{name.replace('_', ' ')} {number(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
+    return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"

@@ -1,0 +1,193 @@
+"""C functions from generated text, kept on disk as machine code: a warm start imports llvmlite, not numba.
+
+numba compiles the module without optimising every helper by itself; the whole is then optimised once, in half the time.
+"""
+
+import gc
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
+from odesim.errors import CodegenError
+
+# what machine code may ask of the C library; anything else would be numba's or Python's run time
+_SIMPLE = ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh")
+_LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log", "pow", "tanh", "erf", "atan2", *_SIMPLE))
+_LIBRARY |= {f"{name}f" for name in _SIMPLE}
+# arrays on given memory have no owner: nobody counts who uses them, and what would free one is never called
+_NO_OWNER = "\n".join(
+    f"define void @{name}(ptr %owner) alwaysinline {{\n  ret void\n}}" for name in ("NRT_incref", "NRT_decref", "NRT_MemInfo_call_dtor")
+)
+# of two threads that load the same code, one would drop its copy while the other still calls it
+_ONE = threading.RLock()
+_LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
+
+
+def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
+    """Addresses of these functions of the module with this text, by name; they stay valid until the process ends.
+
+    Each is an njit function with one explicit signature, or a cfunc, of int64 and float64, that returns one of them or nothing and
+    cannot raise.
+    """
+    with _ONE:
+        found = _addresses(module_name(text, stem), text, stem, tuple(names))
+    return dict(zip(names, found, strict=True))
+
+
+@cache
+def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    code = _read(name)
+    if code is None:
+        try:
+            code = _build(text, stem, names)
+        except (AttributeError, CodegenError, RuntimeError, TypeError):  # a call of something foreign, or other insides of numba
+            return tuple(_by_numba(getattr(load_module(text, stem), n)) for n in names)
+        write_file(f"{name}.o", hashlib.sha256(code).digest() + code)
+    engine = _engine(code)
+    return tuple(engine.get_function_address(f"odesim_{n}") for n in names)
+
+
+def _read(name: str) -> bytes | None:
+    """The machine code of this name, where a whole file of it exists."""
+    content = read_file(f"{name}.o") or b""
+    digest, code = content[:32], content[32:]
+    return code if code and hashlib.sha256(code).digest() == digest else None
+
+
+@cache
+def _engine(code: bytes) -> Any:
+    """What holds this machine code in memory, kept."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _machine() -> Any:
+    """This processor, for code that is placed anywhere in memory."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="default", codemodel="jitdefault", jit=True
+    )
+
+
+def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
+    """Machine code of these functions, under the names odesim_<name>, called as C calls."""
+    import llvmlite.binding as llvm
+
+    with _unoptimised():
+        module = load_module(text, stem)
+    functions = [_compiled(getattr(module, name)) for name in names]
+    whole = llvm.parse_assembly("")
+    for library in {id(library): library for library, _, _ in functions}.values():
+        whole.link_in(library._final_module.clone())
+    for name, (_, symbol, signature) in zip(names, functions, strict=True):
+        whole.link_in(llvm.parse_assembly(_c_function(f"odesim_{name}", symbol, signature)))
+    whole.link_in(llvm.parse_assembly(_NO_OWNER))
+    wanted = {f"odesim_{name}" for name in names}
+    for function in whole.functions:
+        if not function.is_declaration and function.name not in wanted:
+            function.linkage = "internal"
+    machine = _machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(whole, builder)
+    foreign = {f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")} - _LIBRARY
+    if foreign:
+        raise CodegenError(f"generated code calls {', '.join(sorted(foreign))}")
+    return bytes(machine.emit_object(whole))
+
+
+@contextmanager
+def _unoptimised() -> Iterator[None]:
+    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it, and machine code of its own.
+
+    What nobody asked for is taken from numba's engine again: it would make machine code of all of it when it next makes any.
+    """
+    import numba.core.config
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.cpu import CPUContext
+    from numba.core.registry import cpu_target
+
+    config: Any = numba.core.config
+    cpu_target.target_context.codegen()  # takes its own level from the configuration when it is made
+    with global_compiler_lock:
+        before, config.OPT = config.OPT, type(config.OPT)(0)
+        library: Any = JITCodeLibrary
+        context: Any = CPUContext
+        unasked: dict[int, Any] = {}  # libraries by their id
+        finalize, library._finalize_specific = library._finalize_specific, lambda self: unasked.setdefault(id(self), self)
+        executable, context.get_executable = context.get_executable, _executable(context.get_executable, unasked)
+        collecting = gc.isenabled()
+        gc.disable()  # a compiler makes many objects and few cycles
+        try:
+            yield
+        finally:
+            if collecting:
+                gc.enable()
+            config.OPT, library._finalize_specific, context.get_executable = before, finalize, executable
+            for one in unasked.values():
+                one._codegen._engine._ee.remove_module(one._final_module)
+
+
+def _executable(usual: Any, unasked: dict[int, Any]) -> Any:
+    """numba's way to what Python calls, but for a function without a wrapper for Python: its surroundings need no machine code."""
+    from numba import _dynfunc  # type: ignore[attr-defined]
+
+    def get_executable(self: Any, library: Any, description: Any, environment: Any) -> Any:
+        if library.get_pointer_to_function(description.llvm_cpython_wrapper_name):
+            unasked.pop(id(library), None)
+            return usual(self, library, description, environment)
+        name = description.qualname.split(".")[-1]
+        return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
+
+    return get_executable
+
+
+def _compiled(function: Any) -> tuple[Any, str, Any]:
+    """The code library of a compiled function, its symbol there, and its signature."""
+    if hasattr(function, "overloads"):
+        (made,) = function.overloads.values()
+        return made.library, made.fndesc.llvm_func_name, made.signature
+    return function._library, function.native_name.removeprefix("cfunc."), function._sig
+
+
+def _by_numba(function: Any) -> int:
+    """The address of a C function, compiled by numba's own means and not kept on disk."""
+    import numba
+
+    _, _, signature = _compiled(function)
+    python = function.py_func if hasattr(function, "py_func") else function._pyfunc
+    callback: Any = numba.cfunc(signature, error_model="numpy")(python)
+    function.odesim_callback = callback  # lives as long as the module
+    return int(callback.address)
+
+
+def _c_function(name: str, symbol: str, signature: Any) -> str:
+    """LLVM text of a C function around one of numba's, which takes where to put result and exception and returns a status."""
+    kinds = [_LETTERS[str(kind)] for kind in signature.args]
+    result = _LETTERS[str(signature.return_type)]
+    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+    place = "ptr" if result == "void" else result
+    lines = [
+        f'declare i32 @"{symbol}"({", ".join(["ptr", "ptr", *kinds])})',
+        f"define {result} @{name}({given}) {{",
+        f"  %result = alloca {place}",
+        "  %exception = alloca ptr",
+        f'  %status = call i32 @"{symbol}"({", ".join(["ptr %result", "ptr %exception", *([given] if given else [])])})',
+    ]
+    lines += ["  ret void"] if result == "void" else [f"  %value = load {result}, ptr %result", f"  ret {result} %value"]
+    return "\n".join([*lines, "}"])

@@ -1,0 +1,37 @@
+"""A CUDA source from functions that were translated: what stands before them, and the kernels that call them.
+
+The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA's words a meaning there, for a CPU by any C++ compiler.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from odesim.codegen.cuda.translate import Scope
+
+PRELUDE = """
+#ifdef ODESIM_HOST
+#include "odesim_host.h"
+#endif
+#ifndef ODESIM_PAUSE
+#define ODESIM_PAUSE() __nanosleep(40)
+#endif
+#define ODESIM_NAN __longlong_as_double(0x7ff8000000000000LL)
+#define ODESIM_INF __longlong_as_double(0x7ff0000000000000LL)
+__device__ __forceinline__ long long odesim_power(long long x, long long n) { long long y = 1; for (; n > 0; --n) y *= x; return y; }
+""".strip("\n")
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
+
+    scope: Scope
+    places: Mapping[str, int]
+
+
+def cuda_source(about: str, functions: str, *kernels: str) -> str:
+    """The file: a line that says what it is, the prelude, the functions, the kernels."""
+    return "\n\n".join([f"// {about}", PRELUDE, functions, *kernels]) + "\n"
+
+
+__all__ = ["PRELUDE", "Driver", "cuda_source"]

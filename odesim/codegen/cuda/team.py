@@ -1,0 +1,253 @@
+"""What all kernels of one large system share on a GPU: threads that work as a team, and one thread that leads it.
+
+The first thread of block 0 runs the integrator, the very functions that a CPU runs; for what touches whole arrays it tells the threads
+of all other blocks what to do, and waits. Sums have the order of odesim.codegen.runtime.reduce for any number of threads.
+"""
+
+TEAM = r"""
+struct odesim_team { long long thread, threads, warp, warps, block, blocks, lane; long long* mail; long long epoch; };
+
+// mail: 0 the number of the order, 1 threads' blocks that are done with it, 2 blocks that wait, 3 what to do, 4... the numbers for it
+__device__ __forceinline__ long long odesim_read(long long* p) { return *(volatile long long*)p; }
+__device__ __forceinline__ void odesim_add(long long* p) { atomicAdd((unsigned long long*)p, 1ULL); }
+
+__device__ __noinline__ void odesim_wait(odesim_team& team) {  // until all blocks but the first are here
+    team.epoch += 1;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        odesim_add(team.mail + 2);
+        while (odesim_read(team.mail + 2) < team.epoch * team.blocks) ODESIM_PAUSE();
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ double odesim_larger(double a, double b) { return (b > a) || (b != b) ? b : a; }
+__device__ __forceinline__ void odesim_keep(odesim_team& team, double* p, double x) { if (team.lane == 0) *p = x; }
+
+// n numbers of a block: x0, x1 are elements lane and lane + 32, sum those at lane, lane + 32, ... added; in lane 0
+__device__ __forceinline__ double odesim_fold_sum(double sum, double x0, double x1, long long n) {
+    if (n > 64) {
+        for (int width = 16; width > 0; width /= 2) sum = sum + __shfl_down_sync(0xffffffffu, sum, width);
+        return sum;
+    }
+    double total = 0.0;
+    for (int k = 0; k < n; ++k) total = total + __shfl_sync(0xffffffffu, k < 32 ? x0 : x1, k & 31);
+    return total;
+}
+__device__ __forceinline__ double odesim_fold_max(double most, double x0, double x1, long long n) {
+    for (int width = 16; width > 0; width /= 2) most = odesim_larger(most, __shfl_down_sync(0xffffffffu, most, width));
+    return most + 0.0;
+}
+template <class R> __device__ __forceinline__ double odesim_block_sum(odesim_team& team, const R* a, long long n) {
+    double sum = 0.0, x0 = 0.0, x1 = 0.0;
+    for (long long i = team.lane; i < n; i += 32) {
+        const double x = a[i];
+        if (i < 32) x0 = x; else if (i < 64) x1 = x;
+        sum = sum + x;
+    }
+    return odesim_fold_sum(sum, x0, x1, n);
+}
+template <class R> __device__ __forceinline__ double odesim_block_max(odesim_team& team, const R* a, long long n) {
+    double most = -ODESIM_INF;
+    for (long long i = team.lane; i < n; i += 32) most = odesim_larger(most, a[i]);
+    return odesim_fold_max(most, 0.0, 0.0, n);
+}
+template <class R> __device__ __forceinline__ double odesim_block_dot(odesim_team& team, const R* a, const R* b, long long n) {
+    double sum = 0.0, x0 = 0.0, x1 = 0.0;
+    for (long long i = team.lane; i < n; i += 32) {
+        const double x = a[i] * b[i];
+        if (i < 32) x0 = x; else if (i < 64) x1 = x;
+        sum = sum + x;
+    }
+    return odesim_fold_sum(sum, x0, x1, n);
+}
+
+// p[0] of each row of n numbers: the upper half onto the lower, again and again; a block of threads a row
+__device__ __noinline__ void odesim_tree_sum(odesim_team& team, double* p, long long n, long long rows) {
+    if (n > 1)
+        for (long long row = team.block; row < rows; row += team.blocks) {
+            double* a = p + row * n;
+            for (long long w = n; w > 1;) {
+                const long long h = (w + 1) / 2;
+                for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = a[k] + a[k + h];
+                __syncthreads();
+                w = h;
+            }
+        }
+    odesim_wait(team);
+}
+__device__ __noinline__ void odesim_tree_max(odesim_team& team, double* p, long long n, long long rows) {
+    for (long long row = team.block; row < rows; row += team.blocks) {
+        double* a = p + row * n;
+        for (long long w = n; w > 1;) {
+            const long long h = (w + 1) / 2;
+            for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = odesim_larger(a[k], a[k + h]);
+            __syncthreads();
+            w = h;
+        }
+        if (threadIdx.x == 0) a[0] = a[0] + 0.0;
+    }
+    odesim_wait(team);
+}
+
+// x[i] (0 without x) + sum_j coef[j] k[rows[j], i], one term after another; rounded to R after every four terms, or two where two are left.
+// LATE: the last so many terms, which are added without a rounding between them
+template <int LATE, class R> __device__ __forceinline__ R odesim_combined(const R* x, const R* k, const long long* rows, const double* coef,
+                                                                          long long ns, long long n, long long i) {
+    long long early = ns, terms = 0;
+    if (LATE > 0 && sizeof(R) < 8) {
+        early = -LATE;
+        for (long long j = 0; j < ns; ++j) early += coef[j] != 0.0;
+    }
+    double sum = x ? x[i] : (R)0;
+    for (long long j = 0; j < ns; ++j)
+        if (coef[j] != 0.0) {
+            sum = sum + coef[j] * k[rows[j] * n + i];
+            terms += 1;
+            if (terms <= early && (terms % 4 == 0 || terms == early)) sum = (R)sum;
+        }
+    return (R)sum;
+}
+
+// values now (n,) against their senses, as odesim.solve.explicit.laws.judge has it
+template <class R> __device__ void odesim_judge_all(odesim_team& team, long long n, const long long* sense, const R* value, double* best,
+                                                    double* worst, double* times, double t, long long first) {
+    for (long long i = team.thread; i < n; i += team.threads) {
+        const double now = value[i];
+        if (first == 1) { best[i] = now; worst[i] = 0.0; times[i] = t; }
+        double off = now - best[i];
+        if (sense[i] == 0) off = fabs(off);
+        else if (sense[i] == 1) { if (now < best[i]) best[i] = now; }
+        else if (sense[i] == 2) { off = -off; if (now > best[i]) best[i] = now; }
+        else off = -now;
+        if (worst[i] == worst[i] && !(off <= worst[i])) { worst[i] = off; times[i] = t; }
+    }
+}
+
+// y (n,) = x + sum_j coef[j] k_j
+template <class R> __device__ void odesim_fill_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
+                                                   long long ns, long long n, R* y) {
+    for (long long i = team.thread; i < n; i += team.threads) y[i] = odesim_combined<0>(x, k, rows, coef, ns, n, i);
+}
+
+// sums[32]: the sum of squares of that in units of the tolerance between a and b (n,); not finite where an entry of b is not
+template <class R> __device__ void odesim_squares_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
+                                                      long long ns, long long n, const R* a, const R* b, double atol, double rtol,
+                                                      double* sums) {
+    const long long blocks = (n + 1023) / 1024;
+    for (long long block = team.warp; block < blocks; block += team.warps) {
+        const long long low = 1024 * block, size = n - low < 1024 ? n - low : 1024;
+        double sum = 0.0, x0 = 0.0, x1 = 0.0;
+        for (long long l = team.lane; l < size; l += 32) {
+            const long long i = low + l;
+            const double e = odesim_combined<0>(x, k, rows, coef, ns, n, i), p = fabs((double)a[i]), q = fabs((double)b[i]);
+            const double quotient = e / (atol + rtol * (p > q ? p : q)), square = quotient * quotient + (q - q);
+            if (l < 32) x0 = square; else if (l < 64) x1 = square;
+            sum = sum + square;
+        }
+        odesim_keep(team, sums + 32 + block, odesim_fold_sum(sum, x0, x1, size));
+    }
+    odesim_wait(team);
+    odesim_tree_sum(team, sums + 32, blocks, 1);
+}
+""".strip("\n")
+
+LEADER = r"""
+static __device__ long long* odesim_mail;
+static __device__ long long odesim_workers;
+
+// the leader's side: an order, and the wait until it is carried out
+__device__ __noinline__ void odesim_order(long long what) {
+    odesim_mail[1] = 0;
+    odesim_mail[3] = what;
+    const long long number = odesim_mail[0] + 1;
+    __threadfence();
+    *(volatile long long*)odesim_mail = number;
+    while (odesim_read(odesim_mail + 1) < odesim_workers) ODESIM_PAUSE();
+    __threadfence();
+}
+__device__ void odesim_stage(long long table, double t, long long y, long long k, long long rows, long long coef, long long ns, long long s,
+                             long long z) {
+    long long* m = odesim_mail + 4;
+    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = k; m[4] = rows; m[5] = coef; m[6] = ns; m[7] = s; m[8] = z;
+    odesim_order(1);
+}
+__device__ void odesim_events(long long table, double t, long long y, long long g) {
+    long long* m = odesim_mail + 4;
+    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
+    odesim_order(2);
+}
+__device__ void odesim_laws(long long table, double t, long long y, long long g) {
+    long long* m = odesim_mail + 4;
+    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
+    odesim_order(5);
+}
+__device__ void odesim_judge(long long* at, double t, long long first) {
+    long long* m = odesim_mail + 4;
+    m[0] = (long long)at; m[1] = __double_as_longlong(t); m[2] = first;
+    odesim_order(6);
+}
+__device__ double odesim_squares(long long* at, long long y, long long ns, long long a, long long b, double atol, double rtol) {
+    long long* m = odesim_mail + 4;
+    m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = a; m[4] = b; m[5] = __double_as_longlong(atol); m[6] = __double_as_longlong(rtol);
+    odesim_order(3);
+    return ((volatile double*)at[@SUMS@])[32];
+}
+__device__ void odesim_fill(long long* at, long long y, long long ns, long long target) {
+    long long* m = odesim_mail + 4;
+    m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = target;
+    odesim_order(4);
+}
+""".strip("\n")
+
+WORKERS = r"""
+extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, long long* mail, long long* answer) {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) {
+            odesim_mail = mail;
+            odesim_workers = gridDim.x - 1;
+            answer[0] = @RUN@(at);
+            odesim_order(0);
+        }
+        return;
+    }
+    odesim_team team;
+    team.threads = (long long)(gridDim.x - 1) * blockDim.x;
+    team.thread = (long long)(blockIdx.x - 1) * blockDim.x + threadIdx.x;
+    team.warps = team.threads / 32; team.warp = team.thread / 32; team.lane = threadIdx.x & 31;
+    team.blocks = gridDim.x - 1; team.block = blockIdx.x - 1;
+    team.mail = mail; team.epoch = 0;
+    for (long long number = 1;; ++number) {
+        if (threadIdx.x == 0) {
+            while (odesim_read(mail) < number) ODESIM_PAUSE();
+            __threadfence();
+        }
+        __syncthreads();
+        long long m[9];
+        for (int k = 0; k < 9; ++k) m[k] = odesim_read(mail + 4 + k);
+        const long long what = odesim_read(mail + 3);
+        long long* a = (long long*)m[0];
+        if (what == 1) stage_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3], m[4], m[5], m[6], m[7], m[8]);
+        if (what == 2) events_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
+        if (what == 3)
+            odesim_squares_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
+                               a[@N@], (const @R@*)m[3], (const @R@*)m[4], __longlong_as_double(m[5]), __longlong_as_double(m[6]),
+                               (double*)a[@SUMS@]);
+        if (what == 4)
+            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
+                            a[@N@], (@R@*)m[3]);
+        if (what == 5) laws_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
+        if (what == 6)
+            odesim_judge_all(team, a[@LAW_SIZE@], (const long long*)a[@LAW_SENSE@], (const @R@*)a[@LAW_NOW@], (double*)a[@LAW_BEST@],
+                             (double*)a[@LAW_WORST@], (double*)a[@LAW_TIME@], __longlong_as_double(m[1]), m[2]);
+        odesim_wait(team);
+        if (threadIdx.x == 0) {
+            __threadfence();
+            odesim_add(mail + 1);
+        }
+        if (what == 0) return;
+    }
+}
+""".strip("\n")

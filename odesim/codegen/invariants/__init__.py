@@ -1,0 +1,1 @@
+"""Linear invariants of right sides, found or declared."""

@@ -1,0 +1,89 @@
+"""Constants that a System declares and that are linear in its states: sum of w_k y_k, with w made of parameters.
+
+A declaration is not taken on trust: w.f has to be 0 at random points modulo a prime (odesim.codegen.invariants.modular).
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from odesim.codegen.extents import extents
+from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_text
+from odesim.codegen.invariants.modular import PRIMES, random_values
+from odesim.codegen.invariants.monomials import Terms, right_side_terms
+from odesim.codegen.unrolled.formulas import Formulas, write_values
+from odesim.errors import CodegenError
+from odesim.symbolic.expr import time
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.system import Invariant, System, free_in_order
+
+MOST_COMPONENTS = 64
+"""Components of a law: more of them take longer than the step."""
+POINTS = 6
+ENOUGH = 3
+"""Points at which w.f has to be 0."""
+
+
+def declared_invariants(system: System, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> list[LinearInvariant]:
+    """Those of a System, as declared. whole: the values of parameters of whole numbers."""
+    return [invariant for law in system.invariants if _may_be(law) for invariant in _linear(system, law, sizes, whole)]
+
+
+def true_invariants(found: Sequence[LinearInvariant], formulas: Formulas) -> tuple[LinearInvariant, ...]:
+    """Those of found that a right side, written out, does keep."""
+    if not found:
+        return ()
+    texts = [weight_text(w) for invariant in found for w in invariant.weights]
+    values = random_values(formulas, POINTS, PRIMES[0], more=texts)
+    f, weights = values[: formulas.states], values[formulas.states :]
+    if f.shape[1] < ENOUGH:
+        return ()
+    held, first = [], 0
+    for invariant in found:
+        total = np.zeros(f.shape[1], np.int64)
+        for place in invariant.places:
+            total = (total + weights[first] * f[place]) % PRIMES[0]
+            first += 1
+        held += [invariant] if not total.any() else []
+    return tuple(held)
+
+
+def _may_be(law: Invariant) -> bool:
+    return law.sense == "constant" and law.when == sp.true and isinstance(law.expr, sp.Expr) and not law.expr.has(time)
+
+
+def _linear(system: System, law: Invariant, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> list[LinearInvariant]:
+    """The components of a law that are linear in the states."""
+    free = free_in_order(law.expr, system.axes)
+    if prod(extents(tuple(system.axes[i] for i in free), sizes)) > MOST_COMPONENTS:
+        return []
+    base = sp.IndexedBase("law0", shape=tuple(system.axes[i] for i in free))
+    program = lower_expressions({base[free] if free else sp.Symbol("law0", real=True): law.expr}, system.axes)
+    try:
+        outputs = right_side_terms(write_values(system, program, sizes, whole))
+    except CodegenError:  # too large to be written out
+        return []
+    return [invariant for terms in outputs if (invariant := _weights(terms)) is not None]
+
+
+def _weights(terms: Terms) -> LinearInvariant | None:
+    """The weights of states in terms; None where these are not linear in the states."""
+    parts: dict[int, list[Any]] = {}
+    for monomial, c in terms.items():
+        states = [(int(name[1:]), n) for name, n in monomial if name[0] == "y"]
+        factors = tuple((int(name[1:]), n) for name, n in monomial if name[0] == "p")
+        if len(states) + len(factors) < len(monomial) or [n for _, n in states] not in ([], [1]):
+            return None
+        if states:
+            parts.setdefault(states[0][0], []).append((float(c), factors))
+    places = tuple(sorted(parts))
+    weights = tuple(_weight(tuple(parts[k])) for k in places)
+    return LinearInvariant(places, weights) if len(places) > 1 else None
+
+
+def _weight(polynomial: Polynomial) -> Weight:
+    (c, factors), *others = polynomial
+    return polynomial if factors or others else c

@@ -1,0 +1,93 @@
+"""Sums of states with weights that a right side keeps constant, and their values to the last digit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+
+SPLIT = 2.0**27 + 1
+
+Polynomial = tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
+"""(coefficient, ((number of a parameter, power), ...)) of each term."""
+Weight = float | Polynomial
+
+
+@dataclass(frozen=True)
+class LinearInvariant:
+    """sum over k of weights[k] y[places[k]], which is constant along every solution. A weight is a number, or one made of parameters."""
+
+    places: tuple[int, ...]
+    weights: tuple[Weight, ...]
+
+    @property
+    def reads(self) -> list[int]:
+        """The numbers of the parameters in its weights."""
+        return sorted({k for w in self.weights if not isinstance(w, float) for _, factors in w for k, _ in factors})
+
+    def at(self, params: Mapping[int, float]) -> "LinearInvariant":
+        """The invariant for parameters {number: value}: its weights are numbers."""
+        return replace(self, weights=tuple(float(np.squeeze(weight_at(w, params))) for w in self.weights))
+
+
+def entries(firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> dict[int, Any]:
+    """{number: value, or (N,)} of entries of parameters that are shared, or of N members' own {name: (N, *shape)}.
+
+    firsts: {name: the number of its first entry}.
+    """
+    found = {}
+    for k in wanted:
+        name = max((name for name, first in firsts.items() if first <= k), key=lambda name: firsts[name])
+        value = np.asarray(own[name] if name in own else shared[name], np.float64)
+        found[k] = value.reshape(len(value) if name in own else 1, -1)[..., k - firsts[name]]
+    return found
+
+
+def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | float:
+    """The weight for parameters {number: value, or array (N,)}."""
+    if isinstance(weight, float):
+        return weight
+    total: Array | float = 0.0
+    for c, factors in weight:
+        term: Array | float = c
+        for k, n in factors:
+            for _ in range(abs(n)):
+                term = term * params[k] if n > 0 else term / params[k]
+        total = total + term
+    return total
+
+
+def weight_text(weight: Weight) -> str:
+    """The weight in generated code, where parameters are p0, p1, ...; the operations are those of weight_at."""
+    if isinstance(weight, float):
+        return repr(weight)
+    terms = []
+    for c, factors in weight:
+        terms.append("".join([repr(c), *(f" {'*' if n > 0 else '/'} p{k}" * abs(n) for k, n in factors)]))
+    return f"({' + '.join(['0.0', *terms])})"
+
+
+def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, Array | float] | None = None) -> Array:
+    """The values (N,) of an invariant for states starts (N, n), as if computed with twice the digits.
+
+    T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26 (2005): algorithm 5.3.
+    """
+    total, rest = np.zeros(len(starts)), np.zeros(len(starts))
+    with np.errstate(all="ignore"):
+        for place, weight in zip(invariant.places, invariant.weights, strict=True):
+            product, error = _product(weight_at(weight, params or {}), starts[:, place])
+            new = total + product
+            part = new - total
+            rest = rest + (((total - (new - part)) + (product - part)) + error)
+            total = new
+        return total + np.where(np.isfinite(rest), rest, 0.0)
+
+
+def _product(weight: Array | float, x: Array) -> tuple[Array, Array]:
+    """weight*x (N,), and what its rounding leaves out."""
+    product = weight * x
+    high = SPLIT * x - (SPLIT * x - x)
+    w = SPLIT * weight - (SPLIT * weight - weight)
+    return product, ((w * high - product) + w * (x - high) + (weight - w) * high) + (weight - w) * (x - high)

@@ -1,0 +1,1 @@
+"""Jacobians: dense, sparse, and by the chain rule through structure."""

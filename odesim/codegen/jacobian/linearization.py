@@ -1,0 +1,166 @@
+"""The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from odesim.base.arrays import Array, Layout
+from odesim.codegen.extents import extents
+from odesim.codegen.invariants.declared import declared_invariants, true_invariants
+from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
+from odesim.codegen.invariants.linear import LinearInvariant, entries
+from odesim.codegen.jacobian.chain import Chain
+from odesim.codegen.jacobian.plan import NotLocalError, Plan, make_plan
+from odesim.codegen.jacobian.structured import Dense, Structured
+from odesim.codegen.unrolled.formulas import write_out
+from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.errors import CodegenError
+from odesim.symbolic.jacobian import Links, linearize, time_slope
+from odesim.symbolic.program import Program
+from odesim.symbolic.system import System
+
+MOST_DENSE = 2000
+"""States that a dense Jacobian is made for: 32 MB, and a third of a second to eliminate."""
+MOST_NUMBERS = 50_000_000
+"""Numbers that the parts of a structured one may have."""
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """The derivatives of a System, compiled once for all sizes. program: its right side."""
+
+    system: System
+    program: Program
+
+    @cached_property
+    def links(self) -> Links:
+        return linearize(self.system)
+
+    @cached_property
+    def slopes(self) -> ArrayFunction:
+        """The slopes of all links on whole arrays."""
+        return ArrayFunction(self.links.program)
+
+    @cached_property
+    def time(self) -> ArrayFunction | None:
+        """df/dt on whole arrays, d_v for each state v; None where the right side does not depend on t."""
+        program = time_slope(self.system)
+        return ArrayFunction(program) if program is not None else None
+
+    @cached_property
+    def dense_plan(self) -> Plan:
+        return make_plan(self.links, None)
+
+    @cached_property
+    def block_plans(self) -> tuple[Plan, ...]:
+        """The plans for blocks, one for each axis along which the right side has them."""
+        found = []
+        for along in {self.links.extents[i]: None for axes in self.links.states.values() for i in axes}:
+            try:
+                found.append(make_plan(self.links, along))
+            except NotLocalError:
+                continue
+        return tuple(found)
+
+    @cached_property
+    def invariants(self) -> Callable[..., tuple[tuple[LinearInvariant, ...], dict[str, int]]]:
+        """(sizes, whole numbers, both as items, whether the states are few) -> the linear invariants, and {parameter: number of its first
+        entry} for their weights."""
+
+        @lru_cache(maxsize=16)
+        def found(
+            sizes: tuple[tuple[str, int], ...], whole: tuple[tuple[str, Any], ...], few: bool
+        ) -> tuple[tuple[LinearInvariant, ...], dict[str, int]]:
+            values = {name: np.array(value, np.int64) for name, value in whole}
+            declared = declared_invariants(self.system, dict(sizes), values)
+            if few or declared:
+                with suppress(CodegenError):  # too large to be written out
+                    formulas = write_out(self.system, self.program, dict(sizes), values)
+                    return linear_invariants(formulas, true_invariants(declared, formulas)), formulas.values
+            return (), {}
+
+        return found
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLinear":
+        """The derivatives with numbers."""
+        return BoundLinear(self, dict(sizes), dict(params), layout)
+
+
+@dataclass(frozen=True)
+class BoundLinear:
+    """The derivatives of a right side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
+
+    linear: Linearization
+    sizes: dict[str, int]
+    params: dict[str, Any]
+    layout: Layout
+
+    def prepare(self) -> None:
+        """Derives what jacobian and time_slope compute. Raises CodegenError where the Jacobian would have to be dense and is too large."""
+        _ = self.chain, self.linear.slopes, self.linear.time, self.invariants()
+
+    def jacobian(self, t: float, y: Array) -> Dense | Structured:
+        """df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
+        return self.chain(self.linear.slopes(self.sizes, self._values(t, y)), self.params)
+
+    def time_slope(self, t: float, y: Array) -> Array | None:
+        """df/dt (n,), None where f does not depend on t."""
+        if self.linear.time is None:
+            return None
+        made = self.linear.time(self.sizes, self._values(t, y))
+        return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
+
+    def invariants(self) -> tuple[LinearInvariant, ...]:
+        """The linear invariants that the right side has, of few states, and that the System declares."""
+        n = self.layout.size
+        if n > MOST_DENSE:
+            return ()
+        whole = {p.name: np.asarray(self.params[p.name]).tolist() for p in self.linear.system.params if p.integer}
+        items = tuple((name, _hashable(value)) for name, value in whole.items())
+        found, firsts = self.linear.invariants(tuple(self.sizes.items()), items, n <= MOST_STATES)
+        return tuple(invariant.at(entries(firsts, invariant.reads, self.params, {})) for invariant in found)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The cheapest form of the Jacobian."""
+        n = self.layout.size
+        chosen, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
+        for plan in self.linear.block_plans:
+            chain = self._chain(plan)
+            p, R = chain.width, chain.rank
+            refined = 40.0 * (p + R) if p > 1 or R else 0.0  # many solves, each with a residual
+            cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
+            if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
+                chosen, least = chain, cost
+        if chosen is not None:
+            return chosen
+        if n > MOST_DENSE:
+            raise CodegenError(
+                f"{self.linear.system.name}: the Jacobian of {n} states is not small blocks plus few sums, and {MOST_DENSE} is the most "
+                "for a dense one; choose an explicit method or smaller sizes"
+            )
+        return self._chain(self.linear.dense_plan)
+
+    def _chain(self, plan: Plan) -> Chain:
+        return Chain(plan, self._extents, self.layout)
+
+    @cached_property
+    def _extents(self) -> dict[Symbol, int]:
+        given: dict[Symbol, Expr] = self.linear.links.extents
+        return dict(zip(given, extents(tuple(given.values()), self.sizes), strict=True))
+
+    def _values(self, t: float, y: Array) -> dict[str, Any]:
+        return {**self.params, **self.layout.split(y), "t": t}
+
+
+def _hashable(value: Any) -> Any:
+    """A nested list as tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+__all__ = ["MOST_DENSE", "BoundLinear", "Linearization"]

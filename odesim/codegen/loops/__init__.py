@@ -1,0 +1,1 @@
+"""Programs as loops over arrays, for numba."""

@@ -1,0 +1,128 @@
+"""One loop over a block of an axis, on views that start at 0 and do not overlap, so that LLVM vectorises it."""
+
+from collections.abc import Callable, Sequence
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, Symbol
+
+from odesim.codegen.loops.printers import ScalarPrinter
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.program import names
+
+BLOCK = 1024
+"""Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
+
+HERE = "here_"
+"""The block of the state that a loop forms."""
+
+LATE = 6
+"""Stages that the loop itself adds to the state; earlier ones are added before it."""
+
+
+class BlockPrinter(ScalarPrinter):
+    """Elements of views are loaded with the promise that they do not overlap what the loop writes."""
+
+    def __init__(self, integers: set[str], number: int, views: set[str]):
+        super().__init__(integers)
+        self.loop, self.views = number, views
+
+    def element(self, e: Indexed) -> str:
+        if base_name(e) in self.views:
+            return f"load({self.loop}, {base_name(e)}, {e.indices[0]})"
+        return super().element(e)
+
+
+class BlockLoop:
+    """target = expression for i in [lo, hi), as text.
+
+    number: the loop's own. new: makes a name that nothing else has. integers: names of whole numbers. slice_of: the text of a
+    block of an array. views: lines that name the blocks. body: lines for one element.
+    """
+
+    def __init__(
+        self,
+        i: Symbol,
+        pairs: Sequence[tuple[Indexed, Expr]],
+        number: int,
+        new: Callable[[str], Symbol],
+        printer: ScalarPrinter,
+        slice_of: Callable[[str, Sequence[str]], str],
+        state: Indexed | None = None,
+    ):
+        self.i, self.number, self._new, self._base = i, number, new, printer
+        self.views: list[str] = []
+        self.arrays: dict[Indexed, Indexed] = {}
+        self.state = state
+        for a in sorted({a for pair in pairs for e in pair for a in e.atoms(Indexed)} - {state}, key=str):
+            if a.indices[-1] == i and not any(x.has(i) for x in a.indices[:-1]):
+                self.view(a, slice_of(base_name(a), [printer.subscript(x) for x in a.indices[:-1]]))
+        self.place = new(f"{i}_")
+        self.value = new(base_name(state)) if state is not None else None
+        swap = {**self.arrays, **({state: self.value} if state is not None else {})}
+        self.pairs = [(target.xreplace(swap), _at_place(e.xreplace(swap), i, self.place)) for target, e in pairs]
+
+    def view(self, a: Indexed, text: str) -> Indexed:
+        """The element of the block of a; text says where the block is."""
+        same = [have for have in self.arrays if base_name(have) == base_name(a) and have.indices == a.indices]
+        if same:
+            return self.arrays[same[0]]
+        if a not in self.arrays:
+            name = str(self._new("w" if base_name(a).startswith("work_[") else f"{base_name(a)}_"))
+            self.views.append(f"{name} = {text}")
+            self.arrays[a] = IndexedBase(name, shape=(BLOCK,))[self.i]
+        return self.arrays[a]
+
+    @property
+    def printer(self) -> BlockPrinter:
+        return BlockPrinter(self._base.integers | {self.place.name}, self.number, {base_name(a) for a in self.arrays.values()})
+
+    def body(self, before: Sequence[tuple[Symbol, Expr]] = ()) -> list[str]:
+        """Lines for one element; before: numbers that are computed first."""
+        lines = [f"{self.place} = lo_ + {self.i}"] if any(e.has(self.place) for _, e in self.pairs) else []
+        known: dict[Expr, Symbol] = {}
+        order: list[tuple[Symbol | Indexed, Expr]] = list(before)
+        for target, e in self.pairs:  # an element just made is read from its register
+            e = e.xreplace(known)
+            if any(other.has(target) for _, other in self.pairs):
+                known[target] = self._new("x")
+                order += [(known[target], e), (target, known[target])]
+            else:
+                order.append((target, e))
+        made, bodies = sp.cse([e for _, e in order], symbols=iter(lambda: self._new("x"), None), order="none")
+        printer, written = self.printer, 0
+        waiting = list(made)
+        for (target, _), e in zip(order, bodies, strict=True):
+            for symbol, part in waiting[: _needed(waiting, e)]:
+                lines.append(f"{symbol} = {printer.text(part)}")
+            waiting = waiting[_needed(waiting, e) :]
+            if isinstance(target, Indexed):
+                lines.append(f"store({self.number}, {written}, {base_name(target)}, {self.i}, {printer.text(e)})")
+                written += 1
+            else:
+                lines.append(f"{target} = {printer.text(e)}")
+        return lines
+
+    def scalars(self, more: Sequence[Expr] = ()) -> list[str]:
+        """Names of the numbers that the body reads."""
+        arrays = {base_name(a) for a in self.arrays.values()}
+        found = set[str]().union(*(names(e) for _, e in self.pairs), *map(names, more))
+        own = {self.i.name, self.place.name, *arrays, *([self.value.name] if self.value is not None else [])}
+        return sorted(found - own) + (["lo_"] if any(e.has(self.place) for _, e in self.pairs) else [])
+
+
+def _needed(made: list[tuple[Symbol, Expr]], e: Expr) -> int:
+    """How many of the common parts must be there before e."""
+    last = 0
+    for n, (symbol, _) in enumerate(made):
+        if e.has(symbol):
+            last = n + 1
+    return last
+
+
+def _at_place(e: Expr, i: Symbol, place: Symbol) -> Expr:
+    """e with the whole axis' index for i, but for the elements of views."""
+    if isinstance(e, Indexed) and e.indices == (i,):
+        return e
+    if e == i:
+        return place
+    return e.func(*(_at_place(a, i, place) for a in e.args)) if e.args and e.has(i) else e

@@ -1,0 +1,114 @@
+"""Programs as numba modules: one readable kernel a Program, and the C functions that an integrator calls."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from odesim.codegen.build.cache import module_name, source_of
+from odesim.codegen.build.native import load_native
+from odesim.codegen.loops.kernels import Entries, Kernel, RightSide, Slot
+from odesim.codegen.loops.passes import shape_of
+from odesim.errors import CodegenError
+from odesim.symbolic.program import Program
+from odesim.symbolic.system import System
+
+OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor")
+RUNTIME = (
+    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
+    "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+)  # fmt: skip
+ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store")
+INLINED = (
+    "odesim.codegen.runtime.stages",
+    "odesim.codegen.runtime.reduce",
+    "odesim.codegen.runtime.vmath",
+    "odesim.codegen.runtime.intrinsics",
+    "odesim.codegen.runtime.access",
+)
+TWO_MODES = ("combine_block", "matmul")
+PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atan2")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A generated module: its source, and what its address table holds, in order.
+
+    scratch: blocks of scratch. scales: numbers kept beside a stage, 0 where a stage is kept as it is. local: the state is formed
+    in one block of scratch unless it is asked for.
+    """
+
+    source: str
+    slots: tuple[Slot, ...]
+    numbers: tuple[str, ...]
+    scratch: int
+    scales: int
+    local: bool
+
+
+def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> Text:
+    """The numba module of a System: rhs and stage; combine where stages are kept scaled; find_events and events where it has any."""
+    kernel = RightSide(system, shape_of(system, right, strict=strict), dtype)
+    kernels: list[Kernel] = [kernel]
+    if events is not None:
+        kernels.append(Kernel("find_events", system, events, dtype))
+    numbers = tuple(p.name for p in system.params if not p.shape)
+    slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("blocks", "blocks_")]
+    slots.append(Slot("numbers", "numbers"))
+    slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
+    slots += [Slot("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
+    slots += [Slot("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")]
+    entries = Entries(tuple(slots), numbers, max(k.nests.slots for k in kernels), dtype)
+    body = "\n\n\n".join(
+        [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
+    )
+    scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
+    return Text(
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local
+    )
+
+
+@cache
+def runtime_key() -> str:
+    """12 hex digits of the source that generated modules inline: a change of it makes new modules."""
+    return hashlib.sha256("".join(map(source_of, INLINED)).encode()).hexdigest()[:12]
+
+
+def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
+    """The imports that a body needs, and how it is compiled. foreign: functions whose bits vary by machine are allowed in strict mode."""
+    used = set(re.findall(r"\w+", body))
+    plain = [w for w in PLAIN if w in used]
+    own = [w for w in OWN if w in used]
+    if strict and not foreign:
+        check_strict(system.name, plain)
+    end = "_strict" if strict else ""
+    helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
+    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]
+    lines += [f"from math import {', '.join(plain)}", ""] if plain else []
+    lines += ["import numba as nb", ""]
+    lines += [f"from odesim.codegen.runtime.stages import {', '.join(helpers)}"] if helpers else []
+    access = [w for w in ACCESS if w in used]
+    lines += [f"from odesim.codegen.runtime.access import {', '.join(access)}"] if access else []
+    lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
+    mode = "False" if strict else '{"contract"}'
+    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel = nb.njit(**options)"]
+    return "\n".join(lines)
+
+
+def check_strict(name: str, functions: list[str]) -> None:
+    """Raises CodegenError where a function's bits vary by machine."""
+    foreign = [w for w in functions if w != "sqrt"]
+    if foreign:
+        raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")
+
+
+def load(text: Text, stem: str) -> dict[str, int]:
+    """The addresses of the C functions of a text: stage, combine, and events where it has them."""
+    names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
+    return load_native(text.source, stem, names)
+
+
+def key(text: Text, stem: str) -> str:
+    """The name of a text and its machine code in the cache."""
+    return module_name(text.source, stem)

@@ -1,0 +1,256 @@
+"""Loop nests from a Program, as Python text that numba compiles."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, Symbol
+
+from odesim.codegen.loops.blocks import BLOCK, HERE, BlockLoop
+from odesim.codegen.loops.fused import FusedLoops
+from odesim.codegen.loops.printers import ScalarPrinter
+from odesim.codegen.whole import as_real
+from odesim.symbolic.expr import base_name, free_indices
+from odesim.symbolic.program import Program, Statement
+
+
+class Nests:
+    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64, but for
+    those named in whole.
+
+    state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is HERE.
+    fused: how its loop forms the state itself, where it does.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Iterable[str],
+        *,
+        double: bool = True,
+        whole: Iterable[str] = (),
+        state: str = "",
+        prologue: Sequence[str] = (),
+        fused: FusedLoops | None = None,
+    ):
+        self.state, self.prologue, self.fused = state, prologue, fused
+        self._loops = 0
+        self.program, self.double = as_real(program, set(whole)), double
+        self.lines: list[str] = []
+        self.slots = 1  # blocks of scratch in use at once
+        self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
+        self._forming = False
+        self._indices = set(program.extents)
+        self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
+
+    def emit(self) -> list[str]:
+        """The body of the kernel."""
+        for n, group in enumerate(self.program.passes):
+            self._forming = bool(self.state) and n == 0
+            self._pass(group)
+        return self.lines
+
+    def _put(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def _pass(self, group: tuple[Statement, ...]) -> None:
+        first = group[0]
+        if first.op == "dot":
+            self._dot(first)
+        elif first.op == "scatter":
+            self._scatter(first)
+        elif len(first.loops) == 1 and (first.free or first.bound):
+            self._line(group)
+        elif not first.loops:
+            self._numbers(group)
+        elif first.bound is not None:
+            self._rows(first)
+        else:
+            self._map(first)
+
+    # -- one index
+
+    def _line(self, group: tuple[Statement, ...]) -> None:
+        i = group[0].loops[0]
+        extent = self.text(self.program.extents[i])
+        group = tuple(self._renamed(s, i) for s in group)
+        bodies = self._hoist([s.body for s in group], set(), 1)
+        maps = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op == "map"]
+        folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
+        if not folds and not self._forming:
+            self._put(1, f"for {i} in range({extent}):")
+            targets = {s.target for s in group}
+            if any(e.has(target) for e in bodies for target in targets):  # one after another: what is read is stored by then
+                for s, e in maps:
+                    self._bodies(2, [(self._target(s), e)])
+            else:
+                self._bodies(2, [(self._target(s), e) for s, e in maps])
+            return
+        self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
+        self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
+        for line in self.prologue if self._forming else ():
+            self._put(2, line)
+        self._block(2, i, maps, folds)
+        for slot, (s, _) in enumerate(folds):
+            self._put(1, f"{s.name} = tree_{s.op}(part_[{slot}], ({extent} + {BLOCK - 1}) // {BLOCK})")
+
+    def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
+        """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
+        direct = [_plain(s.op, e, i) if self.double else None for s, e in folds]
+        work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
+        self._inside(depth, i, [(s.target, e) for s, e in maps] + work)
+        self.slots = max(self.slots, len(folds))
+        for slot, (s, _) in enumerate(folds):
+            of = [f"work_[{slot}]"] if direct[slot] is None else [self._slice(name) for name in direct[slot] or ()]
+            op = "dot" if len(of) == 2 else s.op
+            self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{op}({', '.join(of)}, hi_ - lo_)")
+
+    def _slice(self, name: str, lead: Sequence[str] = ()) -> str:
+        """The block of an array, or of the row of one that its first indices name."""
+        if name.startswith("work_["):
+            return name
+        if self._forming and name == self.state:
+            return HERE
+        if not lead:
+            return f"block({name}, lo_, hi_)"
+        *first, row = lead
+        return f"row_block({name}[{', '.join(first)}], {row}, lo_, hi_)" if first else f"row_block({name}, {row}, lo_, hi_)"
+
+    def _inside(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
+        """A loop over one block."""
+        if self._forming and self.fused is not None:
+            for line in self.fused.loops(self._loop(i, pairs, IndexedBase(self.state, shape=(BLOCK,))[i])):
+                self._put(depth, line)
+        elif pairs:
+            loop = self._loop(i, pairs)
+            for line in loop.views:
+                self._put(depth, line)
+            self._put(depth, f"for {i} in range(hi_ - lo_):")
+            for line in loop.body():
+                self._put(depth + 1, line)
+
+    def _loop(self, i: Symbol, pairs: list[tuple[Indexed, Expr]], state: Indexed | None = None) -> BlockLoop:
+        self._loops += 1
+        whole = {a: IndexedBase(self.state, shape=(BLOCK,))[i] for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
+        moved = [(target, e.xreplace(whole)) for target, e in pairs] if state is not None else pairs
+        return BlockLoop(i, moved, self._loops - 1, self._new, self.printer, self._slice, state)
+
+    def _numbers(self, group: tuple[Statement, ...]) -> None:
+        self._bodies(1, [(self._target(s), s.body) for s in group])
+
+    # -- several indices
+
+    def _open(self, loops: Iterable[Symbol], bodies: list[Expr]) -> tuple[int, list[Expr]]:
+        """Loops over all indices; what does not depend on the inner ones is computed before them."""
+        depth, known = 1, set[Symbol]()
+        for i in loops:
+            bodies = self._hoist(bodies, known, depth)
+            self._put(depth, f"for {i} in range({self.text(self.program.extents[i])}):")
+            depth, known = depth + 1, known | {i}
+        return depth, bodies
+
+    def _map(self, s: Statement) -> None:
+        depth, (body,) = self._open(s.loops, [s.body])
+        self._bodies(depth, [(self._target(s), body)])
+
+    def _rows(self, s: Statement) -> None:
+        assert s.bound is not None
+        depth, (body,) = self._open(s.free, [s.body])
+        (body,) = self._hoist([body], set(s.free), depth)
+        extent = self.text(self.program.extents[s.bound])
+        self._put(depth, f"for lo_ in range(0, {extent}, {BLOCK}):")
+        self._put(depth + 1, f"hi_ = min(lo_ + {BLOCK}, {extent})")
+        self._inside(depth + 1, s.bound, [(_scratch(0)[s.bound], body)])
+        self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
+        self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
+
+    def _scatter(self, s: Statement) -> None:
+        self._put(1, f"{s.name}[...] = 0.0")
+        depth, (body,) = self._open(s.loops, [s.body])
+        assert s.via is not None
+        place = ", ".join([self.printer.subscript(s.via), *(i.name for i in s.free[1:])])
+        self._bodies(depth, [(f"{s.name}[{place}]", body)], sign="+=")
+
+    def _dot(self, s: Statement) -> None:
+        a, b = s.free
+        left, right = s.body.args
+        if a not in left.indices:
+            left, right = right, left
+        turn = [f"{base_name(left)}{'' if left.indices[0] == a else '.T'}", f"{base_name(right)}{'' if right.indices[1] == b else '.T'}"]
+        self._put(1, f"matmul({turn[0]}, {turn[1]}, {s.name})")
+
+    # -- expressions
+
+    def text(self, e: Any) -> str:
+        """An extent or a number expression as text, sizes as whole numbers."""
+        e = sp.sympify(e)
+        if all(x.name in self.printer.integers for x in e.free_symbols if isinstance(x, Symbol)) and e.is_integer:
+            return str(e)
+        return self.printer.text(e)
+
+    def _new(self, letter: str) -> Symbol:
+        """A name that nothing else has."""
+        name = next(f"{letter}{n}" for n in count() if f"{letter}{n}" not in self._taken)
+        self._taken.add(name)
+        return Symbol(name, real=True)
+
+    def _target(self, s: Statement) -> str:
+        return self.printer.element(s.target) if isinstance(s.target, Indexed) else s.name
+
+    def _renamed(self, s: Statement, i: Symbol) -> Statement:
+        swap = {s.loops[0]: i}
+        return replace(s, target=s.target.xreplace(swap), free=tuple(i for _ in s.free), body=s.body.xreplace(swap), bound=s.bound and i)
+
+    def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
+        """Assignments in the innermost loop, with their common subexpressions named once."""
+        made, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
+        for symbol, e in made:
+            self._put(depth, f"{symbol} = {self.printer.text(e)}")
+        for (target, _), e in zip(pairs, bodies, strict=True):
+            self._put(depth, f"{target} {sign} {self.printer.text(e)}")
+
+    def _hoist(self, bodies: list[Expr], known: set[Symbol], depth: int) -> list[Expr]:
+        """Parts that depend on no index outside known get a name before the loop.
+
+        for i: d_v[i] = f[i]*a*b/r0  ->  t0 = a*b/r0; for i: d_v[i] = f[i]*t0
+        """
+        made: dict[Expr, Symbol] = {}
+
+        def name(e: Expr) -> Symbol:
+            if e not in made:
+                made[e] = self._new("t")
+                self._put(depth, f"{made[e]} = {self.printer.text(e)}")
+            return made[e]
+
+        def fixed(e: Expr) -> bool:
+            return not e.is_number and free_indices(e, self._indices) <= known
+
+        def walk(e: Expr) -> Expr:
+            if e.is_Symbol or e.is_number:
+                return e
+            if fixed(e):
+                return name(e)
+            if isinstance(e, Indexed | sp.KroneckerDelta | sp.Piecewise):
+                return e
+            if e.is_Mul or e.is_Add:
+                inside = [a for a in e.args if fixed(a)]
+                if len(inside) > 1:
+                    return e.func(name(e.func(*inside)), *(walk(a) for a in e.args if a not in inside))
+            return e.func(*map(walk, e.args))
+
+        return [walk(e) for e in bodies]
+
+
+def _scratch(slot: int) -> IndexedBase:
+    """One block of scratch."""
+    return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
+
+
+def _plain(op: str, e: Expr, i: Symbol) -> list[str] | None:
+    """The names of the arrays where e is just element i of one, or for a sum the product of two."""
+    factors = sp.Mul.make_args(e)
+    if len(factors) > (2 if op == "sum" else 1) or not all(isinstance(f, Indexed) and f.indices == (i,) for f in factors):
+        return None
+    return [base_name(f) for f in factors]

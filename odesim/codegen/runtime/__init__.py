@@ -1,0 +1,1 @@
+"""What generated code calls: sums, functions of blocks, memory."""

@@ -1,0 +1,144 @@
+"""Sums and maxima in one fixed order, whatever the number of threads: the bits of a result depend on the numbers alone.
+
+A vector is cut into blocks of 1024. Up to 64 numbers of a block are added in sequence, starting from 0. More go to 32 partial
+sums, each starting from 0: partial l adds b[l], b[l + 32], b[l + 64], ...; then partials 16..31 are added onto 0..15, 8..15
+onto 0..7, and so on to one. The block sums p[0:w] are combined by p[k] += p[k + h] with h = (w + 1)//2, then w = h, until w = 1.
+Maxima are exact in any order; -0 counts as 0.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from odesim.base.arrays import Array
+from odesim.codegen.runtime.intrinsics import intrinsic
+
+BLOCK, SEQUENCE, LANES = 1024, 64, 32
+_F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
+
+
+def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """Emitter of code that combines b[0:n], or products of the elements of several arrays, in 32 lanes, then the lanes by halves."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        arrays = [context.make_array(kind)(context, builder, a).data for kind, a in zip(signature.args[:-1], args[:-1], strict=True)]
+        count, size = args[-1], args[-1].type
+
+        def product(place: Any, vector: bool) -> Any:
+            """The product of the arrays' elements from place on, a row of lanes or one."""
+            at = [builder.gep(data, [place]) for data in arrays]
+            values = [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=8) if vector else builder.load(p) for p in at]
+            return reduce(builder.fmul, values)
+
+        lanes = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [start] * LANES))
+        rows = builder.sdiv(count, size(LANES))
+        with cgutils.for_range(builder, rows) as loop:
+            values = product(builder.mul(loop.index, size(LANES)), True)
+            builder.store(combine(builder, builder.load(lanes), values), lanes)
+        # a copy for what is left over: an index that varies would keep the lanes above out of registers
+        copy = cgutils.alloca_once_value(builder, builder.load(lanes))
+        first = builder.bitcast(copy, _F64.as_pointer())
+        done = builder.mul(rows, size(LANES))
+        with cgutils.for_range(builder, builder.sub(count, done)) as loop:
+            lane = builder.gep(first, [loop.index])
+            value = product(builder.add(done, loop.index), False)
+            builder.store(combine(builder, builder.load(lane), value), lane)
+        folded, width = builder.load(copy), LANES
+        while width > 1:
+            width //= 2
+            low, high = (ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(k, k + width))) for k in (0, width))
+            folded = combine(builder, builder.shuffle_vector(folded, folded, low), builder.shuffle_vector(folded, folded, high))
+        return builder.extract_element(folded, ir.IntType(32)(0))
+
+    return emit
+
+
+def emit_add(builder: Any, a: Any, b: Any) -> Any:
+    """a + b."""
+    return builder.fadd(a, b)
+
+
+def emit_max(builder: Any, a: Any, b: Any) -> Any:
+    """The larger of a and b, NaN if one of them is."""
+    take = builder.or_(builder.fcmp_ordered(">", b, a), builder.fcmp_unordered("uno", b, b))
+    return builder.select(take, b, a)
+
+
+@intrinsic
+def lanes_sum(typingctx: Any, b: Any, n: Any) -> Any:
+    """b[0:n] added in 32 lanes, then the lanes by halves."""
+    return types.float64(b, types.intp), emit_fold(0.0, emit_add)
+
+
+@intrinsic
+def lanes_dot(typingctx: Any, a: Any, b: Any, n: Any) -> Any:
+    """a[k]*b[k], k < n, added in 32 lanes, then the lanes by halves."""
+    return types.float64(a, b, types.intp), emit_fold(0.0, emit_add)
+
+
+@intrinsic
+def lanes_max(typingctx: Any, b: Any, n: Any) -> Any:
+    """The largest of b[0:n], -inf of none, NaN if there is one."""
+    return types.float64(b, types.intp), emit_fold(float("-inf"), emit_max)
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def block_sum(b: Array, n: int) -> float:
+    """Sum of b[0:n], b contiguous float64, 0 <= n <= 1024."""
+    if n > SEQUENCE:
+        return lanes_sum(b, n)
+    total = 0.0
+    for k in range(n):
+        total += b[k]
+    return total
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def block_dot(a: Array, b: Array, n: int) -> float:
+    """Sum of a[0:n]*b[0:n], both contiguous float64, 0 <= n <= 1024: the bits of block_sum on the products."""
+    if n > SEQUENCE:
+        return lanes_dot(a, b, n)
+    total = 0.0
+    for k in range(n):
+        total += a[k] * b[k]
+    return total
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def block_max(b: Array, n: int) -> float:
+    """The largest of b[0:n], b contiguous float64; -inf of none, NaN if there is one."""
+    return lanes_max(b, n) + 0.0
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def tree_sum(p: Array, w: int) -> float:
+    """Sum of the block sums p[0:w], w >= 1; p is overwritten."""
+    while w > 1:
+        h = (w + 1) // 2
+        for k in range(w - h):
+            p[k] += p[k + h]
+        w = h
+    return p[0]
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def tree_max(p: Array, w: int) -> float:
+    """The largest of the block maxima p[0:w]; p stays."""
+    return lanes_max(p, w) + 0.0
+
+
+@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+def blocked_sum(x: Array) -> float:
+    """Sum of x (n,), contiguous float64, block by block."""
+    blocks = max(1, (x.size + BLOCK - 1) // BLOCK)
+    p = np.empty(blocks)
+    for j in range(blocks):
+        block = x[j * BLOCK : (j + 1) * BLOCK]
+        p[j] = block_sum(block, block.size)
+    return tree_sum(p, blocks)

@@ -1,0 +1,178 @@
+"""What generated numba modules call: arrays on addresses, linear combinations of stages, products of matrices."""
+
+from typing import Any
+
+import numba
+from numba import types
+
+from odesim.codegen.runtime.access import block, load, row_block, store
+from odesim.codegen.runtime.reduce import block_dot, block_max, block_sum, tree_max, tree_sum
+
+BLOCK = 1024
+_compile: Any = numba.njit  # some of its options are not in its type
+INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
+# fastmath is said: what says nothing takes over that of whoever calls it first
+inlined = _compile(forceinline=True, fastmath=False, **INNER)
+strict = _compile(fastmath=False, **INNER)
+contracting = _compile(fastmath={"contract"}, **INNER)
+
+STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)
+COMBINE = types.void(*[types.int64] * 9)
+EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
+
+
+@inlined
+def powi(x: float, n: int) -> float:
+    """x**n for n >= 1 by repeated squaring."""
+    y = 1.0
+    while n > 1:
+        if n % 2:
+            y = y * x
+        x = x * x
+        n //= 2
+    return y * x
+
+
+@inlined
+def maximum(a: float, b: float) -> float:
+    """The larger one; NaN where either is."""
+    return a if a > b or a != a else b
+
+
+@inlined
+def minimum(a: float, b: float) -> float:
+    """The smaller one; NaN where either is."""
+    return a if a < b or a != a else b
+
+
+@inlined
+def next_terms(coef: Any, ns: int, j: int) -> Any:
+    """(where to go on, how many, their numbers): up to four terms from j on whose coefficient is not 0, in order."""
+    used, a, b, c, d = 0, 0, 0, 0, 0
+    while j < ns and used < 4:
+        if coef[j] != 0.0:
+            a = j if used == 0 else a
+            b = j if used == 1 else b
+            c = j if used == 2 else c
+            d = j if used == 3 else d
+            used += 1
+        j += 1
+    return j, used, a, b, c, d
+
+
+def make_combine(contract: bool) -> Any:
+    """combine_block with or without fused multiply-adds."""
+
+    @(contracting if contract else strict)
+    def combine_block(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
+        """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another; y may be empty: 0.
+
+        Four terms a pass over memory; where one to three are left, the first of them fills up with weight 0.
+        """
+        m = hi - lo
+        if y.size == 0:
+            for i in range(m):
+                store(0, 0, out, i, 0.0)
+        else:
+            start = block(y, lo, hi)
+            for i in range(m):
+                store(1, 0, out, i, load(1, start, i))
+        j = 0
+        while j < ns:
+            j, used, a, b, c, d = next_terms(coef, ns, j)
+            if used == 0:
+                return
+            ca, ka = coef[a], row_block(K, rows[a], lo, hi)
+            cb, kb = (coef[b], row_block(K, rows[b], lo, hi)) if used > 1 else (0.0, ka)
+            if used > 2:
+                cc, kc = coef[c], row_block(K, rows[c], lo, hi)
+                cd, kd = (coef[d], row_block(K, rows[d], lo, hi)) if used > 3 else (0.0, ka)
+                for i in range(m):
+                    out[i] = (((out[i] + ca * ka[i]) + cb * kb[i]) + cc * kc[i]) + cd * kd[i]
+            else:
+                for i in range(m):
+                    out[i] = (out[i] + ca * ka[i]) + cb * kb[i]
+
+    return combine_block
+
+
+combine_block = make_combine(True)
+combine_block_strict = make_combine(False)
+
+
+@strict
+def scale_weights(coef: Any, rows: Any, ns: int, scales: Any, weights: Any) -> None:
+    """weights[j] = coef[j] * scales[rows[j], 0]: what a stage counts for where its row holds it unscaled."""
+    for j in range(ns):
+        weights[j] = coef[j] * scales[rows[j], 0] if coef[j] != 0.0 else 0.0
+
+
+@strict
+def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float:
+    """sum_j coef[j] * scales[rows[j], q]: what the q-th constant array of all stages counts for."""
+    total = 0.0
+    for j in range(ns):
+        if coef[j] != 0.0:
+            total += coef[j] * scales[rows[j], q]
+    return total
+
+
+@strict
+def split_terms(weights: Any, ns: int, early: Any, late: Any, amounts: Any) -> Any:
+    """(how many terms are late, whether there are early ones): late (LATE,) names the last ones whose weight is not 0.
+
+    early (ns,): the weights of the others. amounts (LATE,): those of the late ones. An odd number of late terms is made even by the
+    first of them with weight 0: a loop for each number would be twice the machine code.
+    """
+    count = 0
+    for j in range(ns):
+        early[j] = weights[j]
+        count += weights[j] != 0.0
+    skip = max(count - late.size, 0)
+    terms, seen = 0, 0
+    for j in range(ns):
+        if weights[j] != 0.0:
+            if seen >= skip:
+                late[terms] = j
+                amounts[terms] = weights[j]
+                early[j] = 0.0
+                terms += 1
+            seen += 1
+    for q in range(terms, late.size):
+        late[q] = late[0] if terms > 0 else 0
+        amounts[q] = 0.0
+    return terms + terms % 2, skip > 0
+
+
+@contracting
+def add_scaled(weight: float, a: Any, out: Any) -> None:
+    """out += weight * a, both (m,)."""
+    for i in range(a.size):
+        out[i] += weight * a[i]
+
+
+def _matmul(a: Any, b: Any, out: Any) -> None:
+    """out (N, M) = a (N, K) @ b (K, M); each element is summed from k = 0 up, whatever the layout."""
+    n, depth = a.shape
+    m = b.shape[1]
+    out[...] = 0.0
+    for lo in range(0, m, BLOCK):
+        hi = min(lo + BLOCK, m)
+        for i in range(n):
+            for k in range(0, depth - 3, 4):
+                a0, a1, a2, a3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+                for j in range(lo, hi):
+                    out[i, j] = (((out[i, j] + a0 * b[k, j]) + a1 * b[k + 1, j]) + a2 * b[k + 2, j]) + a3 * b[k + 3, j]
+            for k in range(depth - depth % 4, depth):
+                a0 = a[i, k]
+                for j in range(lo, hi):
+                    out[i, j] += a0 * b[k, j]
+
+
+matmul = contracting(_matmul)
+matmul_strict = strict(_matmul)
+
+__all__ = [
+    "BLOCK", "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "combine_block_strict",
+    "constant_weight", "matmul", "matmul_strict", "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+]  # fmt: skip

@@ -1,0 +1,150 @@
+"""A right side's Jacobian as a sparse linear system written out, with the order of its elimination chosen from its structure.
+
+Every operation of the right side is an unknown of its own, d x = sum of slopes * d (what it reads), and those that cost least are
+eliminated first (Markowitz), operations while they have no right-hand side, states with the pivot 1/(gamma h) - d f/d y. What is
+left when the first state would be cheaper is all that depends on the point: a Jacobian of full rank ends as its own entries, sums
+over many states stay unknowns, which is Woodbury's formula.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from odesim.codegen.unrolled.formulas import Formulas
+from odesim.codegen.unrolled.operations import Flat, Text, is_number
+
+SOLVES = 9
+"""Right-hand sides for each matrix, about: what an entry beside the pivot costs."""
+WORST = 1e-11
+"""A residual, relative to the size of all terms, that is not accepted any more."""
+
+Rows = dict[str, dict[str, str]]
+"""{unknown: {unknown, or t: how it depends on that, as a name or a number}}"""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """lines compute, from t, y0, ..., p0, ..., the derivatives outputs (n,) and what rows names.
+
+    rows: of the states (named y0, y1, ...: the row is that of the derivative) and of the sums that stay unknown.
+    order: the pivots, all unknowns.
+    """
+
+    lines: tuple[str, ...]
+    outputs: tuple[str, ...]
+    rows: Rows
+    order: tuple[str, ...]
+
+    @property
+    def states(self) -> int:
+        return len(self.outputs)
+
+    @cached_property
+    def kept(self) -> tuple[str, ...]:
+        """What depends on the point and is no state or parameter: computed once for all steps from there."""
+        found = {e: None for row in self.rows.values() for e in row.values() if not is_number(e)}
+        return tuple(e for e in found if e[0] not in "yp")
+
+    @cached_property
+    def sums(self) -> tuple[str, ...]:
+        """The unknowns that are no states, each after those that it reads."""
+        return tuple(name for name in self.rows if name[0] != "y")
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether the right side depends on t."""
+        return any("t" in row for row in self.rows.values())
+
+    @cached_property
+    def diagonal(self) -> bool:
+        """Whether each state is by itself: nothing is eliminated."""
+        return all(set(row) <= {name, "t"} for name, row in self.rows.items())
+
+    def tangent(self, direction: Mapping[str, str], time: str | None = None) -> tuple[list[str], dict[str, str]]:
+        """Lines, and by the name of a state the change of its derivative along a direction of the states (and of t)."""
+        text, known = Text("v"), dict(direction)
+        for name in (*self.sums, *(f"y{k}" for k in range(self.states))):
+            total: str | None = None
+            for read, entry in self.rows[name].items():
+                if read == "t" and time is None:
+                    continue
+                term = text.times(entry, time if read == "t" and time is not None else known[read])
+                total = term if total is None else text.plus(total, term)
+            known[name if name[0] != "y" else f"f{name}"] = total or "0.0"
+        return [f"{a} = {b}" for a, b in text.lines.items()], {f"y{k}": known[f"fy{k}"] for k in range(self.states)}
+
+
+def linear_text(formulas: Formulas) -> Linear:
+    """The Linear of a right side. Raises CodegenError for an operation without a derivative."""
+    flat = Flat(formulas)
+    states = [f"y{k}" for k in range(formulas.states)]
+    rows: Rows = {name: dict(slopes) for name, slopes in flat.slopes.items()}
+    rows |= {y: ({} if is_number(f) else {f"={f}": "1.0"}) for y, f in zip(states, flat.outputs, strict=True)}
+    rows = {name: {read.removeprefix("="): e for read, e in row.items()} for name, row in rows.items()}
+    active = {*flat.slopes, *states, "t"}
+    rows = {name: {read: e for read, e in row.items() if read in active} for name, row in rows.items()}
+    rows = _needed(rows, states)
+    for name in _early(rows, states):
+        _substitute(rows, name, flat.text)
+    left = _order({name: set(row) - {"t"} for name, row in rows.items()}, set(rows) - set(states))
+    used = [*flat.outputs, *(e for row in rows.values() for e in row.values())]
+    return Linear(tuple(flat.text.part(used)), flat.outputs, rows, tuple(name for name, _ in left))
+
+
+def _needed(rows: Rows, states: Iterable[str]) -> Rows:
+    """The rows that the states' depend on."""
+    wanted = set(states)
+    for name in reversed(rows):
+        if name in wanted:
+            wanted.update(rows[name])
+    return {name: row for name, row in rows.items() if name in wanted}
+
+
+def _substitute(rows: Rows, name: str, text: Text) -> None:
+    """Eliminates an operation: who reads it reads what it reads."""
+    own = rows.pop(name)
+    for row in rows.values():
+        if name in row:
+            factor = row.pop(name)
+            for read, entry in own.items():
+                term = text.times(factor, entry)
+                row[read] = text.plus(row[read], term) if read in row else term
+
+
+def _early(rows: Rows, states: Iterable[str]) -> list[str]:
+    """The operations that are eliminated before they have a right-hand side, in order."""
+    return [name for name, bare in _order({n: set(row) - {"t"} for n, row in rows.items()}, set(rows) - set(states)) if bare]
+
+
+def _order(reads: dict[str, set[str]], inner: set[str]) -> list[tuple[str, bool]]:
+    """(unknown, whether it was an operation without a right-hand side) in the order of elimination; reads is used up."""
+    place = {name: k for k, name in enumerate(reads)}
+    readers: dict[str, set[str]] = {name: set() for name in reads}
+    for name, row in reads.items():
+        for read in row:
+            readers[read].add(name)
+    loaded = set(reads) - inner  # those with a right-hand side
+
+    def cost(name: str) -> float:
+        r, c = len(readers[name] - {name}), len(reads[name] - {name})
+        if name not in loaded:
+            return (r - 1) * (c - 1)  # the entries that come, less those that go
+        return r * c + SOLVES * (r + c) + (name not in inner)
+
+    costs, out = {name: cost(name) for name in reads}, []
+    while costs:
+        name = min(costs, key=lambda n: (costs[n], place[n]))
+        del costs[name]
+        out.append((name, name not in loaded))
+        above, below = readers.pop(name) - {name}, reads.pop(name) - {name}
+        for r in above:
+            reads[r].discard(name)
+            reads[r] |= below
+            if name in loaded:
+                loaded.add(r)
+        for c in below:
+            readers[c].discard(name)
+            readers[c] |= above
+        for n in above | below:
+            costs[n] = cost(n)
+    return out

@@ -1,0 +1,187 @@
+"""Programs as whole-array expressions for numpy or cupy: the plain truth that other backends are tested against."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.codegen.loops.printers import ATOM, Printer
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.program import Program, Statement
+
+WORDS = {
+    "abs": "abs",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "atan2": "arctan2",
+    "pow": "power",
+    "powi": "power",
+}
+
+
+class ArrayPrinter(Printer):
+    """Broadcast whole arrays: every index is one axis of the loop space, in order. Names that are not the model's begin with _.
+
+    places: names of the arrays whose elements are indices, and stay whole numbers.
+    """
+
+    def __init__(self, space: tuple[Symbol, ...], integers: set[str], places: set[str]):
+        super().__init__(integers)
+        self.space, self.places = space, places
+
+    def constant(self, name: str) -> str:
+        return f"_xp.{name}"
+
+    def call(self, name: str, *args: str) -> str:
+        if name == "erf":
+            return f"_erf({', '.join(args)})"
+        return f"_xp.{WORDS.get(name, name)}({', '.join(args)})"
+
+    def choice(self, condition: str, yes: str, no: str) -> str:
+        return f"_xp.where({condition}, {yes}, {no})"
+
+    def both(self, parts: list[str]) -> str:
+        return f"({' & '.join(f'({p})' for p in parts)})"
+
+    def either(self, parts: list[str]) -> str:
+        return f"({' | '.join(f'({p})' for p in parts)})"
+
+    def whole(self, name: str) -> str:
+        return self._along(f"_{name}_", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
+
+    def _Indexed(self, e: Indexed) -> tuple[str, int]:
+        return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.places else ''}", ATOM
+
+    def subscript(self, i: Any) -> str:
+        return self.whole(i.name) if i in self.space else super().subscript(i)
+
+    def place(self, i: Any) -> str:
+        """An index as whole numbers along its own axes of the loop space."""
+        return f"{self.whole(i.name)}.astype(_xp.int64)" if i in self.space else self.subscript(i)
+
+    def element(self, e: Indexed) -> str:
+        """z[psi[n], l] as z[psi, :] with its axes where the loop space has them; where that cannot be said, an array for each index."""
+        others = [i for i in e.indices if i not in self.space]
+        inside = {i: i.indices if isinstance(i, Indexed) else () for i in others}
+        axes = [j for i in e.indices for j in inside.get(i, (i,))]
+        if len(others) > 1 or len(set(axes)) < len(axes) or not set(axes) <= set(self.space):
+            return f"{base_name(e)}[{', '.join(map(self.place, e.indices))}]"
+        part = ", ".join((base_name(i) if inside[i] else str(i)) if i in inside else ":" for i in e.indices)
+        return self._along(f"{base_name(e)}[{part}]" if others else base_name(e), [j.name for j in axes])
+
+    def _along(self, text: str, axes: list[str]) -> str:
+        """An array whose axes carry these indices, turned and widened to the loop space."""
+        order = [i.name for i in self.space]
+        want = sorted(axes, key=order.index)
+        turn = "" if want == axes else f".transpose({', '.join(str(axes.index(a)) for a in want)})"
+        widen = f"[{', '.join(':' if a in axes else 'None' for a in order)}]" if len(axes) < len(order) else ""
+        return f"{text}{turn}{widen}"
+
+
+def array_text(program: Program, name: str, inputs: list[str]) -> str:
+    """The function name(_xp, inputs...) -> {output: array} as text."""
+    sizes = sorted(program.sizes)
+    lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
+    used = {i for s in program.statements() for i in (*s.loops, *s.free)}
+    lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
+    integers, places = set(sizes) | {i.name for i in program.extents}, places_of(program)
+    for s in program.statements():
+        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, places))
+    lines.append(f"    return {{{', '.join(f'{o!r}: {o}' for o in program.outputs)}}}")
+    return "\n".join(lines)
+
+
+def places_of(program: Program) -> set[str]:
+    """Names of the arrays that stand in an index or a Kronecker delta."""
+    found = {s.via for s in program.statements() if s.via is not None}
+    for e in (e for s in program.statements() for e in (s.body, s.via) if e is not None):
+        found |= {i for a in e.atoms(Indexed) for i in a.indices} | {i for d in e.atoms(KroneckerDelta) for i in d.args}
+    return {base_name(i) for i in found if isinstance(i, Indexed)}
+
+
+def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, ...]], ArrayPrinter]) -> list[str]:
+    shape = "".join(f"{program.extents[i]}, " for i in s.free)
+    words = printer(s.loops)
+    text = words.text(s.body)
+    if s.op == "scatter":
+        place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
+        return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
+    if s.op in ("sum", "dot", "max"):
+        whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _flat(s) else text
+        return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]
+    return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _flat(s) else f"    {s.name} = {text}"]
+
+
+def _flat(s: Statement) -> bool:
+    """Whether the body may lack an axis of the loop space."""
+    seen = {i for a in s.body.atoms(Indexed) for i in a.free_symbols}
+    return not all(i in seen for i in s.loops)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Callable[..., dict[str, Any]]:
+    names: dict[str, Any] = {"_erf": _erf}
+    exec(compile(text, "<odesim arrays>", "exec"), names)
+    return names["f"]  # type: ignore[no-any-return]
+
+
+def _erf(x: Any) -> Any:
+    if array_namespace(x).__name__ == "cupy":
+        from cupyx.scipy.special import erf
+    else:
+        from scipy.special import erf
+    return erf(x)
+
+
+class ArrayFunction:
+    """A Program on whole arrays: called with sizes and named inputs it returns {output: array}."""
+
+    def __init__(self, program: Program):
+        self.inputs = sorted(program.inputs())
+        self.sizes = sorted(program.sizes)
+        self.source = array_text(program, "f", self.inputs)
+        self._call = _compiled(self.source)
+        self._places = places_of(program)
+
+    def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Any]:
+        """values holds every input by name: numpy or cupy arrays of the declared shapes, and numbers."""
+        xp = array_namespace(*values.values())
+        given = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
+        numbers = [x if n in self._places else _as_real(x) for n, x in given]
+        with xp.errstate(all="ignore"):
+            return self._call(xp, *(sizes[n] for n in self.sizes), *numbers)
+
+
+def _as_real(x: Any) -> Any:
+    """x, whole numbers as float64: their powers would overflow."""
+    if isinstance(x, int):
+        return float(x)
+    return x.astype("float64") if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" else x
+
+
+def value_at(indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any]) -> Any:
+    """The target of an expression that has no name: _value, or _value[i]."""
+    return IndexedBase("_value", shape=tuple(axes[i] for i in indices))[indices] if indices else Symbol("_value")
+
+
+@lru_cache(maxsize=512)
+def _expression(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> ArrayFunction:
+    extents = dict(axes)
+    return ArrayFunction(lower_expressions({value_at(indices, extents): e}, extents))
+
+
+def evaluate(
+    expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any], t: float = 0.0
+) -> Array:
+    """expr for every value of its indices: an array with one axis for each of them, in their order."""
+    import numpy as np
+
+    f = _expression(sp.sympify(expr), tuple(indices), tuple(axes.items()))
+    shape = tuple(int(sp.sympify(axes[i]).subs({s: sizes[str(s)] for s in sp.sympify(axes[i]).free_symbols})) for i in indices)
+    return np.broadcast_to(np.asarray(f(sizes, {"t": t, **sizes, **values})["_value"], dtype=np.float64), shape)

@@ -1,0 +1,1 @@
+"""Members on a GPU, a thread each."""

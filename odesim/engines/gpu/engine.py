@@ -1,0 +1,261 @@
+"""Members integrated on a GPU, one by each thread: what goes there, the launch, and what comes back.
+
+A launch that the device has no memory for is made in halves. Several GPUs share the members of a launch; a member's bits are its own.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
+from odesim.base.wording import many
+from odesim.codegen.build.nvrtc import compile_cubin, options_for
+from odesim.engines.gpu.source import THREADS, thread_source
+from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
+from odesim.engines.lanes.invariants import start_sums
+from odesim.engines.lanes.rows import AT, SLOTS, Plan
+from odesim.engines.parts import Turns, part_obstacle, parts_of
+from odesim.ensembles.request import Chunk, Request
+from odesim.errors import DeviceError, SolveError
+from odesim.inputs.bind import Numbers
+
+TOGETHER = 1 << 20  # members of a launch
+MOST_BYTES = 1 << 28  # of what comes back from one
+PAUSE = 2e-4  # s between two looks at a launch that is under way
+NOT_READY = 600  # cudaErrorNotReady
+
+
+def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
+    """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
+    plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
+    plan = part_obstacle(request) or plan
+    if isinstance(plan, str):
+        what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
+        raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")
+    return DeviceEngine(request, numbers, plan)
+
+
+@lru_cache(maxsize=64)
+def source_of(plan: Plan) -> str:
+    """The text of a plan, made once a process."""
+    return thread_source(plan)
+
+
+@lru_cache(maxsize=64)
+def kernel_of(plan: Plan, device: int) -> Any:
+    """`ensemble` on a device, for the current one of this thread."""
+    options = options_for(architecture(device), plan.strict)
+    return compute_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
+
+
+@dataclass(frozen=True)
+class DeviceEngine:
+    """A kernel for members of one System and request, with the numbers that all of them share. plan: of width one."""
+
+    request: Request
+    numbers: Numbers
+    plan: Plan
+
+    @property
+    def together(self) -> int:
+        """Members that are worth a launch, as many as fit into the memory it may have."""
+        return max(1, min(TOGETHER, MOST_BYTES // max(self.request.row, 1)))
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        for device in range(device_count()):
+            with device_errors(f"the kernel of {self.request.system.name}", "smaller sizes"), cupy_here().cuda.Device(device):
+                kernel_of(self.plan, device)
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go; states that
+        are to stay on a GPU are the first one's alone."""
+        chunk = into or self.request.room(count)
+        on_host = array_namespace(chunk.y) is np
+        devices = min(device_count(), -(-count // THREADS)) if on_host else 1
+        edges = [count * k // devices for k in range(devices + 1)]
+
+        def share(device: int) -> None:
+            with cupy_here().cuda.Device(device):
+                self._members(device, params, initial, edges[device], edges[device + 1], stop, chunk)
+
+        with device_errors(f"{many(count, 'member')} of {self.request.system.name}", "fewer members or saved times"):
+            if devices == 1:
+                share(0)
+            else:
+                with ThreadPoolExecutor(devices) as each:
+                    try:
+                        for _ in each.map(share, range(devices)):
+                            pass
+                    except BaseException:
+                        stop[0] = 1  # the other devices need not go on
+                        raise
+        chunk.blank(self.request.times)
+        return chunk
+
+    def _members(self, device: int, params: Any, initial: Any, first: int, end: int, stop: Array, chunk: Chunk) -> None:
+        """Members first to end - 1; in halves where they are too many for the device. Raises SolveError where one is."""
+        cp = cupy_here()
+        part = slice(first, end)
+        try:
+            own = [{name: values[part] for name, values in arrays.items()} for arrays in (params, initial)]
+            Launch(self, own[0], own[1], end - first).run(kernel_of(self.plan, device), stop, chunk.part(part))
+            return
+        except cp.cuda.memory.OutOfMemoryError as error:
+            if end - first == 1:
+                raise DeviceError(f"the GPU has no memory for one member of {self.request.row} bytes: {error}") from None
+        cp.get_default_memory_pool().free_all_blocks()
+        middle = (first + end) // 2
+        for a, b in ((first, middle), (middle, end)):
+            self._members(device, params, initial, a, b, stop, chunk)
+
+
+def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
+    """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
+    what = f"{many(shape[0], 'member')}, {many(shape[1], 'saved time')} of {many(shape[2], 'number')} each"
+    with device_errors(what, "fewer"), first_device():
+        return cupy_here().empty(shape, dtype)
+
+
+class Launch:
+    """One launch: its arrays on the device, [save][state][member] what a member leaves there."""
+
+    def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
+        cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
+        self.engine, self.count = engine, count
+        parts = parts_of(request, engine.numbers, params, count) if engine.plan.parts else None
+        self.turns: Turns | None = None
+        kept, watch = request.kept, engine.plan.watch
+        states = starts(request, engine.numbers, initial, count)
+        if parts is not None:
+            taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
+            self.turns = Turns(parts, codes, taken[0], taken[1], request.max_steps)
+            params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
+        sums = start_sums(engine.plan, states, engine.numbers.params, params)
+        events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
+        self.arrays = {
+            "Y0": cp.asarray(states),
+            "SUMS": cp.asarray(sums),
+            "OUT": cp.empty((len(request.times), n, count)),
+            "LAST": cp.empty((n, count)),
+            "STATUS": cp.zeros(count, np.int64),
+            "T_END": cp.zeros(count),
+            "STEPS": cp.zeros(count, np.int64),
+            "REJECTED": cp.zeros(count, np.int64),
+            "SAVE": cp.asarray(request.times),
+            "REALS": cp.asarray(np.array(reals(request))),
+            "FACTS": cp.asarray(np.ascontiguousarray(np.array(watch.facts, np.int64).T) if watch is not None else np.zeros(1, np.int64)),
+            "FOUND_T": cp.full(events, np.nan),
+            "FOUND_I": cp.full(events, -1, np.int64),
+            "FOUND_N": cp.zeros(events[:2], np.int64),
+        }
+        if self.turns is not None:
+            self.arrays |= {"PART_START": cp.zeros(count), "PART_END": cp.zeros(count)}
+            self.arrays |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
+        self.stop = pinned_flag()
+        names = list(engine.plan.formulas.values)
+        table = np.zeros(len(SLOTS) + 2 * len(names), np.int64)
+        for name, array in self.arrays.items():
+            table[AT[name]] = array.data.ptr
+        table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
+        each = bool(initial) or parts is not None
+        table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
+        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        table[AT["PILOT"]] = request.look or request.max_steps
+        for k, name in enumerate(names):
+            own = name in params
+            values = np.ascontiguousarray(params[name] if own else engine.numbers.params[name], np.float64)
+            self.arrays[f"PARAMS {name}"] = cp.asarray(values)
+            table[AT["PARAMS"] + 2 * k] = self.arrays[f"PARAMS {name}"].data.ptr
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+        self.table = cp.asarray(table)
+
+    def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
+        """Launches, waits, and puts what came out into the chunk."""
+        if self.turns is None:
+            self.launch(kernel, stop, self.count)
+        else:
+            self.take_turns(kernel, stop, self.turns)
+        self.put_all(chunk)
+
+    def take_turns(self, kernel: Any, stop: Array, turns: Turns) -> None:
+        """A launch for each part that members run in."""
+        cp, arrays = cupy_here(), self.arrays
+        members, k = np.arange(self.count), 0
+        while len(members):
+            turns.begin(members, k)
+            for name, values in {"PART_START": turns.start, "PART_END": turns.end, "STATUS": turns.codes}.items():
+                arrays[name][...] = cp.asarray(values)
+            for name, values in turns.parts.modes.items():
+                arrays[f"PARAMS {name}"][...] = cp.asarray(values)
+            arrays["ORDER"][: len(members)] = cp.asarray(members)
+            self.table[AT["END"]] = len(members)
+            self.launch(kernel, stop, len(members))
+            k += 1
+            for name, kept in (("STATUS", turns.codes), ("STEPS", turns.steps), ("REJECTED", turns.rejected)):
+                kept[...] = arrays[name].get()
+            members = turns.left(members, k)
+            if len(members):
+                at = cp.asarray(members)
+                arrays["Y0"][at] = arrays["LAST"].T[at]
+            if stop[0]:
+                break
+        arrays["STATUS"][...] = cp.asarray(turns.codes)
+
+    def launch(self, kernel: Any, stop: Array, count: int) -> None:
+        """The first `count` members of the order, or of all, by a thread each; waits for them."""
+        cp = cupy_here()
+        self.stop[0] = stop[0]
+        kernel((-(-count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
+        done = cp.cuda.Event(disable_timing=True)
+        done.record()
+        try:
+            while cp.cuda.runtime.eventQuery(done.ptr) == NOT_READY:  # after a fault `done.done` stays false for ever
+                self.stop[0] = stop[0]
+                time.sleep(PAUSE)
+        except KeyboardInterrupt:  # the threads end before what they use is freed
+            self.stop[0] = 1
+            done.synchronize()
+            raise
+        done.synchronize()  # raises what went wrong there
+
+    def put_all(self, chunk: Chunk) -> None:
+        """What came out, into the chunk."""
+        cp = cupy_here()
+        arrays, request = self.arrays, self.engine.request
+        put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
+        for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
+            put(arrays[name], kept)
+        if self.engine.plan.watch is not None and request.kept.events:
+            for name, kept in (("FOUND_T", chunk.event_t), ("FOUND_I", chunk.event_index), ("FOUND_N", chunk.event_count)):
+                put(arrays[name], kept)
+        if chunk.y_end.size:
+            put(cp.ascontiguousarray(arrays["LAST"].T), chunk.y_end)
+        put_statuses(chunk, arrays["STATUS"].get())
+
+
+def put(source: Any, target: Array) -> None:
+    """Copies an array from the device to where it is to be, at once where that is one piece of memory; it may be to stay there."""
+    if array_namespace(target) is not np:
+        target[...] = source
+    elif target.flags.c_contiguous:
+        cupy_here().ascontiguousarray(source).get(out=target)
+    else:
+        target[...] = source.get()
+
+
+def pinned_flag() -> Array:
+    """A whole number that the device reads where it lies, in memory of the host that does not move."""
+    memory = cupy_here().cuda.alloc_pinned_memory(8)
+    flag = np.frombuffer(memory, np.int64, 1)
+    flag[0] = 0
+    return flag

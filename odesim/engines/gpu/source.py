@@ -1,0 +1,243 @@
+"""The CUDA text of an ensemble: one thread integrates one member from its start to its end.
+
+The functions are those of a lane kernel of width one (odesim.engines.lanes.kernel), translated; only what leads them is written here. A row
+of S is one number of the thread: all places in S are constants, so that the compiler keeps them in registers.
+"""
+
+import re
+
+from odesim.codegen.cuda.source import cuda_source
+from odesim.codegen.cuda.translate import Scope, Translation, module_scope
+from odesim.codegen.cuda.words import INT, REAL
+from odesim.engines.lanes.events import ARRAYS
+from odesim.engines.lanes.feed import FIRST_LOOK, TOO_SMALL, ending_words, fill_lines, first_save, part_words
+from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops
+from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
+from odesim.engines.lanes.rows import AT, Plan, Rows
+from odesim.engines.lanes.save import saving_text
+from odesim.engines.template import Where, fit, put_state
+
+THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
+MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
+LOOK = 256  # steps between two looks at whether the run should stop: what is asked lies in the memory of the host
+WHERE = Where("i", "saved", "out[(q * states + {d}) * count + i]", "out[{d} * count + i]", "state[{d} * count + i]")
+
+# a search is rare: it reads T, which holds all of S, so that no number of S needs a register meanwhile
+SEARCHED = {"searched": "T", "scratch": f"{ARRAYS.format(**AT, zeros='zeros')}\ncopy_all(T, S)", "again": "copy_all(S, T)"}
+SAVE_ARRAYS = "out, save, saves = doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]"
+
+MEMBER = """
+@kernel
+def member(at, S, T, zeros, i):
+    l, saved, states, count = 0, 0, {states}, at[{stride}]
+    y0, reals = doubles(at[{Y0}]), doubles(at[{REALS}])
+    {order}
+    t0, t1, rtol, atol, most = reals[0], reals[1], reals[2], reals[3], float(at[{MOST}])
+    {save_arrays}
+    {fill}
+    begin(S, t0, t1, rtol, atol)
+    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+    {first_look}
+    {first_save}
+    trials = 0
+    while S[{code} + l] == 0.0:
+        trials += 1
+        if trials % {LOOK} == 0:
+            if asked(at[{STOP}]) != 0:
+                return
+        ended, due = step(S, t0, t1, rtol, atol, most)
+        {watching}
+        {saving}
+        {looking}
+    code = int(S[{code} + l])
+    out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
+    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
+    {landing}
+    if code == {TOO_SMALL}:
+        code = judged(S, l, t0, rtol, atol)
+    status[i], t_end[i] = code, S[{t} + l]
+    steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+    {placed}
+    if code == 1:
+        {finish}
+    else:
+        {stopped}
+""".strip("\n")
+
+LOOKING = """
+if S[{code} + l] == 3.0:
+    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+""".strip("\n")
+
+FIXED = """
+@kernel
+def member(at, S, T, zeros, i):
+    l, q, k, states, count = 0, 0, 0, {states}, at[{END}]
+    y0, out, save, saves = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]
+    status, t_end, taken, reals = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}]), doubles(at[{REALS}])
+    state, ended = doubles(at[{LAST}]), 0
+    t0, t1, step, rest, total = reals[0], reals[1], reals[4], reals[5], int(reals[6])
+    todo = min(total, at[{MOST}])
+    {fill}
+    begin(S, t0)
+    wrong = bad(S)
+    {first_save}
+    while k < todo and wrong == 0 and ended == 0:
+        if k % {LOOK} == {LOOK} - 1:
+            if asked(at[{STOP}]) != 0:
+                return
+        h = step if k + 1 < total else rest
+        {advance}
+        wrong = bad(S)
+        if wrong == 0:
+            k += 1
+            {watching}
+            {saving}
+    {landing}
+    status[i], t_end[i], taken[i] = 5 if wrong != 0 else (1 if todo == total else 3), moment(k, t0, t1, step, total), k
+    if wrong == 0:
+        {finish}
+""".strip("\n")
+
+ADVANCE_TO_SAVE = """
+t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)
+due = save[q] if q < saves else inf
+if due < new:
+    hold(S)
+    dense(S, t, h, new)
+else:
+    march(S, t0, t1, step, total, h, k, k + 1)
+""".strip("\n")
+
+FIXED_FIRST = """
+if saves > 0 and save[0] == t0:
+    {put}
+    q = 1
+""".strip("\n")
+
+FIXED_SAVING = """
+while q < saves and save[q] <= {last}:
+    if save[q] < new:
+        interpolate(S, (save[q] - t) / h, h)
+    else:
+        copy(S)
+    {put}
+    q += 1
+""".strip("\n")
+
+KERNEL = """
+template <class A, class B> __device__ __forceinline__ void odesim_copy(A* to, const B* from) {{
+    {copies}
+}}
+__device__ __forceinline__ long long odesim_asked(long long place) {{ return *(volatile long long*)place; }}
+
+{functions}
+
+extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long table) {{
+    long long* at = (long long*)table;
+    const long long {turn} = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if ({turn} >= at[{END}]) return;{chosen}
+    double S[{rows}], zeros[{zeros}];
+    volatile double T[{searched}];  // not for registers
+    {zeroed}
+    {member}(at, S, T, zeros, i);
+}}
+""".strip("\n")
+
+
+def thread_source(plan: Plan) -> str:
+    """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
+    rows = Rows(plan)
+    far, scope = distant_rows(plan, rows), thread_scope(plan)
+    translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
+    made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
+    watch = plan.watch
+    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
+    if plan.parts:
+        words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
+    words |= {"searched": rows.count if watch or far else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
+    each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
+    words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
+    about = (
+        f"{plan.name}, {plan.method.name}, {plan.formulas.dtype}{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    )
+    return cuda_source(f"{about}: one member a thread, generated", KERNEL.format(functions=translation.text(), **words))
+
+
+def thread_scope(plan: Plan) -> Scope:
+    """The functions of one member in Python, before they are translated."""
+    rows = Rows(plan)
+    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
+    far = distant_rows(plan, rows)
+    body = "\n\n\n".join([right_text(plan), *(in_thread(text, far) for text in texts)])
+    return module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
+
+
+def distant_rows(plan: Plan, rows: Rows) -> set[int]:
+    """The rows that lie in T and not in S. Where states between steps are wanted there are more rows than a thread has registers for:
+    then only the state and its derivative stay in S."""
+    few = plan.watch is None and plan.formulas.states <= MOST_NEAR
+    if plan.loops or few or not plan.dense:  # loops: all rows lie in memory anyway
+        return set()
+    return set(range(rows.count)) - {*rows.y, *rows.f, *rows.slopes}
+
+
+def in_thread(text: str, far: set[int]) -> str:
+    """A function of the one lane, whose distant rows lie in T; `probe` is called with a T that holds all of S."""
+    text = text.replace(" + l]", "]").replace("S[l]", "S[0]")
+    if "def probe(" in text:
+        return text
+    text = re.sub(r"\bS\[(\d+)\]", lambda found: f"T[{found[1]}]" if int(found[1]) in far else found[0], text)
+    return re.sub(r"\b(?!copy_all\b)(\w+)\(S(?=[,)])", r"\1(S, T", text)
+
+
+def adaptive_text(plan: Plan, rows: Rows) -> str:
+    """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
+    words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
+    words |= AT | {"next": rows.next_save, "LOOK": LOOK, "TOO_SMALL": TOO_SMALL, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
+    words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
+    words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
+    words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
+    if plan.parts:
+        slots = ("PLACES", "STEPS", "REJECTED")
+        words["order"] = f"done_before, steps, rejected = {', '.join(f'ints(at[{AT[slot]}])' for slot in slots)}"
+    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["first_look"] = FIRST_LOOK.format(limit=rows.most, **AT) if plan.looks else "pass"
+    return fit(
+        MEMBER,
+        **words,
+        first_save=first_save(plan, rows, WHERE, **words),
+        save_arrays=SAVE_ARRAYS.format(**AT) if plan.saves else "pass",
+        saving=saving_text(plan, rows, WHERE) if plan.saves else "pass",
+    )
+
+
+LANDING = """
+if ended > 0:
+    status[i], t_end[i], taken[i] = 2, S[{until}], k
+    if S[{until}] >= t1:
+        {finish}
+    settle(S, 0)
+    {stopped}
+    return
+""".strip("\n")
+
+
+def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
+    """The functions of a fixed step, and member(at, S, T, zeros, i)."""
+    words = {**AT, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
+    march = "march(S, t0, t1, step, total, h, k, k + 1)"
+    ending = ending_words(plan, rows, WHERE, **SEARCHED)
+    terminal = plan.watch is not None and plan.watch.terminal
+    end, until = "pass" if plan.saves else put_state(WHERE.first, rows.y, 1), f"S[{rows.until}]"
+    text = fit(
+        FIXED,
+        **words,
+        finish=ending["finish"],
+        watching=ending["watching"],
+        landing=fit(LANDING, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
+        advance=ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else march,
+        first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
+        saving=fit(FIXED_SAVING, last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",
+    )
+    return [*fixed_loops(plan, rows), text]

@@ -1,0 +1,184 @@
+"""Members of an ensemble under `auto`: each by the explicit method, and by the stiff one where its own run says so.
+
+A lane looks at its member after 128 trials, and whenever their number has doubled: where stability holds the step and the rest is long
+(the rule of odesim.solve.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
+one would need in all; where it ends, or has come further in time than that would have, its run to the end is the result, else the
+explicit method begins again and looks later.
+A member that took max_steps steps is tried in the same way. Whatever runs, runs from the member's start with the member's own numbers:
+its method and its bits do not depend on the other members, on chunks or on threads. No member is begun more often than there are looks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.codegen.jacobian import costs
+from odesim.engines.lanes.engine import WIDTH
+from odesim.ensembles.costs import stiff_lanes_step
+from odesim.ensembles.request import HELD, METHOD_NAMES, UNDONE, Chunk, Request
+from odesim.errors import CodegenError
+from odesim.inputs.bind import Numbers
+from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
+from odesim.solve.methods import METHODS
+from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
+
+LATER = 4
+"""The next look at a member that the stiff method lost, in units of the last one."""
+FEW = 1000
+"""Steps that the stiff method is given at least where the explicit one took max_steps steps and stability does not limit them."""
+MAX_STEPS = Request.number(Status.MAX_STEPS)
+ENDED = [Request.number(s) for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """An engine of two. request: of the method auto. explicit: in lanes, or threads of a GPU; make: the engine of a request with another
+    method, None where there is none; lanes: whether that has lanes."""
+
+    request: Request
+    numbers: Numbers
+    explicit: Any
+    make: Callable[[Request], Any]
+    lanes: Callable[[Any], bool]
+
+    @property
+    def together(self) -> int:
+        """Members that are worth a call."""
+        return int(getattr(self.explicit, "together", 1))
+
+    def prepare(self) -> None:
+        """Compiles the explicit method, or loads what was compiled before; the stiff one is compiled for the first member that needs it."""
+        self.explicit.prepare()
+
+    @cached_property
+    def stiff(self) -> Any:
+        """The engine of the stiff method; None where the system has none."""
+        try:
+            engine = self.make(replace(self.request, method=STIFF))
+            _ = self.ratio if engine is not None else 0.0
+        except CodegenError:
+            return None
+        if engine is not None:
+            engine.prepare()
+        return engine
+
+    @cached_property
+    def ratio(self) -> float:
+        """Steps of the stiff method for one of the explicit, by counting. Raises CodegenError where the Jacobian is too large."""
+        r, compiled = self.request, self.request.right
+        right = costs.right_side(compiled.program, r.sizes, "numba")
+        bound = compiled.linear.bind(r.sizes, self.numbers.params, r.layout)
+        mine = step_cost(METHODS[self.explicit.request.method], right, r.layout.size)
+        if self.lanes(self.make(replace(r, method=STIFF))):
+            return mine / stiff_lanes_step(right, bound)
+        return mine / (WIDTH * costs.stiff_step(bound, ROSENBROCK[STIFF].stages, right))
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        work_ = Work(self, params, initial, stop, pool)
+        return work_.done(self.explicit.integrate(params, initial, count, stop, pool, into))
+
+
+class Work:
+    """One call of the engine: what its members need beside the first run."""
+
+    def __init__(self, engine: HandOver, params: Mapping[str, Array], initial: Mapping[str, Array], stop: Array, pool: Any) -> None:
+        self.engine, self.params, self.initial, self.stop, self.pool = engine, params, initial, stop, pool
+
+    def done(self, chunk: Chunk) -> Chunk:
+        """The chunk that the explicit method left, with every member at its end; those that a stop left are undone."""
+        explicit = METHOD_NAMES.index(self.engine.explicit.request.method)
+        chunk.method[...] = explicit
+        while len(held := np.flatnonzero(chunk.status == HELD)):
+            if self.engine.stiff is None:
+                self.again(chunk, held, 0)
+                continue
+            worth = allowance(chunk.steps[held], chunk.rejected[held])
+            for each in np.unique(worth):
+                self.challenge(chunk, held[worth == each], float(each))
+        at = np.flatnonzero((chunk.status == MAX_STEPS) & (chunk.method == explicit))
+        if len(at) and self.engine.stiff is not None:
+            self.last(chunk, at, max(self.budget(self.engine.request.max_steps), FEW))
+        return chunk
+
+    def challenge(self, chunk: Chunk, at: Array, worth: float) -> None:
+        """The members at, which stability holds, by the stiff method, for the work of so many explicit steps, or again."""
+        budget, most = self.budget(worth), self.engine.request.max_steps
+        over = chunk.steps[at] >= most
+        if over.any():
+            chunk.status[at[over]] = MAX_STEPS
+            self.last(chunk, at[over], most)
+            at = at[~over]
+        if budget < LEAST:
+            self.again(chunk, at, max(LATER * int(worth), int(LEAST / max(SHARE * self.engine.ratio, 1e-9))))
+            return
+        rest = (self.engine.request.t1 - chunk.t_end[at]) / np.maximum(chunk.rejected[at], 1)
+        ahead, lost = self.trial(chunk, at, budget, chunk.t_end[at] + (worth - chunk.steps[at]) * rest)
+        behind = np.setdiff1d(at[chunk.status[at] == HELD], [*ahead, *lost])
+        if len(ahead):
+            part = self.run(self.engine.stiff, ahead, most)
+            good = np.isin(part.status, [*ENDED, UNDONE])
+            self.put(chunk, ahead[good], part.part(good))
+            lost = np.concatenate([lost, ahead[~good]])
+        self.again(chunk, lost, 0)
+        self.again(chunk, behind, LATER * int(worth))
+
+    def trial(self, chunk: Chunk, at: Array, budget: int, goals: Array) -> tuple[Array, Array]:
+        """(ahead, lost) of the members at, that the stiff method did not end within the budget: those it has brought beyond their goals
+        (k,) in time, and those that it cannot do. What it ended is put into the chunk."""
+        part = self.run(self.engine.stiff, at, budget)
+        good = np.isin(part.status, [*ENDED, UNDONE])
+        further = (part.status == MAX_STEPS) & (part.t_end > goals)
+        self.put(chunk, at[good], part.part(good))
+        return at[further], at[~good & (part.status != MAX_STEPS)]
+
+    def last(self, chunk: Chunk, at: Array, budget: int) -> None:
+        """The members at, which took max_steps steps, by the stiff method: its run is the result where it ends, or comes further.
+
+        budget: steps in which it must end or come further.
+        """
+        most = self.engine.request.max_steps
+        ahead, _ = self.trial(chunk, at, min(budget, most), chunk.t_end[at])
+        if len(ahead):
+            part = self.run(self.engine.stiff, ahead, most)
+            good = np.isin(part.status, [*ENDED, UNDONE]) | (part.t_end > chunk.t_end[ahead])
+            self.put(chunk, ahead[good], part.part(good))
+
+    def budget(self, worth: float) -> int:
+        """Steps of the stiff method, as many as are allowed, that cost what so many explicit ones do."""
+        return int(min(SHARE * self.engine.ratio * worth, self.engine.request.max_steps))
+
+    def again(self, chunk: Chunk, at: Array, look: int) -> None:
+        """The members at by the explicit method from their start, with the first look so late; 0: with none."""
+        explicit = self.engine.explicit
+        if len(at):
+            self.put(chunk, at, self.run(explicit, at, explicit.request.max_steps, look))
+
+    def run(self, engine: Any, at: Array, most: int, look: int = 0) -> Chunk:
+        """The members at, with most steps."""
+        asked = replace(engine, request=replace(engine.request, max_steps=most, look=look))
+        own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
+        part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
+        part.method[...] = METHOD_NAMES.index(engine.request.method)
+        part.status[part.status == Request.number(Status.INTERRUPTED)] = UNDONE
+        return part
+
+    @staticmethod
+    def put(chunk: Chunk, at: Array, part: Chunk) -> None:
+        """Writes members; their states may belong on a GPU."""
+        if len(at):
+            y = array_namespace(chunk.y).asarray(part.y)
+            chunk.put(at, replace(part, y=y))
+
+
+def allowance(tried: Array, left: Array) -> Array:
+    """(k,): explicit steps whose work a trial may cost, of members that have tried so many and would need so many more: half of all, or
+    those tried if that is more, up to a power of two, so that many members have the same."""
+    return np.exp2(np.ceil(np.log2(np.maximum(tried, 0.5 * (tried + left.astype(np.float64))))))

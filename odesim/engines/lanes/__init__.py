@@ -1,0 +1,1 @@
+"""Members in the lanes of a core's vectors, each with its own step."""

@@ -1,0 +1,326 @@
+"""Members integrated by a lane kernel: the memory it works on, blocks of members for threads, and what came out."""
+
+import ctypes
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import PAGE, Array, aligned_empty
+from odesim.base.memo import Memo, Same
+from odesim.base.wording import many
+from odesim.codegen.build.cache import module_name
+from odesim.codegen.build.native import load_native
+from odesim.codegen.invariants.declared import declared_invariants, true_invariants
+from odesim.codegen.unrolled.formulas import write_out, write_values
+from odesim.engines.lanes.events import Watch, facts_of
+from odesim.engines.lanes.feed import start_rows
+from odesim.engines.lanes.invariants import start_sums
+from odesim.engines.lanes.kernel import kernel_text
+from odesim.engines.lanes.rows import AT, SLOTS, Plan, Rows
+from odesim.engines.parts import Turns, part_obstacle, parts_of
+from odesim.ensembles.request import HELD, UNDONE, Chunk, Request
+from odesim.errors import CodegenError
+from odesim.inputs.bind import Numbers
+from odesim.solve.explicit.state import fixed_steps, longest_step, usable
+from odesim.solve.methods import METHODS
+from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
+
+# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
+# faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
+# state: 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower)
+WIDTH, TWO_WIDTH, FEW = 8, 16, 2
+BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
+MOST_STATES = 64
+MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
+MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
+_PLANS: Memo[Plan | str] = Memo()
+# by the code of a member that a kernel gives; 0: it was not done
+_CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
+_STATUSES = np.array([UNDONE, *map(Request.number, _CODES), HELD], np.int8)
+
+
+@lru_cache(maxsize=64)
+def compiled_kernel(plan: Plan) -> Callable[[int], None]:
+    """The function of a kernel, made once a process."""
+    address = load_native(kernel_text(plan), _stem(plan), ["run"])["run"]
+    found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
+    return found
+
+
+@lru_cache(maxsize=64)
+def kernel_name(plan: Plan) -> str:
+    """What names a kernel: the same name, the same bits."""
+    return module_name(kernel_text(plan), _stem(plan))
+
+
+def _stem(plan: Plan) -> str:
+    return f"{plan.name.replace('.', '_')}_lanes"
+
+
+@dataclass(frozen=True)
+class LaneEngine:
+    """A kernel for members of one System and request, with the numbers that all of them share.
+
+    origin (1, n): where all of them began, if not where they start from here.
+    """
+
+    request: Request
+    numbers: Numbers
+    plan: Plan
+    origin: Array | None = None
+
+    @property
+    def _run(self) -> Callable[[int], None]:
+        return compiled_kernel(self.plan)
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        _ = self._run
+
+    def memory(self) -> Array:
+        """What the lanes of one block work on: the rows of odesim.engines.lanes.rows, members and places."""
+        made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
+        made[:] = 0.0
+        return made
+
+    def integrate(
+        self,
+        params: Mapping[str, Array],
+        initial: Mapping[str, Array],
+        count: int,
+        stop: Array,
+        pool: Any,
+        into: Chunk | None = None,
+        memory: Array | None = None,
+        seen: int = 0,
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
+
+        stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are. memory: of one block that does all of them,
+        to be looked at; what was not saved is then not blanked. seen: the address of a function of (0, time, state, 0) that is called after
+        every step of a single member, with a stiff method.
+        """
+        request, n = self.request, self.plan.formulas.states
+        states = starts(request, self.numbers, initial, count)
+        parts = parts_of(request, self.numbers, params, count) if self.plan.parts else None
+        if parts is not None:
+            params = {**params, **parts.modes}
+            states = np.array(np.broadcast_to(states, (count, n)), order="C")
+        chunk = into or request.room(count)
+        last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
+        codes = np.zeros(count, np.int64)
+        kept = [states, request.times, np.array(reals(request)), stop]
+        table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
+        sums = start_sums(self.plan, states if self.origin is None else self.origin, self.numbers.params, params)
+        arrays = {
+            "Y0": states,
+            "SUMS": sums,
+            "OUT": chunk.y,
+            "STATUS": codes,
+            "T_END": chunk.t_end,
+            "LAST": last,
+            "SAVE": kept[1],
+            "STOP": stop,
+        }
+        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
+        if self.plan.watch is not None:
+            kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
+            arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
+            table[AT["KEPT"]] = request.kept.most
+        for name, array in arrays.items():
+            table[AT[name]] = array.ctypes.data
+        each = bool(initial) or parts is not None
+        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, seen
+        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
+        table[AT["PILOT"]] = request.look or request.max_steps
+        for k, name in enumerate(self.plan.formulas.values):
+            own = name in params
+            values = np.ascontiguousarray(params[name] if own else self.numbers.params[name], np.float64)
+            kept.append(values)
+            table[AT["PARAMS"] + 2 * k] = values.ctypes.data
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+        size = count if pool is None else block_size(count, pool._max_workers)
+        blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
+        run = pool.map if pool is not None and len(blocks) > 1 else map
+        one: Callable[..., None] = partial(self._block, table, memory=memory)
+        if parts is not None:
+            turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.max_steps)
+            for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
+                table[AT[name]] = array.ctypes.data
+            one = partial(self._turns, table, turns, states, last, stop)
+        for _ in run(lambda block: one(*block), blocks):
+            pass
+        put_statuses(chunk, codes)
+        if memory is None:
+            chunk.blank(request.times)
+        return chunk
+
+    def _turns(self, table: Array, turns: Turns, states: Array, last: Array, stop: Array, first: int, end: int) -> None:
+        """Members first to end - 1, part by part."""
+        members, k = np.arange(first, end), 0
+        while len(members):
+            turns.begin(members, k)
+            own = table.copy()
+            own[AT["ORDER"]] = members.ctypes.data
+            self._block(own, 0, len(members))
+            k += 1
+            members = turns.left(members, k)
+            states[members] = last[members]
+            if stop[0]:
+                return
+
+    def _block(self, table: Array, first: int, end: int, memory: Array | None = None) -> None:
+        """Members first to end - 1, with memory of their own where none is given."""
+        memory = self.memory() if memory is None else memory
+        start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
+        watch = self.plan.watch
+        found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)
+        own = table.copy()
+        own[AT["FOUND"]] = found.ctypes.data
+        own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
+        own[AT["FIRST"]], own[AT["END"]] = first, end
+        self._run(own.ctypes.data)
+
+
+def starts(request: Request, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
+    """(count, n): the states that members start from, as the dtype of the request has them; (1, n) where all start from the same."""
+    layout = request.layout
+    (first, *others), n = layout.names, layout.size
+    if not others and first in initial and request.dtype == "float64":
+        return np.ascontiguousarray(initial[first], np.float64).reshape(count, n)
+    given = np.empty((count if initial else 1, n), request.dtype)
+    for name, view in layout.split(given).items():
+        view[...] = initial.get(name, numbers.initial[name])
+    return given.astype(np.float64, copy=False)
+
+
+def block_size(count: int, threads: int) -> int:
+    """Members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
+    return min(max(count // (BLOCKS * threads), LEAST), MOST)
+
+
+def put_statuses(chunk: Chunk, codes: Array) -> None:
+    """The statuses of codes (N,); 0 is a member that was not done."""
+    chunk.status[...] = _STATUSES[codes]
+
+
+def reals(request: Request) -> list[float]:
+    """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
+    found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
+    if request.max_step is not None and request.step is None:
+        found.append(longest_step(request.max_step))
+    if request.step is not None:
+        total, rest = fixed_steps(request.t0, request.t1, request.step)
+        found += [request.step, rest, float(total)]
+    return found
+
+
+def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
+    """What is member i's own: a number, or an array."""
+    return {name: values[i] if values.ndim > 1 else values[i].item() for name, values in arrays.items()}
+
+
+def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
+    """The engine, or None where lanes cannot do it."""
+    if part_obstacle(request):
+        return None
+    plan = lane_plan(request, numbers, own)
+    return LaneEngine(request, numbers, plan) if isinstance(plan, Plan) else None
+
+
+def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan | str:
+    """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
+    whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
+    if request.layout.size > MOST_STATES:
+        return f"{many(request.layout.size, 'state')}: at most {MOST_STATES}"
+    if what := method_obstacle(request):
+        return what
+    if own & set(whole):
+        return f"whole numbers that differ between members: {', '.join(sorted(own & set(whole)))}"
+    return _plan(request, numbers, whole)
+
+
+def method_obstacle(request: Request) -> str:
+    """For what the method, a stiff one, has no lanes, where others have them; nothing of an explicit one."""
+    if request.method in ROSENBROCK and request.dtype != "float64":
+        return request.dtype
+    return "a fixed step" if request.method in ROSENBROCK and request.step is not None else ""
+
+
+def no_strict(method: str, what: str) -> str:
+    """The sentence that a stiff method has no strict mode for this."""
+    return f"{method} has no strict mode for {what}; {', '.join(m.name for m in METHODS.values() if m.adaptive)} have one"
+
+
+def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+    """The kernel's plan, the same object for the same request; what is too long to write out."""
+    compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
+    key = (
+        Same(compiled),
+        request.backend,
+        sizes,
+        request.method,
+        request.saves,
+        request.step is not None,
+        bool(request.kept.events),
+        request.switches,
+        request.max_step is not None,
+        *(np.asarray(v).tobytes() for v in whole.values()),
+    )
+
+    def make() -> Plan | str:
+        try:
+            return _made(request, numbers, whole)
+        except CodegenError as error:
+            return f"a right side that cannot be written out ({error})"
+
+    return _PLANS(key, make)
+
+
+def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+    """The plan, or what is too long for it. Raises CodegenError."""
+    compiled, fixed = request.right, request.step is not None
+    formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
+    watch = make_watch(request, numbers.sizes, whole)
+    for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
+        if lines > MOST_LINES:
+            return f"{what} of {many(lines, 'operation')}: at most {MOST_LINES}"
+    small = formulas.states <= FEW and request.method not in ROSENBROCK
+    width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
+    plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+    plan = replace(plan, parts=request.switches, limited=request.max_step is not None and not fixed)
+    if plan.stiff:
+        declared = declared_invariants(compiled.system, numbers.sizes, whole)
+        plan = replace(plan, declared=true_invariants(declared, formulas))
+    if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
+        return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
+    return plan
+
+
+def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
+    """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
+    compiled, method = request.right, METHOD[request.method]
+    program, events = compiled.events_program, compiled.system.events
+    if program is None or not (request.kept.events or any(e.terminal for e in events)):
+        return None
+    counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
+    facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
+    return Watch(
+        write_values(compiled.system, program, sizes, whole, compiled.dtype),
+        facts,
+        max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
+        bool(request.kept.events),
+    )
+
+
+def make_pool(threads: int) -> Any:
+    """A pool of threads, or None for one."""
+    return ThreadPoolExecutor(threads) if threads > 1 else None

@@ -1,0 +1,269 @@
+"""The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
+
+Where a value changes its sign, that lane alone is searched (runtime.py). What belongs to the method here is its
+interpolant (interpolant_text, load_lines, between_lines); the rest is the same for any that keeps where a step started and how long it
+was.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odesim.codegen.unrolled.formulas import Formulas
+from odesim.engines.lanes.invariants import restore_lines
+
+if TYPE_CHECKING:
+    from odesim.engines.lanes.rows import Plan, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
+
+    pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
+    """
+
+    formulas: Formulas
+    facts: tuple[tuple[int, int, int, int], ...]
+    pieces: int
+    keeps: bool
+
+    @property
+    def size(self) -> int:
+        """How many components all events have."""
+        return len(self.facts)
+
+    @property
+    def lines(self) -> int:
+        """How many lines they take, at the ends of all pieces."""
+        return self.pieces * (len(self.formulas.lines) + self.size)
+
+    @property
+    def terminal(self) -> bool:
+        return any(fact[1] for fact in self.facts)
+
+    def reads(self, letter: str) -> list[int]:
+        """Which states (y) or parameters (p) the functions read."""
+        text = "\n".join([*self.formulas.lines, *self.formulas.outputs])
+        return sorted({int(k) for k in re.findall(rf"\b{letter}(\d+)\b", text)})
+
+    def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
+        """into0, into1, ... = the functions at a time and state."""
+        given = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
+        return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(given)})"
+
+
+def at(row: int, width: int) -> str:
+    return f"S[{row * width} + l]" if row else "S[l]"
+
+
+def cast(plan: "Plan", text: str) -> str:
+    """The number as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def param_lines(plan: "Plan", rows: "Rows") -> list[str]:
+    """Lines that load the parameters that the functions read."""
+    assert plan.watch is not None
+    given = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
+    return [f"p{k} = {text if k in plan.formulas.doubles else cast(plan, text)}" for k, text in given]
+
+
+def happen_text(watch: Watch) -> str:
+    """happen(t, states, parameters) -> (size,): the event functions of one member."""
+    f = watch.formulas
+    arguments = ", ".join(["t", *(f"y{d}" for d in watch.reads("y")), *(f"p{k}" for k in watch.reads("p"))])
+    return "\n".join(
+        ["@inlined", f"def happen({arguments}):", *(f"    {line}" for line in f.lines), f"    return ({', '.join(f.outputs)},)"]
+    )
+
+
+def used_stages(plan: "Plan") -> list[int]:
+    """The stages that the interpolant reads."""
+    return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
+
+
+def length(plan: "Plan") -> str:
+    """What the weights of stages are times: the length of the step, which is in the stages of a stiff method already."""
+    return "" if plan.stiff else "h * "
+
+
+def interpolant_text(plan: "Plan") -> str:
+    """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps. Said once: quick to compile."""
+    used = used_stages(plan)
+    lines = []
+    for j in used:
+        text = "0.0"
+        for x in reversed(plan.method.P[j]):
+            text = f"(({text} + {float(x)!r}) * theta)"
+        lines.append(f"c{j} = {length(plan)}{text}")
+    total = "y"
+    for q, j in enumerate(used):
+        total = f"({total} + c{j} * k{j})"
+        if (q + 1) % 4 == 0 or j == used[-1]:  # as a state of float32 is rounded when stages are added to it
+            total = cast(plan, total)
+    weights = [
+        "@inlined",
+        "def weights(h, theta):",
+        *(f"    {line}" for line in lines),
+        f"    return ({', '.join(f'c{j}' for j in used)},)",
+    ]
+    blend = ["@inlined", f"def blend(y, {', '.join(f'c{j}, k{j}' for j in used)}):", f"    return {total}"]
+    return "\n".join([*weights, "", "", *blend])
+
+
+def load_lines(plan: "Plan", rows: "Rows", wanted: Iterable[int]) -> list[str]:
+    """Lines that load what the interpolant of the states wanted needs: y<d>, k<stage>_<d>."""
+    states = list(wanted)
+    lines = [f"y{d} = {at(rows.old[d], plan.width)}" for d in states]
+    return lines + [f"k{j}_{d} = {at(rows.stages[j][d], plan.width)}" for d in states for j in used_stages(plan)]
+
+
+def between_lines(plan: "Plan", theta: str | float, wanted: Iterable[int]) -> list[str]:
+    """Lines that set z<d>, the states wanted at theta of the last step, from h and what was loaded. theta: a name, or a number."""
+    used = used_stages(plan)
+    lines = [f"{', '.join(f'c{j}' for j in used)}, = weights(h, theta)"]
+    if isinstance(theta, float):
+        lines = []
+        for j in used:
+            value = 0.0
+            for x in reversed(plan.method.P[j]):
+                value = (value + float(x)) * theta
+            lines.append(f"c{j} = {length(plan)}{value!r}")
+    return lines + [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
+
+
+def watch_text(plan: "Plan", rows: "Rows") -> str:
+    """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
+
+    A lane is searched where the values of a component are not all on one side of zero: the search looks closer. NaN is on no side.
+    """
+    watch, w = plan.watch, plan.width
+    assert watch is not None
+    size = range(watch.size)
+    lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
+    lines += param_lines(plan, rows)
+    lines += load_lines(plan, rows, watch.reads("y"))
+    lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
+    lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
+    lines += [f"low{i}, high{i} = lower(a0_{i}, inf), higher(a0_{i}, -inf)" for i in size]
+    for k in range(1, watch.pieces + 1):
+        theta = k / watch.pieces
+        if k < watch.pieces:
+            lines += between_lines(plan, theta, watch.reads("y"))
+            time = f"before + {theta!r} * h"
+        else:
+            lines += [f"z{d} = {cast(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
+            time = "new"
+        lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
+        lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
+        lines += [f"low{i}, high{i} = lower(a{k}_{i}, low{i}), higher(a{k}_{i}, high{i})" for i in size]
+    lines += ["taken = new > -inf", f"{at(rows.until, w)} = new"]
+    lines += [f"{at(rows.g[i], w)} = a{watch.pieces}_{i} if taken else a0_{i}" for i in size]
+    lines += [f"hit = hit | ((low{i} <= 0.0) & (high{i} >= 0.0))" for i in size]
+    lines += ["hit = hit & taken", f"{at(rows.hit, w)} = 1.0 if hit else 0.0", "hits += 1 if hit else 0"]
+    head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
+    return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
+
+
+def probe_text(plan: "Plan", rows: "Rows") -> str:
+    """probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
+    watch, w = plan.watch, plan.width
+    assert watch is not None
+    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, "theta", watch.reads("y"))]
+    lines += param_lines(plan, rows)
+    lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
+    lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
+    lines.append(f"return S[({rows.probed[0]} + i) * {w} + l]")
+    return "\n".join(["@kernel", "def probe(S, l, theta, i):", *(f"    {line}" for line in lines)])
+
+
+def settle_text(plan: "Plan", rows: "Rows") -> list[str]:
+    """settle(S, l): lane l stands where the event that ended it lies."""
+    if plan.watch is None or not plan.watch.terminal:
+        return []
+    w, states = plan.width, range(plan.formulas.states)
+    lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
+    inside = [*load_lines(plan, rows, states), *between_lines(plan, "theta", states), *restore_lines(plan, rows, "z")]
+    lines += [f"    {line}" for line in inside]
+    lines += [f"    {at(rows.y[d], w)} = z{d}" for d in states]
+    return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
+
+
+def event_texts(plan: "Plan", rows: "Rows") -> list[str]:
+    """The functions of a kernel that watches events."""
+    if plan.watch is None:
+        return []
+    return [interpolant_text(plan), watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
+
+
+def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
+    """Lines that set the functions' values where a member begins."""
+    if plan.watch is None:
+        return []
+    call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
+    return [call, *(f"{at(row, plan.width)} = w{i}" for i, row in enumerate(rows.g))]
+
+
+# functions, for numba is lost among many branches
+CHOICES = """
+@inlined
+def lower(a, b):
+    return a if a < b else b
+
+
+@inlined
+def higher(a, b):
+    return a if a > b else b
+""".strip("\n")
+
+ARRAYS = """
+facts, zeros, kept = ints(at[{FACTS}]), {zeros}, at[{KEPT}]
+times, places_of, counts = doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[{FOUND_N}])
+""".strip("\n")
+
+WATCHING = """
+if watch(S) > 0:
+    for l in range({W}):
+        if S[{hit} + l] != 0.0 and {member} >= 0:
+            {scratch}
+            before, new = S[{before} + l], S[{done} + l]
+            found, last, theta = search(
+                probe, {searched}, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
+            )
+            {again}
+            {keeping}
+            {stopping}
+""".strip("\n")
+
+KEEPING = "keep(zeros, found, last, facts, {size}, {member} * {names}, kept, times, places_of, counts)"
+
+STOPPING = """
+if theta >= 0.0:
+    ended += 1 if S[{code} + l] == 0.0 else 0
+    S[{code} + l], S[{until} + l], S[{theta} + l] = 2.0, last, theta
+""".strip("\n")
+
+LANDING = """
+if code == 2:
+    if S[{until} + l] >= t1:
+        {finish}
+    settle(S, l)
+""".strip("\n")
+
+
+def watching_words(plan: "Plan", rows: "Rows") -> dict[str, object]:
+    """What the templates above name."""
+    w = plan.width
+    if plan.watch is None:
+        return {}
+    lanes = {n: getattr(rows, n) * w for n in ("hit", "before", "done", "step", "code", "until", "theta")}
+    names = 1 + max(fact[2] for fact in plan.watch.facts)
+    return lanes | {"W": w, "base": rows.grid[0], "size": plan.watch.size, "pieces": plan.watch.pieces, "names": names}
+
+
+def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[tuple[int, int, int, int], ...]:
+    """The facts of all components of events of these sizes."""
+    parts = enumerate(zip(directions, terminal, sizes, strict=True))
+    return tuple((direction, int(ends), e, i) for e, (direction, ends, size) in parts for i in range(size))

@@ -1,0 +1,191 @@
+"""The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
+
+from odesim.engines.lanes.events import begin_lines
+from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_numbers, load_state, real, span_arguments, span_lines
+
+
+def squares(what: str, old: str, new: str, n: int) -> list[str]:
+    """total: the sum over d of (what_d / (atol + rtol max(|old_d|, |new_d|)))^2, not finite where new is not; up to 64 in sequence.
+
+    More than 64 take 32 partial sums, as every norm does.
+    """
+    lanes = 32 if n > 64 else 1
+    out = [f"total{j} = 0.0" for j in range(lanes)]
+    for d in range(n):
+        out += [f"a, b = abs({old}{d}), abs({new}{d})", f"q = {what}{d} / (atol + rtol * (a if a > b else b))"]
+        out.append(f"total{d % lanes} += q * q + (b - b)")
+    while lanes > 1:
+        lanes //= 2
+        out += [f"total{j} += total{j + lanes}" for j in range(lanes)]
+    return [*out, "total = total0"]
+
+
+def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
+    """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
+    text, early = start, len(terms) - late
+    for j, (c, k) in enumerate(terms):
+        text = f"({text} + {c} * {k})"
+        if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+            text = real(plan, text[1:-1])
+    return text
+
+
+def begin_text(plan: Plan, rows: Rows) -> str:
+    """The derivative at the start and the first step of all lanes, Hairer, Norsett, Wanner I, II.4."""
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
+    lines = [
+        *(span_lines(plan, rows, length=True) if plan.parts else []),
+        *load_numbers(plan, rows),
+        call_right(plan, "t0", "y", "f"),
+        *put,
+        *(f"v{d} = f{d} - f{d}" for d in range(n)),
+        f"finite = {' + '.join([f'(y{d} - y{d})' for d in range(n)] + [f'v{d}' for d in range(n)])} == 0.0",
+        *squares("y", "y", "y", n),
+        f"size = sqrt(total / {n})",
+        *squares("f", "y", "y", n),
+        f"slope = sqrt(total / {n})",
+        "h = 0.01 * size / slope",
+        "most = 100.0 * h",
+        "fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span",
+        "h, most = (h if fair else 1e-6 * span), (most if fair else span)",
+        "h = span if h > span else h",
+        *(f"z{d} = {real(plan, f'y{d} + h * f{d}')}" for d in range(n)),
+        call_right(plan, "t0 + h", "z", "g"),
+        *(f"e{d} = -f{d} + g{d}" for d in range(n)),
+        *squares("e", "y", "y", n),
+        f"change = sqrt(total / {n}) / h",
+        "steepest = change if change > slope and change < 1e300 else slope",
+        f"guess = power(0.01 / steepest, {1 / max(m.error_order, 1)!r})",
+        "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
+        f"{at(rows.h, w)} = guess if guess < most else most",
+        *limit_lines(plan, rows, at(rows.h, w)),
+        f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
+    ]
+    return "\n".join(
+        [
+            *("@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", *([] if plan.parts else ["    span = t1 - t0"])),
+            f"    for l in range({w}):",
+            *(f"        {line}" for line in lines),
+        ]
+    )
+
+
+def limit_lines(plan: Plan, rows: Rows, step: str) -> list[str]:
+    """Lines that keep a step that is to come to the largest size there is."""
+    most = at(rows.longest, plan.width) if plan.limited else ""
+    return [f"{step} = {most} if {step} > {most} else {step}"] if plan.limited else []
+
+
+def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
+    """Stages first to last; z: the state of a stage, k<s>_<d>: its derivative."""
+    n, m = plan.formulas.states, plan.method
+    out = []
+    for s in range(first, last + 1):
+        weights = [(j, float(m.A[s, j])) for j in range(s) if m.A[s, j] != 0.0]
+        if plan.strict or plan.fixed:  # a fixed step: the products are computed once
+            out += [f"c{j} = h * {a!r}" for j, a in weights]
+            late = plan.formulas.late
+            sums = [combination(plan, f"y{d}", [(f"c{j}", f"k{j}_{d}") for j, _ in weights], late) for d in range(n)]
+        else:
+            inner = [" + ".join(f"{a!r} * k{j}_{d}" for j, a in weights) for d in range(n)]
+            sums = [real(plan, f"y{d} + h * ({inner[d]})") for d in range(n)]
+        out += [f"z{d} = {text}" for d, text in enumerate(sums)]
+        c = float(m.c[s])
+        out.append(call_right(plan, f"t + {c!r} * h" if c < 1.0 else "new", "z", f"k{s}_"))
+        if s == m.last:
+            out += [f"n{d} = z{d}" for d in range(n)]
+    return out
+
+
+def error_lines(plan: Plan) -> list[str]:
+    """error: the norm of the estimate, NaN where the new state or its derivative is not finite."""
+    n, m = plan.formulas.states, plan.method
+    out: list[str] = []
+    for row in range(2):
+        weights = [(j, float(m.E[row, j])) for j in range(m.last + 1) if m.E[row, j] != 0.0]
+        if not weights:
+            continue
+        if plan.strict:
+            out += [f"c{j} = h * {a!r}" for j, a in weights]
+            out += [f"e{d} = {combination(plan, '0.0', [(f'c{j}', f'k{j}_{d}') for j, _ in weights])}" for d in range(n)]
+        else:
+            out += [f"e{d} = h * ({' + '.join(f'{a!r} * k{j}_{d}' for j, a in weights)})" for d in range(n)]
+        out += squares("e", "y", "n", n)
+        if row == 0:
+            out += [f"first = total / {n}", "error = sqrt(first)"]
+        else:
+            out += [f"total = total / {n}", "error = first / sqrt(first + 0.01 * total) if total != 0.0 else error"]
+    if m.E[0, m.last] == 0.0:
+        sums = " + ".join(f"(k{m.last}_{d} - k{m.last}_{d})" for d in range(n))
+        out.append(f"error = nan if error <= 1.0 and {sums} != 0.0 else error")
+    return out
+
+
+def counted_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
+    w = plan.width
+    limit = at(rows.most, w) if plan.looks else "most"
+    return [
+        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
+        f"{at(rows.h, w)} = size if small else following",
+        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
+        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
+        f"{at(rows.t, w)} = new if accept else t",
+        f"code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= {limit} else 0.0))",
+        f"code = code if running else {at(rows.code, w)}",
+        f"{at(rows.code, w)} = code",
+        "ended += 0 if code == 0.0 else 1",
+    ]
+
+
+def step_text(plan: Plan, rows: Rows) -> str:
+    """One step of all lanes; how many have come to an end."""
+    n, w, m = plan.formulas.states, plan.width, plan.method
+    lines = [
+        *load_numbers(plan, rows),
+        *load_state(plan, "k0_", rows.f),
+        *span_lines(plan, rows),
+        f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
+        "last = t + 1.01 * size >= t1",
+        "new = t1 if last else t + size",
+        "small = (not last) and (new == t or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
+        "h = new - t",
+        *stage_lines(plan, 1, m.last),
+        *error_lines(plan),
+    ]
+    if plan.dense:
+        for s in range(m.last + 1, m.stages):
+            finite = " + ".join(f"(z{d} - z{d}) + (k{s}_{d} - k{s}_{d})" for d in range(n))
+            lines += [*stage_lines(plan, s, s), f"wild = {'wild + ' if s > m.last + 1 else ''}{finite}"]
+        if m.stages > m.last + 1:
+            needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
+            lines.append(f"error = nan if {needed} and wild != 0.0 else error")
+    lines += [
+        f"running = {at(rows.code, w)} == 0.0",
+        "fits = error <= 1.0",
+        "accept = running and fits and not small",
+        "scale = log2(error if error > 1e-10 else 1e-10)",
+        f"before, again = {at(rows.error, w)}, {at(rows.retry, w)}",
+        f"goal = {-m.gains[0]!r} * scale",
+        f"factor = 0.9 * exp2(goal + {m.gains[1]!r} * before if fits else goal)",
+        f"grow = ({m.factors[1]!r} if again == 0.0 else 1.0) if fits else 0.9",
+        f"factor = {m.factors[0]!r} if factor < {m.factors[0]!r} else factor",
+        "factor = factor if factor < grow else grow",
+        "following = h * factor if error < inf else 0.25 * h",
+        *limit_lines(plan, rows, "following"),
+        f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST else LOG2_LEAST) if accept else before",
+        *counted_lines(plan, rows),
+        *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
+        *(f"{at(row, w)} = k{m.last}_{d} if accept else k0_{d}" for d, row in enumerate(rows.f)),
+    ]
+    if plan.dense:
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
+        lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    if plan.saves:
+        lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
+    return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])

@@ -1,0 +1,249 @@
+"""The text that feeds lanes: members begin, are saved, end, and the next ones take their places."""
+
+from itertools import pairwise
+
+from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
+from odesim.engines.lanes.rows import AT, Plan, Rows, at
+from odesim.engines.lanes.save import saving_text
+from odesim.engines.template import Where, fit, lane_where, put_state
+from odesim.solve.report import SOON
+
+# fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
+RUN = """
+@kernel
+def fill(at, S, i, l):
+    y0 = doubles(at[{Y0}])
+    {fill}
+
+
+@nb.njit('void(int64)', **options)
+def run(table):
+    at = ints(table)
+    S, start, out, state = doubles(at[{STATE}]), doubles(at[{START}]), doubles(at[{OUT}]), doubles(at[{LAST}])
+    save, saves, reals = doubles(at[{SAVE}]), at[{SAVES}], doubles(at[{REALS}])
+    status, t_end, stop = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STOP}])
+    steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
+    first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
+    t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    {event_arrays}
+    {order}
+    members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
+    for tile in range(first, end, {W}):
+        for l in range({W}):
+            fill(at, S, {a_member}, l)
+        begin(S, t0, t1, rtol, atol)
+        for l in range(min({W}, end - tile)):
+            j = tile + l - first
+            {keep}
+    following, live, looked = first, 0, 0.0
+    for l in range({W}):
+        members[l] = -1
+        S[{code} + l] = {IDLE}
+    while True:
+        for l in range({W}):
+            code = int(S[{code} + l])
+            if code != 0:
+                i = members[l]
+                if i >= 0:
+                    {looking}
+                    {landing}
+                    {last_look}
+                    if code == {TOO_SMALL}:
+                        code = judged(S, l, t0, rtol, atol)
+                    status[i], t_end[i] = code, S[{t} + l]
+                    steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
+                    {placed}
+                    if code == 1:
+                        {finish}
+                    else:
+                        {stopped}
+                    live -= 1
+                    members[l] = -1
+                    S[{code} + l] = {IDLE}
+                if following < end and stop[0] == 0:
+                    i, j = {the_next}, following - first
+                    following += 1
+                    live += 1
+                    members[l] = i
+                    fill(at, S, i, l)
+                    {take}
+                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+                    {first_look}
+                    {first_save}
+        if live == 0 or stop[0] > 1:
+            return
+        idle = {W} - live
+        ended = idle
+        while {going}:
+            ended, due = step(S, t0, t1, rtol, atol, most)
+            {watching}
+            {look}
+            {saving}
+""".strip("\n")
+
+TOO_SMALL, BLOW_UP = 4, 6  # codes of members
+LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
+
+# a member that is alone stands in the first lane
+LOOK = """
+if at[{SEEN}] != 0 and S[{code}] == 0.0 and S[{steps}] > looked:
+    looked, l, i = S[{steps}], 0, 0
+    {stopped}
+    call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
+""".strip("\n")
+
+LAST_LOOK = """
+if at[{SEEN}] != 0 and S[{steps}] > looked:
+    {stopped}
+    call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
+""".strip("\n")
+
+# a lane whose member goes on stays as it is
+LOOKING = """
+if code == 3:
+    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+    code = int(S[{code} + l])
+    if code == 0:
+        continue
+""".strip("\n")
+FIRST_LOOK = "S[{limit} + l] = float(min(at[{PILOT}], at[{MOST}]))"
+
+FIRST_SAVE = """
+q = 0
+if saves > 0 and save[0] == t0:
+    {put}
+    q = 1
+{saved} = q
+S[{next} + l] = save[q] if q < saves else inf
+""".strip("\n")
+
+
+FIRST_SAVE_OF_PARTS = """
+q = done_before[i]
+if q == 0 and saves > 0 and save[0] == {begins}:
+    {put}
+    q = 1
+{saved} = q
+S[{next} + l] = save[q] if q < saves else inf
+""".strip("\n")
+
+
+def part_words(plan: Plan, rows: Rows, error: str, saved: str) -> dict[str, str]:
+    """What the templates say of members that run in parts, and of those that have the whole span at once."""
+    if not plan.parts:
+        whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
+        return {**whole, "begun": f"t0, {error}, 0.0, 0.0, 0.0", "begins": "t0"}
+    begins = f"S[{rows.start * plan.width} + l]"
+    return {
+        "order": f"order, done_before = ints(at[{AT['ORDER']}]), ints(at[{AT['PLACES']}])",
+        "a_member": "order[min(tile + l, end - 1)]",
+        "the_next": "order[following]",
+        "placed": f"done_before[i] = {saved}" if plan.saves else "pass",
+        "begun": f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])",
+        "begins": begins,
+    }
+
+
+def first_save(plan: Plan, rows: Rows, where: Where, **words: object) -> str:
+    """Lines that say which saved time is next where a member begins, and write it where it is that moment."""
+    if not plan.saves:
+        return "pass"
+    text = FIRST_SAVE_OF_PARTS if plan.parts else FIRST_SAVE
+    return fit(text, **{**words, "put": put_state(where.first, rows.y, plan.width), "saved": where.saved})
+
+
+def run_text(plan: Plan, rows: Rows) -> str:
+    """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
+    w, where = plan.width, lane_where(plan.formulas.states)
+    at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
+    at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
+    start = start_rows(rows)
+    kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
+    words = {
+        **AT,
+        **at_lane,
+        "TOO_SMALL": TOO_SMALL,
+        "W": w,
+        "IDLE": "9.0",
+        "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
+        "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
+        "members": 8 * rows.count * w,
+        "places": 8 * (rows.count + 1) * w,
+        "fill": "\n".join(fill_lines(plan, rows)),
+        "keep": "\n".join(f"{a} = {b}" for a, b in kept),
+        "take": "\n".join(f"{b} = {a}" for a, b in kept),
+    }
+    words |= ending_words(plan, rows, where) | part_words(plan, rows, str(words["ERROR"]), where.saved)
+    looks = {"look": LOOK, "last_look": LAST_LOOK}
+    seen = put_state(where.end, rows.y, w)
+    words |= {name: fit(text, **AT, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
+    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["first_look"] = FIRST_LOOK.format(limit=rows.most * w, **AT) if plan.looks else "pass"
+    words["first_save"] = first_save(plan, rows, where, **words)
+    words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"
+    return fit(RUN, **words)
+
+
+def judged_text(plan: Plan, rows: Rows) -> str:
+    """judged(S, l, t0, rtol, atol): what a step that became too small means in lane l, a blow-up or that, by the rule of
+    odesim.solve.report.runs_away."""
+    w, states = plan.width, range(plan.formulas.states)
+    if w == 1:  # all places in S are constants
+        seen = [line for d in states for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
+    else:
+        y, f = rows.y.start * w, rows.f.start * w
+        inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *LARGEST]
+        seen = [f"for d in range(0, {len(states) * w}, {w}):", *(f"    {line}" for line in inside)]
+    lines = [
+        "most, value, slope = -1.0, 0.0, 0.0",
+        *seen,
+        f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - {at(rows.start, w) if plan.parts else 't0'})",
+        "grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)",
+        f"return {BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {TOO_SMALL}",
+    ]
+    return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
+
+
+def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:
+    """How events are watched, and what is written of a member that comes to its end. searched: where a search reads a lane."""
+    end = "pass" if plan.saves else put_state(where.first, rows.y, plan.width)
+    words = {"stopped": put_state(where.end, rows.y, plan.width), "finish": end}
+    words |= dict.fromkeys(("landing", "watching", "event_arrays"), "pass")
+    if plan.parts:
+        words["finish"] = f"{end}\n{words['stopped']}"
+    if plan.watch is None:
+        return words
+    more = {**watching_words(plan, rows), "member": where.member, "searched": "S", "scratch": "pass", "again": "pass"}
+    more |= {"zeros": f"doubles(at[{AT['FOUND']}])", **searched}
+    terminal = plan.watch.terminal
+    parts = {
+        "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
+        "stopping": fit(STOPPING, **more) if terminal else "pass",
+    }
+    words |= {"watching": fit(WATCHING, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}
+    if terminal:
+        words |= {"landing": fit(LANDING, finish=end, **more), "finish": f"{end}\n{words['stopped']}"}
+    return words
+
+
+def start_rows(rows: Rows) -> list[int]:
+    """The rows of a member that are known before it has a lane."""
+    return [*rows.f, *rows.slopes, rows.h, rows.code, *rows.g]
+
+
+def fill_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that load the state, the parameters and the invariants of member i: those of all members lie 0 apart."""
+    firsts = [*plan.formulas.values.values(), plan.formulas.count]
+    lines = [f"S[{row * plan.width} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)]
+    for k, (first, end) in enumerate(pairwise(firsts)):
+        address = AT["PARAMS"] + 2 * k
+        lines.append(f"source, gap = doubles(at[{address}]), at[{address + 1}]")
+        lines += [f"S[{rows.p[q] * plan.width} + l] = source[i * gap + {q - first}]" for q in range(first, end)]
+    if plan.parts:
+        for row, slot in ((rows.start, "PART_START"), (rows.end, "PART_END")):
+            lines.append(f"S[{row * plan.width} + l] = doubles(at[{AT[slot]}])[i]")
+    if plan.limited:
+        lines.append(f"S[{rows.longest * plan.width} + l] = doubles(at[{AT['REALS']}])[4]")
+    if rows.sums:
+        lines.append(f"sums = doubles(at[{AT['SUMS']}])")
+    return lines + [f"S[{row * plan.width} + l] = sums[i * at[{AT['SUMS_STEP']}] + {k}]" for k, row in enumerate(rows.sums)]

@@ -1,0 +1,43 @@
+"""The text that keeps the linear invariants of a right side in all lanes, as odesim.solve.rosenbrock.invariants does for one system."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.codegen.invariants.linear import entries, exact_sums, weight_text
+
+if TYPE_CHECKING:
+    from odesim.engines.lanes.rows import Plan, Rows
+
+
+def restore_lines(plan: "Plan", rows: "Rows", state: str) -> list[str]:
+    """Lines that move a state (named <state>0, ...) to where its invariants have the values of the start, one after another."""
+    wanted = sorted({k for invariant in plan.invariants for k in invariant.reads})
+    lines = [f"p{k} = S[{rows.p[k] * plan.width} + l]" for k in wanted]
+    for i, (invariant, row) in enumerate(zip(plan.invariants, rows.sums, strict=True)):
+        terms = []
+        for place, weight in zip(invariant.places, invariant.weights, strict=True):
+            terms.append(f"m{i}_{place}")
+            lines.append(f"m{i}_{place} = {'' if weight == 1 else '-' if weight == -1 else f'{weight_text(weight)} * '}{state}{place}")
+        lines += [
+            f"rest = S[{row * plan.width} + l] - ({' + '.join(terms)})",
+            f"size = {' + '.join(f'{m} * {m}' for m in terms)}",
+            "part = rest / size if size > 0.0 and abs(rest) < inf else 0.0",
+            *(f"{state}{d} = {state}{d} + {state}{d} * (m{i}_{d} * part)" for d in invariant.places),
+        ]
+    return lines
+
+
+def touched(plan: "Plan") -> list[int]:
+    """The states that have a part in an invariant."""
+    return sorted({place for invariant in plan.invariants for place in invariant.places})
+
+
+def start_sums(plan: "Plan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
+    """(N, invariants): their values for members that start from states (N, n), with parameters that they share and others of their own
+    {name: (N, *shape)}; (1, invariants) where all have the same."""
+    firsts = plan.formulas.values
+    columns = [exact_sums(i, states, entries(firsts, i.reads, shared, own)) for i in plan.invariants]
+    return np.stack(np.broadcast_arrays(*columns), axis=1) if columns else np.empty((1, 0))

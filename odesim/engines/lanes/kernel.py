@@ -1,0 +1,112 @@
+"""The text of a kernel that integrates W members of an ensemble in lockstep, each with its own time and step.
+
+A member's numbers stand in lane l of rows of W: S[row*W + l]. A loop over the lanes does one step of all of them; the rest is
+done lane by lane: what is finished is written, the next member takes its place. In strict mode a member has the bits that the
+integrator of one system gives it: the arithmetic here is that of odesim.solve.explicit, in the same order.
+"""
+
+import hashlib
+import re
+from functools import cache
+from typing import Any
+
+from odesim.codegen.build.cache import source_of
+from odesim.codegen.loops.module import OWN, PLAIN, check_strict, runtime_key
+from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
+from odesim.engines.lanes.events import event_texts, happen_text
+from odesim.engines.lanes.feed import judged_text, run_text
+from odesim.engines.lanes.fixed_step import fixed_texts
+from odesim.engines.lanes.look import limited_text
+from odesim.engines.lanes.rows import Plan, Rows, names
+from odesim.engines.lanes.save import save_texts
+
+ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
+SOURCES = (
+    "odesim.engines.lanes.arithmetic",
+    "odesim.engines.lanes.runtime",
+    "odesim.solve.explicit.control",
+    "odesim.codegen.runtime.memory",
+    "odesim.solve.step.roots",
+    "odesim.solve.explicit.places",
+)
+RUNTIME = ("maximum", "minimum", "powi")
+
+
+def kernel_text(plan: Plan) -> str:
+    """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
+    rows = Rows(plan)
+    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), run_text(plan, rows)]
+    body = "\n\n\n".join([right_text(plan), *texts])
+    return f"{head_text(plan, body)}\n\n\n{body}\n"
+
+
+def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
+    """The functions of a step that is each lane's own."""
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
+    save = rosenbrock_step.save_text if plan.stiff else save_texts
+    return [
+        *events,
+        kind.begin_text(plan, rows),
+        kind.step_text(plan, rows),
+        *save(plan, rows),
+        *event_texts(plan, rows),
+        judged_text(plan, rows),
+        *limited_text(plan, rows),
+    ]
+
+
+STIFF_SOURCES = (
+    "odesim.engines.lanes.linear_systems",
+    "odesim.engines.lanes.rosenbrock_step",
+    "odesim.engines.lanes.rosenbrock_loops",
+    "odesim.codegen.unrolled.elimination",
+    "odesim.solve.methods.rodas5p",
+    "odesim.solve.rosenbrock.control",
+)
+
+
+@cache
+def stiff_key() -> str:
+    """8 hex digits of the source that writes stiff steps: of runs whose members may be handed over to a kernel that is not written yet."""
+    return hashlib.sha256("".join(map(source_of, STIFF_SOURCES)).encode()).hexdigest()[:8]
+
+
+@cache
+def own_key() -> str:
+    """8 hex digits of the source that the module inlines beside the runtime."""
+    return hashlib.sha256("".join(map(source_of, SOURCES)).encode()).hexdigest()[:8]
+
+
+def head_text(plan: Plan, body: str) -> str:
+    """The imports that the body needs, and how it is compiled."""
+    used = set(re.findall(r"\w+", body))
+    plain = [w for w in PLAIN if w in used]
+    if plan.strict:
+        check_strict(plan.name, plain)
+    math = [*plain, *(w for w in ("inf", "nan") if w in used)]
+    runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
+    mode = "False" if plan.strict else '{"contract"}'
+    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
+    lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
+    lines += [f"from math import {', '.join(math)}", ""] if math else []
+    kinds = [w for w in ("float32", "float64") if w in used]
+    lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
+    lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
+    used_arithmetic = [w for w in ARITHMETIC if w in used]
+    lines += ["from odesim.engines.lanes.runtime import keep, search"] if plan.watch is not None else []
+    lines += [f"from odesim.engines.lanes.arithmetic import {', '.join(used_arithmetic)}"]
+    lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]
+    lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
+    return "\n".join(lines)
+
+
+def right_text(plan: Plan) -> str:
+    """The right side of one member."""
+    f = plan.formulas
+    arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
+    end = f"    return ({', '.join(f.outputs)},)"
+    return "\n".join(["@inlined", f"def right({arguments}):", *(f"    {line}" for line in f.lines), end])

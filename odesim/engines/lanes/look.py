@@ -1,0 +1,67 @@
+"""The text by which a lane looks at what limits the steps of its member: accuracy, or the stability of the method."""
+
+from math import cos
+
+import numpy as np
+
+from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_numbers, load_state, real
+from odesim.solve.auto import HELD, SHORT, stable_up_to
+
+FEW, MANY = 3, 12
+"""Right sides for the spectral radius, computed for one lane alone: as much as four steps of all lanes, after 128 or more; and where they
+say that stability holds the step, as many as a single run takes. The mean of the last two growths: where the components' units differ,
+each one alone may be far off."""
+FAR = 1e15
+"""The most steps that a member is said to be from its end."""
+LEFT = 7  # the code of a member that is left to another method
+
+
+def limited_text(plan: Plan, rows: Rows) -> list[str]:
+    """limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps; first: the
+    first such limit.
+
+    LEFT where stability holds the step and the rest is long, by the rule of odesim.solve.auto, with the next step and its power iterations;
+    else 3 where that is most, or 0 with twice the limit. Where the first limit is most nobody looks. A member that is left says in the
+    place of its accepted steps how many were tried, and in that of its rejected ones how many more it would take.
+    """
+    if not plan.looks:
+        return []
+    w, states = plan.width, range(plan.formulas.states)
+    small = float(np.sqrt(np.finfo(plan.formulas.dtype).eps))
+    bound = HELD * stable_up_to(plan.method)
+    radius = [
+        *load_numbers(plan, rows),
+        *load_state(plan, "f", rows.f),
+        *(f"a = abs(y{d})\nb = a if a > least else least\nu{d} = b if b > 0.0 else 1.0\nr{d} = 1.0 / u{d}" for d in states),
+        *(f"w{d} = {small * cos(1.0 + 2.4 * d)!r} * u{d}" for d in states),
+        f"growth, radius, fine, k, last = 0.0, 0.0, 1.0, 0, {FEW}",
+        "while k < last:",
+        *(f"    z{d} = {real(plan, f'y{d} + w{d}')}" for d in states),
+        "    " + call_right(plan, "t", "z", "g"),
+        "    size, grown = 0.0, 0.0",
+        *(f"    a, b = (z{d} - y{d}) * r{d}, (g{d} - f{d}) * r{d}\n    size, grown = size + a * a, grown + b * b" for d in states),
+        "    fine = fine if size > 0.0 and grown > 0.0 and grown < inf else 0.0",
+        "    before, growth = growth, grown / size if fine > 0.0 else growth",
+        "    radius = sqrt(sqrt(before) * sqrt(growth))",
+        f"    scale = {small * len(states) ** 0.5!r} / sqrt(grown) if fine > 0.0 else 0.0",
+        *(f"    w{d} = (g{d} - f{d}) * scale" for d in states),
+        "    k += 1",
+        f"    last = {MANY} if k == {FEW} and h * radius > {bound!r} else last",
+    ]
+    lines = [
+        f"tried, t, h = {at(rows.steps, w)} + {at(rows.rejected, w)}, {at(rows.t, w)}, {at(rows.h, w)}",
+        "if first >= most:",
+        "    return 3.0",
+        "left = (t1 - t) / h",
+        f"if left >= {SHORT!r} * tried:",
+        "    least = atol / rtol",
+        *(f"    {inner}" for line in radius for inner in line.split("\n")),
+        f"    if h * radius > {bound!r}:",
+        f"        {at(rows.steps, w)}, {at(rows.rejected, w)} = tried, left if left < {FAR!r} else {FAR!r}",
+        f"        return {LEFT}.0",
+        "if tried >= most:",
+        "    return 3.0",
+        f"{at(rows.most, w)} = 2.0 * tried if 2.0 * tried < most else most",
+        "return 0.0",
+    ]
+    return ["\n".join(["@kernel", "def limited(S, l, t1, rtol, atol, first, most):", *(f"    {line}" for line in lines)])]

@@ -1,0 +1,248 @@
+"""The text of one step of a Rosenbrock method in all lanes, as odesim.solve.rosenbrock has it for one system.
+
+f, J and df/dt of the point that a step starts from stay in rows: a rejected step is tried again from there with another matrix.
+"""
+
+import re
+from collections.abc import Sequence
+
+from odesim.codegen.unrolled.elimination import Linear
+from odesim.engines.lanes.events import begin_lines
+from odesim.engines.lanes.explicit_step import counted_lines, limit_lines
+from odesim.engines.lanes.invariants import restore_lines
+from odesim.engines.lanes.linear_systems import Factors, factor, residual
+from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.solve.rosenbrock import Rosenbrock
+from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
+from odesim.solve.rosenbrock.stages import CHECKED
+
+
+def slope_lines(linear: Linear, state: str, t: str) -> tuple[list[str], list[str]]:
+    """Lines that compute f and J at a state (named <state>0, ...) and time, and the names of f."""
+
+    def moved(text: str) -> str:
+        return re.sub(r"\bt\b", t, re.sub(r"\by(\d+)\b", rf"{state}\1", text))
+
+    return [moved(line) for line in linear.lines], [moved(f) for f in linear.outputs]
+
+
+def mean_square(what: list[str], units: str = "r") -> str:
+    """The mean of (what_d r_d)^2."""
+    terms = [f"({e} * {units}{d}) * ({e} * {units}{d})" for d, e in enumerate(what)]
+    return f"({' + '.join(terms)}) * {1 / len(what)!r}"
+
+
+def zero(values: Sequence[str]) -> str:
+    """0 where all of them are finite, else NaN."""
+    return " + ".join(f"0.0 * {x}" for x in values) or "0.0"
+
+
+def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
+    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does; code 5: not finite."""
+    linear, w = plan.linear, plan.width
+    y = [f"y{d}" for d in range(len(f))]
+    bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
+    return [
+        *bent,
+        f"finite = {zero([*y, *f])} == 0.0",
+        *(f"r{d} = 1.0 / (atol + rtol * abs({x}))" for d, x in enumerate(y)),
+        f"size = sqrt({mean_square(y)})",
+        f"slope = sqrt({mean_square(f)})",
+        f"bend = sqrt({mean_square([bend[x] for x in y])})",
+        "h = 0.01 * size / slope if slope > 0.0 else 0.0",
+        "most = 100.0 * h if size > 1e-5 and slope > 1e-5 and h > 1e-12 * span else span",
+        "steepest = bend if bend > slope and bend < 1e300 else slope",
+        f"guess = power(0.01 / steepest, {1 / plan.method.error_order!r})",
+        "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
+        "guess = guess if guess < most else most",
+        f"{at(rows.h, w)} = guess if guess < span else span",
+        *limit_lines(plan, rows, at(rows.h, w)),
+        f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        *begin_lines(plan, rows),
+    ]
+
+
+def begin_text(plan: Plan, rows: Rows) -> str:
+    """f, J and the first step of all lanes."""
+    linear, w = plan.linear, plan.width
+    lines, f = slope_lines(linear, "y", "t0")
+    text = [
+        *span_lines(plan, rows, length=True),
+        *load_rows("y", rows.y, w),
+        *load_rows("p", rows.p, w),
+        *lines,
+        *(f"{at(row, w)} = {x}" for x, row in zip([*f, *linear.kept], [*rows.f, *rows.slopes], strict=True)),
+        *first_step_lines(plan, rows, f),
+    ]
+    head = ["@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", f"    for l in range({w}):"]
+    return "\n".join([*head, *(f"        {line}" for line in text)])
+
+
+def weighted(start: str, weights: list[tuple[float, str]]) -> str:
+    """start + c0*u0 + c1*u1 + ..., one after another; a weight of 1 is none."""
+    terms = [u if c == 1.0 else f"{c!r} * {u}" for c, u in weights if c != 0.0]
+    return " + ".join([*([start] if start else []), *terms]) or "0.0"
+
+
+def stage_lines(plan: Plan, factors: Factors, i: int) -> list[str]:
+    """Stage i: z, the state it sees, and u<i>_d."""
+    m: Rosenbrock = plan.method
+    linear, n = plan.linear, plan.formulas.states
+    out = []
+    if i == 0:
+        out += [f"k{d} = g * f{d}" for d in range(n)]
+    else:
+        row, before = m.A[i, :i].tolist(), [*m.A[i - 1, : i - 1].tolist(), 0.0]
+        same = i > 1 and row[:-1] == before[:-1]  # all that the last stage saw, and its u
+        for d in range(n):
+            terms = [(a, f"u{j}_{d}") for j, a in enumerate(row)]
+            out.append(f"z{d} = {weighted(f'z{d}', terms[-1:]) if same else weighted(f'y{d}', terms)}")
+        alpha = float(m.alpha[i])
+        out.append(call_right(plan, f"t + {alpha!r} * h" if alpha < 1 else "new", "z", "k"))
+        for d in range(n):
+            before = [(m.gamma * float(c), f"u{j}_{d}") for j, c in enumerate(m.C[i, :i])]
+            out.append(f"k{d} = {weighted('', before)} + g * k{d}")
+    b = {f"y{d}": f"k{d}" for d in range(n)}
+    if linear.moves and m.d[i] != 0:
+        out.append(f"later = {float(m.d[i])!r} * h")
+        for name, row_ in linear.rows.items():
+            if "t" in row_ and name in b:
+                out.append(f"{b[name]} = {b[name]} + g * later * {row_['t']}")
+            elif "t" in row_:
+                b[name] = f"b_{name}"
+                out.append(f"b_{name} = later * {row_['t']}")
+    lines, x = factors.solve(b, f"u{i}_")
+    out += lines
+    out += [f"u{i}_{d} = 0.0" for d in range(n) if f"y{d}" not in x]
+    if i == 0 and not factors.exact:
+        out += residual(linear, "g", b, x, "good")
+    return out
+
+
+def defect_lines(plan: Plan, factors: Factors) -> list[str]:
+    """q<d>: how far the interpolant is from the solution within the step (odesim.solve.rosenbrock.stages.Stages.defect)."""
+    m: Rosenbrock = plan.method
+    n = plan.formulas.states
+    place, slope = m.dense(CHECKED).tolist(), m.dense_slope(CHECKED).tolist()
+    out = [f"z{d} = {weighted(f'y{d}', [(c, f'u{j}_{d}') for j, c in enumerate(place)])}" for d in range(n)]
+    out.append(call_right(plan, f"t + {CHECKED!r} * h", "z", "k"))
+    out += [f"k{d} = {weighted('', [(m.gamma * c, f'u{j}_{d}') for j, c in enumerate(slope)])} - g * k{d}" for d in range(n)]
+    lines, _ = factors.solve({f"y{d}": f"k{d}" for d in range(n)}, "q")
+    return [*out, *lines]
+
+
+def ahead_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that say where the step goes: new, h, g = gamma h; and whether it is the last one, or too small to be one."""
+    w = plan.width
+    return [
+        *span_lines(plan, rows),
+        f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
+        "last = t + 1.01 * size >= t1",
+        "new = t1 if last else t + size",
+        "small = (not last) and (new == t or size < 1e-300 or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
+        "h = new - t",
+        f"g = {plan.method.gamma!r} * h",
+        f"ratio = {SAFETY!r} * h / {at(rows.error, w)}",  # of the last step: h * error^(-1/p)
+    ]
+
+
+def judge_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that make accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
+    w, p = plan.width, float(plan.method.error_order)
+    most = 1e-2 ** (-1 / p)
+    return [
+        f"running = {at(rows.code, w)} == 0.0",
+        "fits = error <= 1.0",
+        "accept = running and fits and not small",
+        f"factor = {SAFETY!r} * less",
+        "ahead = ratio * less * less",
+        "factor = ahead if fits and ahead < factor else factor",
+        f"grow = ({GROW!r} if {at(rows.retry, w)} == 0.0 else 1.0) if fits else 0.9",
+        f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
+        "factor = factor if factor < grow else grow",
+        "following = h * factor if error < inf else 0.25 * h",
+        *limit_lines(plan, rows, "following"),
+        f"{at(rows.error, w)} = h * (less if less < {most!r} else {most!r}) if accept else {at(rows.error, w)}",
+        *counted_lines(plan, rows),
+        *saved_lines(plan, rows),
+    ]
+
+
+def saved_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that keep where the step was, for `interpolate`."""
+    w = plan.width
+    where = [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
+    due = [f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0"]
+    return [*(where if plan.dense else []), *(due if plan.saves else [])]
+
+
+def power_lines(plan: Plan) -> list[str]:
+    """less = error^(-1/p), of the larger one of error and defect where the error fits; both are squared norms."""
+    return [
+        "error = (error if error >= defect else defect) if error <= 1.0 else error",
+        "less = error if error > 1e-20 else 1e-20",
+        f"less = power(less, {-0.5 / plan.method.error_order!r})",
+    ]
+
+
+def step_text(plan: Plan, rows: Rows) -> str:
+    """One step of all lanes; how many have come to an end."""
+    m: Rosenbrock = plan.method
+    linear, w, n = plan.linear, plan.width, plan.formulas.states
+    factors, last = factor(linear, "g"), m.stages - 1
+    slopes, f = slope_lines(linear, "n", "new")
+    changed = [
+        *((row, f"n{d}", f"y{d}") for d, row in enumerate(rows.y)),
+        *((row, x, f"f{d}") for d, (row, x) in enumerate(zip(rows.f, f, strict=True))),
+    ]
+    changed += [(row, name, at(row, w)) for name, row in zip(linear.kept, rows.slopes, strict=True)]
+    lines = [
+        *load_rows("y", rows.y, w),
+        *load_rows("p", rows.p, w),
+        *load_rows("f", rows.f, w),
+        *(f"{name} = {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
+        *ahead_lines(plan, rows),
+        f"good = {zero(linear.kept)} == 0.0",  # an infinite entry would solve every system by 0
+        *factors.lines,
+        *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
+        *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),
+        *restore_lines(plan, rows, "n"),
+        *(f"a, b = abs(y{d}), abs(n{d})\nr{d} = 1.0 / (atol + rtol * (a if a > b else b))" for d in range(n)),
+        f"error = {mean_square([f'u{last}_{d}' for d in range(n)])} + {zero([f'n{d}' for d in range(n)])}",
+        *defect_lines(plan, factors),
+        f"defect = {mean_square([f'q{d}' for d in range(n)])}",
+        *power_lines(plan),
+        *slopes,
+        f"error = error if good and {zero(f)} == 0.0 else nan",
+        *judge_lines(plan, rows),
+        *(f"{at(row, w)} = {a} if accept else {b}" for row, a, b in changed),
+        *(f"{at(row, w)} = y{d}" for d, row in rows.old.items()),
+        *(f"{at(row, w)} = u{s}_{d}" for s in range(len(rows.stages)) for d, row in rows.stages[s].items()),
+    ]
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
+    body = [f"        {inner}" for line in lines for inner in line.split("\n")]
+    return "\n".join([*head, *body, "    return ended, due"])
+
+
+def save_text(plan: Plan, rows: Rows) -> list[str]:
+    """The state of all lanes at their next saved times, by the interpolant of the last step."""
+    if not plan.saves:
+        return []
+    m: Rosenbrock = plan.method
+    w = plan.width
+    lines = [
+        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
+        f"theta = (time - {at(rows.before, w)}) / h",
+        "rest = 1.0 - theta",
+    ]
+    for j in range(m.stages):
+        bent = "0.0"
+        for x in reversed(m.H[:, j].tolist()):
+            bent = f"({bent} * theta + {x!r})"
+        lines.append(f"c{j} = theta * ({float(m.weights[j])!r} + rest * {bent})")
+    for d in range(len(rows.saved)):
+        inside = " + ".join([at(rows.old[d], w), *(f"c{j} * {at(rows.stages[j][d], w)}" for j in range(m.stages))])
+        lines.append(f"s{d} = {inside}")
+    lines += restore_lines(plan, rows, "s")
+    lines += [f"{at(row, w)} = s{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)]
+    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]

@@ -1,0 +1,240 @@
+"""One system integrated by a lane kernel: the stiff methods in strict mode, without LAPACK, whose bits are the machine's.
+
+The kernel is the one that members of an ensemble have, so that a run has the bits of a member. It is told as a run of any integrator
+is: odesim.solve.report reads from here what it reads from theirs.
+"""
+
+import ctypes
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.codegen.compiled import CompiledRHS
+from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
+from odesim.engines.lanes.rows import Plan, Rows
+from odesim.ensembles.outputs import make_kept
+from odesim.ensembles.request import STATUSES, UNDONE, Chunk, Request
+from odesim.errors import SolveError
+from odesim.inputs.bind import Numbers
+from odesim.solve.explicit import places
+from odesim.solve.explicit.run import check_options, ctrl_c, save_grid
+from odesim.solve.explicit.state import usable
+from odesim.solve.laws import Watch, Worst
+from odesim.solve.problem import Problem, Progress, Raw, Status
+from odesim.solve.report import collect
+from odesim.solve.rescaled import LONGEST
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.symbolic.clock import START, STOP
+
+ROOM = 8192
+"""Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""
+WAIT = 0.05  # s between two looks at the run
+LEAVE = 2
+_SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
+_CODES = {
+    Status.OK: places.FINISHED,
+    Status.EVENT: places.STOPPED_BY_EVENT,
+    Status.MAX_STEPS: places.TOO_MANY_STEPS,
+    Status.STEP_TOO_SMALL: places.TOO_SMALL,
+    Status.BLOW_UP: places.TOO_SMALL,  # told apart where the run is collected
+    Status.NON_FINITE: places.NOT_FINITE,
+}
+
+
+def alone(compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any) -> Request:
+    """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
+    kept = make_kept(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
+    return Request(compiled, dict(sizes), *span, times, method, kept=kept, **options)
+
+
+def strict_obstacle(request: Request, numbers: Numbers, own: frozenset[str]) -> str:
+    """For what members of a request with a stiff method have no strict mode, in lanes or, in the rescaled clock, one by one."""
+    if request.clock is not None:
+        clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
+        end, step = np.array([LONGEST]), request.step
+        request, own = alone(request.clock, request.sizes, request.method, (0.0, LONGEST), end, step=step), frozenset()
+        numbers = replace(numbers, **clocked)
+    plan = lane_plan(request, numbers, own)
+    return plan if isinstance(plan, str) else ""
+
+
+class LaneRun:
+    """A run of a stiff method in lanes, one of which is used; options as of odesim.solve.rosenbrock.run.RosenbrockRun.
+
+    What is left before its end begins again from the start when it is gone on with. Raises SolveError where lanes cannot do it.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledRHS,
+        sizes: Mapping[str, int],
+        params: Mapping[str, Any],
+        problem: Problem,
+        name: str,
+        save: Array | None = None,
+        *,
+        step: float | None = None,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
+        max_step: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        check_options(step, rtol, atol, max_steps, max_step)
+        begun = time.perf_counter()
+        self.problem, self.method, self.step, self.max_steps = problem, ROSENBROCK[name], step, max_steps
+        self.save = save_grid(problem, save)
+        # both ends are known without an interpolant
+        self._inside = bool(np.any((self.save > problem.t0) & (self.save < problem.t1)))
+        times = self.save if self._inside else np.array([problem.t1])
+        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "step": step, "max_step": max_step}
+        request = alone(compiled, sizes, name, (problem.t0, problem.t1), times, **options)
+        numbers = Numbers(dict(sizes), dict(params), problem.rhs.layout.split(problem.y0), problem.t0, problem.t1)
+        plan = lane_plan(request, numbers, frozenset())
+        if not isinstance(plan, Plan):
+            raise SolveError(no_strict(name, plan))
+        self._engine = LaneEngine(request, numbers, plan, problem.began[None])
+        self._engine.prepare()
+        self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0
+        self.count, self.real = np.zeros(places.COUNT_SIZE, np.int64), np.zeros(places.REAL_SIZE)
+        self.real[places.RTOL], self.real[places.ATOL] = usable(rtol, atol, request.dtype)
+        self._leave()
+        self._compile_seconds = time.perf_counter() - begun
+
+    def _leave(self) -> None:
+        """Nothing is done yet."""
+        rows, width = self._rows, self._engine.plan.width
+        self._memory, self._stop = self._engine.memory(), np.zeros(1, np.int64)
+        self._lanes = self._memory[: rows.count * width].reshape(rows.count, width)
+        self._lanes[rows.t], self._lanes[rows.y, 0] = self.problem.t0, self.problem.y0
+        self._chunk = self._engine.request.room(1)
+        self._watch = Watch(self.problem.laws, self.problem.rhs.dtype) if self.problem.laws else None
+        self._failure: BaseException | None = None
+        if self._watch:
+            self._watch.look(self.problem.t0, self.problem.y0)
+
+    def _number(self, row: int) -> float:
+        """What stands in a row of the lane that is used: the first."""
+        return float(self._lanes[row, 0])
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self._number(self._rows.t)
+
+    @property
+    def y(self) -> Array:
+        """The state there (n,)."""
+        return self._lanes[self._rows.y, 0].copy()
+
+    def _saved(self) -> Array:
+        """(T + 1, n): the states at the saved times that were reached."""
+        found = np.empty((len(self.save) + 1, len(self.problem.y0)))
+        if self._inside:
+            found[:-1] = self._chunk.y[0]
+        else:
+            found[:-1] = np.where(self.save[:, None] == self.problem.t0, self.problem.y0, self.y)
+        return found
+
+    def found(self) -> tuple[Array, Array]:
+        """Times and component numbers of all events, in the order of time."""
+        chunk, first, times, numbers = self._chunk, 0, [np.empty(0)], [np.empty(0, np.int64)]
+        for e, event in enumerate(self.problem.events[: chunk.event_count.shape[1]]):
+            there = min(int(chunk.event_count[0, e]), chunk.event_t.shape[2])
+            times.append(chunk.event_t[0, e, :there])
+            numbers.append(first + chunk.event_index[0, e, :there])
+            first += event.size
+        every, which = np.concatenate(times), np.concatenate(numbers)
+        order = np.argsort(every, kind="stable")
+        return every[order], which[order]
+
+    def watched(self) -> Array | None:
+        """What a run that goes on with this one is to know of its laws."""
+        return self._watch.watched() if self._watch else None
+
+    def worst(self) -> Worst:
+        """The worst violation of each law so far."""
+        return self._watch.worst() if self._watch else {}
+
+    def go(self, most: float = np.inf) -> bool:
+        """The run from its start to its end, or until most steps were tried; whether it has ended, Ctrl-C included."""
+        compiled, allowed = self._engine.request.compiled, int(min(most, self.max_steps))
+        begun, before = time.perf_counter(), compiled.seconds
+        self._engine = replace(self._engine, request=replace(self._engine.request, max_steps=allowed))
+        self._leave()
+        with suppress(KeyboardInterrupt), ctrl_c(self.stop):
+            self._watched()
+            while self._overflows():
+                kept = replace(self._engine.request.kept, most=int(self._chunk.event_count.max()))
+                self._engine = replace(self._engine, request=replace(self._engine.request, kept=kept))
+                self._leave()
+                self._watched()
+        self._seconds += time.perf_counter() - begun - (compiled.seconds - before)  # a look at a blow-up may compile
+        return self._status is not Status.MAX_STEPS or allowed == self.max_steps
+
+    def stop(self) -> None:
+        """Makes the kernel leave after the step it is in."""
+        self._stop[0] = LEAVE
+
+    def _overflows(self) -> bool:
+        chunk = self._chunk
+        return self._status is not None and bool(np.any(chunk.event_count > chunk.event_t.shape[2]))
+
+    @property
+    def _status(self) -> Status | None:
+        """None where the run was interrupted."""
+        number = int(self._chunk.status[0])
+        return None if number == UNDONE else STATUSES[number]
+
+    def _watched(self) -> None:
+        """The kernel in a thread of its own: in the main one a signal would wait for its end."""
+        p = self.problem
+        with ThreadPoolExecutor(1) as worker:
+            done = worker.submit(self._integrate)
+            try:
+                while not done.done():
+                    with suppress(TimeoutError):
+                        done.exception(timeout=WAIT)
+                    if self._progress is not None and not done.done():
+                        self._progress((self.t - p.t0) / (p.t1 - p.t0))
+                done.result()
+            finally:
+                self.stop()  # whatever was raised here; the thread is waited for
+
+    def _integrate(self) -> Chunk:
+        seen = _SEEN(self._look) if self._watch else None
+        address = ctypes.cast(seen, ctypes.c_void_p).value or 0 if seen else 0
+        chunk = self._engine.integrate({}, {}, 1, self._stop, None, self._chunk, self._memory, address)
+        if self._failure is not None:
+            raise self._failure
+        return chunk
+
+    def _look(self, _: int, t: float, y: int, __: int) -> None:
+        """Takes a state at the address y into account."""
+        assert self._watch is not None
+        try:
+            n = len(self.problem.y0)
+            self._watch.look(t, np.array((ctypes.c_double * n).from_address(y)))
+        except BaseException as error:  # ctypes can only drop it
+            self._failure = error
+            self.stop()
+
+    def raw(self) -> Raw:
+        """What came out."""
+        steps, rejected = int(self._number(self._rows.steps)), int(self._number(self._rows.rejected))
+        self.count[places.STEPS], self.count[places.REJECTED] = steps, rejected
+        self.count[places.SAVED] = np.searchsorted(self.save, self.t, side="right")
+        self.real[places.H] = self._number(self._rows.h)
+        # f and J at the start, and of every step tried the stages but the first, the check of the interpolant, the new point
+        calls = 1 + (steps + rejected) * (self.method.stages + 1)
+        self.out = self._saved()
+        stats: dict[str, float] = {"steps": steps, "rejected": rejected, "rhs_calls": calls}
+        stats |= {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        code = places.RUNNING if self._status is None else _CODES[self._status]
+        return replace(collect(self, code, stats), kernel=kernel_name(self._engine.plan))

@@ -1,0 +1,115 @@
+"""Members integrated one after another by the integrator of one system: what lanes cannot do."""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.codegen.compiled import CompiledRHS
+from odesim.engines.lanes.engine import member
+from odesim.engines.lanes.strict_run import LaneRun
+from odesim.engines.switching import make_switching
+from odesim.ensembles.costs import make_costs
+from odesim.ensembles.request import METHOD_NAMES, Chunk, Request
+from odesim.inputs.bind import Numbers
+from odesim.inputs.guards import event_specs
+from odesim.solve import ROSENBROCK, Linear, Problem, integrate_problem
+from odesim.solve.problem import Raw
+from odesim.solve.rosenbrock.blas import few_blas_threads
+from odesim.symbolic.guards import Guard
+from odesim.symbolic.switches import Held
+
+
+@dataclass(frozen=True)
+class SingleEngine:
+    """One System and request, with the numbers that all members share."""
+
+    request: Request
+    numbers: Numbers
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        _ = self.request.right.functions
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        request = self.request
+        chunk = into or request.room(count)
+        chunk.y[...] = np.nan
+        # around all threads: a thread that leaves the limit lifts it for the others
+        with few_blas_threads(request.layout.size) if request.method in ("auto", *ROSENBROCK) else nullcontext():
+            each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
+        return chunk
+
+    def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
+        request, shared = self.request, self.numbers
+        start = {**shared.initial, **initial}
+        span = request.t0, request.t1
+        problem = problem_of(
+            request.right, shared.sizes, {**shared.params, **params}, start, span, held=request.held, stop_at=request.stop_at
+        )
+        options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
+        options |= {"strict": request.strict} | ({"max_step": request.max_step} if request.max_step is not None else {})
+        raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
+        put_run(chunk, i, request, raw)
+
+
+def put_run(chunk: Chunk, i: int, request: Request, raw: Raw) -> None:
+    """Member i is what the integrator of one system made of it."""
+    reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
+    with suppress(ValueError):
+        chunk.y[i, :reached] = raw.y[:reached]
+    chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
+    shapes = request.compiled.event_shapes(request.sizes)
+    chunk.put_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
+    if chunk.y_end.size:
+        chunk.y_end[i] = raw.y_last
+    chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+    chunk.method[i] = METHOD_NAMES.index(raw.method)
+
+
+def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
+    """one(i) for every member, in the pool's threads where there is one, until stop[0] is set."""
+
+    def unless_stopped(i: int) -> None:
+        if not stop[0]:
+            one(i)
+
+    for _ in (pool.map if pool is not None else map)(unless_stopped, range(count)):
+        pass
+
+
+def problem_of(
+    compiled: CompiledRHS,
+    sizes: Mapping[str, int],
+    params: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    span: tuple[float, float],
+    *,
+    held: Held | None = None,
+    stop_at: tuple[float, ...] = (),
+) -> Problem:
+    """The problem of one member. compiled: of the held System where held says that there is one."""
+    layout = compiled.layout(sizes)
+    switching = make_switching(held, dict(sizes), params, span, stop_at, layout, compiled.dtype) if held is not None else None
+    if switching is not None:
+        params = {**params, **switching.modes}
+    bound = compiled.bind(sizes, params)
+    shapes = compiled.event_shapes(sizes)
+    events = event_specs(compiled.system, shapes)
+
+    def linear() -> Linear:
+        return compiled.linear.bind(sizes, params, bound.layout)
+
+    if switching is not None:
+        switching.attach(bound)
+    strict = partial(LaneRun, compiled, sizes, params) if compiled.strict else None
+    costs = make_costs(compiled, sizes, linear, lanes=compiled.strict)
+    start = bound.layout.join(initial, compiled.dtype)
+    return Problem(bound, start, *span, events, compiled.system.name, linear, costs, strict, switches=switching)

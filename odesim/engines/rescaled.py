@@ -1,0 +1,50 @@
+"""Members integrated one after another in the rescaled clock, each up to its own blow-up or to the end of the span."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.codegen.compiled import CompiledRHS
+from odesim.engines.lanes.engine import member
+from odesim.engines.one_by_one import each, problem_of, put_run
+from odesim.ensembles.request import Chunk, Request
+from odesim.inputs.bind import Numbers
+from odesim.solve.rescaled import LONGEST, Clock
+from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP
+
+
+@dataclass(frozen=True)
+class ClockEngine:
+    """One System and request, with the numbers that all members share. compiled: the rescaled form of the request's System."""
+
+    request: Request
+    numbers: Numbers
+    compiled: CompiledRHS
+
+    def prepare(self) -> None:
+        """Compiles, or loads what was compiled before."""
+        _ = self.compiled.functions
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        chunk = into or self.request.room(count)
+        chunk.y[...] = np.nan
+        each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
+        return chunk
+
+    def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
+        r, shared = self.request, self.numbers
+        numbers = {**shared.params, **params, START: r.t0, STOP: r.t1}
+        start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
+        problem = problem_of(self.compiled, shared.sizes, numbers, start, (0.0, LONGEST), held=r.held)
+        clock = Clock(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
+        options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
+        told = clock.integrate(r.times, options, r.method)
+        put_run(chunk, i, r, told.raw)
+        if told.blow_up:
+            chunk.blow_up[i] = told.blow_up

@@ -1,0 +1,220 @@
+"""An ensemble chunk by chunk: what a ledger says is not done is integrated and handed back, as few members in memory as a chunk has.
+
+A member's bits do not depend on the chunk, so a run that was stopped ends as if it never had been.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.engines.lanes.engine import make_pool
+from odesim.engines.observables import observe
+from odesim.ensembles.ledger import Ledger
+from odesim.ensembles.members import Members
+from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, Request
+from odesim.errors import ParamError
+from odesim.inputs.bind import Numbers
+from odesim.solve.explicit.state import slack_of
+from odesim.solve.problem import Status
+from odesim.symbolic.guards import Guard
+
+GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
+WAIT = 0.05  # s between two looks at whether the run should stop
+MOST_BYTES = 1 << 27  # of the states of a chunk
+Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
+
+
+class Engine(Protocol):
+    """What integrates members: lanes, or one after another, or a GPU."""
+
+    @property
+    def request(self) -> Request: ...
+    @property
+    def numbers(self) -> Numbers: ...
+    def prepare(self) -> None: ...
+
+    def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
+
+
+@dataclass
+class Tally:
+    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one."""
+
+    total: int
+    counts: dict[str, int] = field(default_factory=lambda: {str(s): 0 for s in STATUSES})
+    new: int = 0
+    stopped: bool = False
+
+    def add(self, status: Array) -> None:
+        found = np.bincount(status[status >= 0], minlength=len(STATUSES))
+        for name, count in zip(STATUSES, found.tolist(), strict=True):
+            self.counts[str(name)] += count
+
+    @property
+    def done(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        return self.done - sum(self.counts[str(STATUSES[k])] for k in GOOD)
+
+    @property
+    def failures(self) -> str:
+        """`3 blow_up, 1 max_steps`: the failed ones by status."""
+        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in GOOD)
+
+
+def chunk_size(count: int, row: int) -> int:
+    """Members in a chunk: 4096, or half of it again and again while rows of so many bytes do not fit."""
+    size = 4096
+    while size > 1 and size * row > MOST_BYTES:
+        size //= 2
+    return min(size, count)
+
+
+def shard_chunks(count: int, chunk: int, shard: tuple[int, int] = (1, 1)) -> range:
+    """The chunks of shard i of n: neighbours, as even as can be. Raises ParamError unless 1 <= i <= n."""
+    i, n = shard
+    if not 1 <= i <= n:
+        raise ParamError(f"a shard i/N has 1 <= i <= N, not {i}/{n}")
+    chunks = -(-count // chunk)
+    return range(chunks * (i - 1) // n, chunks * i // n)
+
+
+def tally(ledger: Ledger, chunks: range) -> Tally:
+    """What the ledger holds of these chunks."""
+    first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
+    found = Tally(max(end - first, 0))
+    for a, b, begun in ledger.pieces(first, end):
+        if begun:
+            found.add(ledger.status(a, b))
+    return found
+
+
+def run_chunks(
+    ledger: Ledger,
+    members: Members,
+    engine: Callable[[int], Engine],
+    chunks: range,
+    *,
+    threads: int = 1,
+    asked: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+    fail_fast: bool = False,
+    together: int = 1,
+) -> Tally:
+    """Integrates every member of the chunks that is not done. engine: by the number of the attempt. together: as many members as this
+    are integrated at once, where neighbouring chunks have them to do.
+
+    asked: whether to stop; then chunks in flight are lost, and nothing else. fail_fast: stop after the first chunk with a failure.
+    """
+    found = tally(ledger, chunks)
+    if progress:
+        progress(found.done, found.total, found.failed)
+    stop, pool = np.zeros(1, np.int64), make_pool(threads)
+    with ThreadPoolExecutor(1) as worker:
+        try:
+            for first, end in joined(open_chunks(ledger, chunks), together):
+                if asked() or (fail_fast and found.failed):
+                    found.stopped = True
+                    break
+                # not in the main thread, where a signal would wait for the compiled code
+                chunk, new = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, asked)
+                if (chunk.status == UNDONE).any():
+                    found.stopped = True
+                    break
+                ledger.write(first, chunk)
+                found.add(chunk.status[new])
+                found.new += len(new)
+                if progress:
+                    progress(found.done, found.total, found.failed)
+        finally:
+            stop[0] = 1
+            if pool is not None:
+                pool.shutdown()
+    return found
+
+
+def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """(first, end) of the chunks that have a member not done."""
+    numbers = list(chunks) if not isinstance(chunks, range) else chunks
+    if not numbers:
+        return
+    size, last = ledger.chunk, min((numbers[-1] + 1) * ledger.chunk, ledger.count)
+    for a, b, begun in ledger.pieces(numbers[0] * size, last):
+        undone = ledger.status(a, b) == UNDONE if begun else None
+        for first in range(a, b, size):
+            if undone is None or undone[first - a : first - a + size].any():
+                yield first, min(first + size, b)
+
+
+def joined(places: Iterable[tuple[int, int]], together: int) -> Iterator[tuple[int, int]]:
+    """Neighbours made one while they have no more members than this; a larger one stays as it is."""
+    held: tuple[int, int] | None = None
+    for first, end in places:
+        if held is not None and first == held[1] and end - held[0] <= together:
+            held = held[0], end
+            continue
+        if held is not None:
+            yield held
+        held = first, end
+    if held is not None:
+        yield held
+
+
+def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
+    """The result of the future; a wish to stop is passed on while it is waited for."""
+    while True:
+        try:
+            return future.result(timeout=WAIT)
+        except TimeoutError:
+            if future.done():
+                raise
+            if asked():
+                stop[0] = 1
+
+
+def complete(
+    ledger: Ledger, members: Members, engine: Callable[[int], Engine], first: int, end: int, stop: Array, pool: Any
+) -> tuple[Chunk, Array]:
+    """The chunk of members first to end - 1, and which of them (k,) were not done before."""
+    todo = ledger.status(first, end) == UNDONE
+    whole, attempts = bool(todo.all()), ledger.attempts(first, end)
+    params, initial = members.chunk(first, end)
+    kinds = np.unique(attempts[todo])
+    if whole and len(kinds) == 1:
+        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.room(first, end)), np.arange(end - first)
+    chunk = ledger.read(first, end)
+    for kind in kinds:
+        at = np.flatnonzero(todo & (attempts == kind))
+        own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
+        chunk.put(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
+    return chunk, np.flatnonzero(todo)
+
+
+def tell_left(request: Request, chunk: Chunk) -> None:
+    """Members that a guard ended, and no event of the System's own, have left the set that a state assumes."""
+    guards = [e for e in request.system.events if isinstance(e, Guard)]
+    ended = np.flatnonzero(chunk.status == STATUSES.index(Status.EVENT))
+    if not guards or not len(ended):
+        return
+    states = request.layout.split(chunk.y_end[ended])
+    slack = slack_of(request.rtol, request.atol, request.dtype)
+    least = [np.min((guard.sign * states[guard.state]).reshape(len(ended), -1), axis=1) for guard in guards]
+    chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = STATUSES.index(Status.LEFT_DOMAIN)
+
+
+def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
+    """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
+    chunk = engine.integrate(params, initial, count, stop, pool, into)
+    tell_left(engine.request, chunk)
+    observe(engine.request, engine.numbers, chunk, params)
+    chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
+    if engine.request.method in METHOD_NAMES:  # of auto each member has its own
+        chunk.method[...] = METHOD_NAMES.index(engine.request.method)
+    chunk.method[chunk.status == UNDONE] = UNDONE
+    return chunk

@@ -1,0 +1,359 @@
+"""Numbers for held conditions: the times at which those on time change, and what every condition is between two switches."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from odesim.base.arrays import Array, Layout
+from odesim.base.memo import Memo, Same
+from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.ensembles.batch_formulas import at_members, reads
+from odesim.errors import SolveError
+from odesim.inputs.schema import Formula
+from odesim.inputs.sizes import make_extent
+from odesim.solve.switched import HELP
+from odesim.symbolic.crossings import Times
+from odesim.symbolic.expr import time
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.program import names as names_of
+from odesim.symbolic.switches import FREE, PLAIN, Held, Kink, Switch, drift, hold, slope, watched
+from odesim.symbolic.system import System
+
+MOST_TIMES = 10**7
+"""Times of one run at which conditions change."""
+TOGETHER = 4
+"""Two times no further apart than so many roundings of the span's ends are one."""
+
+
+BLOCK, ENTRIES = 512, 1 << 18
+"""Parts of a span whose conditions are computed at once, and how many these may be."""
+_HELD: Memo[Held] = Memo()
+_EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
+
+
+def held_of(system: System) -> Held:
+    """The held form of a System, made once a process. Raises SpecError."""
+    return _HELD(Same(system), lambda: hold(system))
+
+
+@lru_cache(maxsize=512)
+def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> Formula:
+    """An expression as a function of whole arrays."""
+    extents = dict(axes)
+    function = ArrayFunction(lower_expressions({value_at(indices, extents): expr}, extents))
+    return Formula(expr, indices, function, tuple(make_extent(extents[i]) for i in indices))
+
+
+def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
+    """expr for N members with rows own {name: (N, ...)}: (N, *shape), or (1, *shape) where it reads nothing of their own."""
+    f = formula(expr, tuple(axes), tuple(axes.items()))
+    mine = {name: own[name] for name in reads(f, frozenset(own))}
+    with np.errstate(all="ignore"):
+        return at_members(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of a held System with what all members share: sizes, parameters, span, and times at which all runs stop."""
+
+    held: Held
+    sizes: dict[str, int]
+    shared: Mapping[str, Any]
+    t0: float
+    t1: float
+    stop_at: tuple[float, ...] = ()
+
+    @cached_property
+    def expressions(self) -> dict[Any, Any]:
+        """Derivatives of the conditions' expressions, made when they are first needed."""
+        return _EXPRESSIONS(Same(self.held), dict)
+
+    @cached_property
+    def on_time(self) -> tuple[Switch, ...]:
+        return tuple(s for s in self.held.switches if s.times is not None)
+
+    def shape(self, s: Switch) -> tuple[int, ...]:
+        """The shape of a switch's parameter."""
+        return tuple(make_extent(e).value(self.sizes) for e in s.extents) or (1,)
+
+    def reads(self, names: frozenset[str]) -> frozenset[str]:
+        """Which of these parameters the times of conditions, or conditions between them, depend on."""
+        every = [s.plain for s in self.on_time]
+        parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
+        for part in parts:
+            every += [x for t in part.times or () for x in (t.first, t.period) if x is not None]
+        return names & frozenset[str]().union(*(names_of(e) for e in every))
+
+    def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
+        """Of each member the increasing times inside the span at which its run stops. Raises SolveError where they are too many."""
+        found: list[list[Array]] = [[] for _ in range(count)]
+        parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
+        for part in parts:
+            axes = dict(zip(part.indices, part.extents, strict=True))
+            for times in part.times or ():
+                rows = self._rows(times, axes, own)
+                for i in range(count):
+                    found[i].append(rows[i if len(rows) > 1 else 0])
+        return [self._increasing([*parts, np.array(self.stop_at, float)]) for parts in found]
+
+    def _rows(self, times: Times, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
+        """The times of each member, or once those of all."""
+        first = values(times.first, axes, self.sizes, self.shared, own)
+        first = first.reshape(len(first), -1)
+        if times.period is None:
+            return list(first)
+        period = values(times.period, axes, self.sizes, self.shared, own)
+        first, period = np.broadcast_arrays(first, period.reshape(len(period), -1))
+        return [np.concatenate([self._repeated(a, p) for a, p in zip(*row, strict=True)]) for row in zip(first, period, strict=True)]
+
+    def _repeated(self, first: float, period: float) -> Array:
+        """first + k period within the span."""
+        if not (np.isfinite(first) and np.isfinite(period) and period != 0):
+            return np.empty(0)
+        low, high = sorted(((self.t0 - first) / period, (self.t1 - first) / period))
+        if high - low > MOST_TIMES:
+            raise SolveError(f"a condition changes {high - low:.3g} times between {self.t0:g} and {self.t1:g}: at most {MOST_TIMES}")
+        return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 1) * period)
+
+    def _increasing(self, parts: Sequence[Array]) -> Array:
+        every = np.concatenate(parts)
+        near = TOGETHER * float(np.spacing(max(abs(self.t0), abs(self.t1))))
+        every = np.unique(every[(every > self.t0 + near) & (every < self.t1 - near)])
+        return every[np.append(True, np.diff(every) > near)[: len(every)]]
+
+    def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
+        """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
+        found = {}
+        for s in self.on_time:
+            g = values(s.plain, s.axes, self.sizes, self.shared, {**own, str(time): times})
+            found[s.name] = settled(s, g).reshape(len(times), *self.shape(s))
+        return found
+
+
+def settled(s: Switch, g: Array) -> Array:
+    """What a switch's parameter is where its expression is g."""
+    with np.errstate(invalid="ignore"):
+        return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=PLAIN)
+
+
+def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
+    """What is known of the first switch that the expression of s reads."""
+    return next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
+
+
+class Switching:
+    """The switches of one run (odesim.solve.problem.Switches). modes: {parameter: its array, which changes between segments}."""
+
+    def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
+        self.conditions, self.layout, held = conditions, layout, conditions.held
+        self.stops = conditions.stops({}, 1)[0]
+        self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
+        self.events = len(held.system.events) - len(held.original.events)
+        made = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
+        self._states = [name for name in layout.names if name not in made]
+        self._pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
+        self._rates = {name: f"rate_{name}" for name in self._states}
+        # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
+        self._watched = [(s, way) for s in held.on_states for _, way in watched(s)]
+        self._right: Any = None
+        self._ahead: tuple[int, dict[str, Array]] = (0, {})
+
+    def attach(self, right: Any) -> None:
+        """Takes the right side that reads the modes: right(t, y, out), and refresh(names) where it has a copy of them."""
+        self._right = right
+
+    def free(self) -> None:
+        """Every condition as it is written: for a right side at any point, on no run."""
+        for s in self.conditions.held.switches:
+            self.modes[s.name][...] = FREE if s.kind == "level" else PLAIN
+        self._refresh()
+
+    def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
+        for name, mode in self._at(end).items():
+            self.modes[name][...] = mode
+        for s in self.conditions.held.on_states:
+            self.modes[s.name][...] = settled(s, self._value(s.smooth, s, t, y))
+        self._refresh()
+        for s in self.conditions.held.on_states:
+            g = self._value(s.smooth, s, t, y).ravel()
+            there = np.flatnonzero(g == (0 if s.kind == "sign" else np.floor(g)))
+            if len(there) and (why := self._leave(s, there, t, y)):
+                return y, why
+        return y, ""
+
+    def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
+        levels: dict[str, dict[str, Array]] = {}
+        caused: dict[str, dict[str, Array]] = {}
+        ahead = self._at(end)
+        if not crossed and not self._pairs and not self.events:
+            for name, mode in ahead.items():
+                self.modes[name][...] = mode
+            self._refresh()
+            return y, ""
+        for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
+            new = ahead[s.name].ravel()
+            cause = first_of(levels, s)
+            for k in np.flatnonzero(new != self.modes[s.name].ravel()):
+                y, moved = self._change(s, int(k), float(new[k]), t, y, cause)
+                caused[s.name] = moved
+                if s.kind == "level":
+                    levels[s.name] = moved
+        done = {(self._watched[e][0].name, i) for e, i in crossed}
+        for e, i in crossed:
+            s, way = self._watched[e]
+            old = float(self.modes[s.name].flat[i])
+            if s.kind == "sign":
+                way = int(-old) if old != PLAIN else int(np.sign(self._drift(s, t, y)[i]))
+            y, caused[s.name] = self._change(s, i, old + way if s.kind == "level" else way, t, y)
+            if why := self._pushed_back(s, i, way, t, y):
+                return y, why
+        return self._together(t, y, done, caused)
+
+    def _together(self, t: float, y: Array, done: set[tuple[str, int]], caused: Mapping[str, dict[str, Array]]) -> tuple[Array, str]:
+        """Changes what is past its boundary: by no more than rounding, with others, which are done; or by a jump of the boundary itself.
+
+        caused: d(the time)/d(each parameter) of the conditions that have just changed, by their names.
+        """
+        for s in self.conditions.held.on_states:
+            cause = first_of(caused, s)
+            g, mode = self._value(s.smooth, s, t, y).ravel(), self.modes[s.name].ravel()
+            past = (g * mode < 0) & (mode != PLAIN) if s.kind == "sign" else ((g < mode) | (g > mode + 1)) & (mode < FREE)
+            for i in np.flatnonzero(past).tolist():
+                if (s.name, i) in done:
+                    continue
+                new = float(-mode[i] if s.kind == "sign" else np.floor(g[i]))
+                way = new if s.kind == "sign" else new - float(mode[i])
+                y, _ = self._change(s, i, new, t, y, cause)
+                if cause is None and (why := self._pushed_back(s, i, way, t, y)):
+                    return y, why
+        return y, ""
+
+    def _leave(self, s: Switch, there: Array, t: float, y: Array) -> str:
+        """Chooses the side of components that begin on their boundary: that to which the flow leads; why there is none, or ""."""
+        mode = self.modes[s.name].ravel()
+        low = -1.0 if s.kind == "sign" else mode[there] - 1
+        high, still = (1.0, PLAIN) if s.kind == "sign" else (mode[there], FREE)
+        ways = []
+        for value in (high, low, still):
+            self._set(s, there, value)
+            ways.append(self._drift(s, t, y)[there])
+        up, down, plain = ways
+        above, below = up > 0, down < 0
+        stays = plain == 0
+        if s.kind == "level":  # a whole number belongs to the part above it
+            above, stays = up >= 0, np.zeros_like(stays)
+        chosen = np.where(above & ~below, high, np.where(below & ~above, low, still))
+        chosen = np.where(above & below & ~stays, np.where(plain < 0, low, high), chosen)
+        self._set(s, there, chosen)
+        lost = np.flatnonzero(~(above | below | stays))
+        return self._sentence(s, int(there[lost[0]]), t) if len(lost) else ""
+
+    def _pushed_back(self, s: Switch, i: int, way: float, t: float, y: Array) -> str:
+        """Why a run that has just crossed a boundary this way does not go on from it, or ""."""
+        return self._sentence(s, i, t) if way * self._drift(s, t, y)[i] < 0 else ""
+
+    def words(self, crossed: tuple[int, int]) -> str:
+        e, i = crossed
+        return self._words(self._watched[e][0], i)
+
+    def _words(self, s: Switch, i: int) -> str:
+        shape = self.conditions.shape(s) if s.indices else ()
+        at = f" (component {', '.join(map(str, np.unravel_index(i, shape)))})" if shape else ""
+        return f"the boundary of the condition {s.text}{at}"
+
+    def _sentence(self, s: Switch, i: int, t: float) -> str:
+        return f"the solution comes at t = {t:.9g} to {self._words(s, i)}, to which both sides push it back (sliding); {HELP}"
+
+    def _change(
+        self, s: Switch, i: int, new: float, t: float, y: Array, cause: dict[str, Array] | None = None
+    ) -> tuple[Array, dict[str, Array]]:
+        """Gives component i of a switch its new value: y, whose sensitivities jump by (f- - f+) dtau, and d(the time)/d(each parameter).
+
+        The boundary g = 0 is met at tau with dtau = -(dg/dp + dg/dy S) / (dg/dt + dg/dy f-). cause: dtau where another switch is why.
+        """
+        if not self._pairs:
+            self._set(s, np.array([i]), new)
+            return y, {}
+        before, moved = self._rate(t, y), cause
+        if moved is None:
+            rate = self._drift(s, t, y)[i]
+            moved = {p: self._slope(s, p, i, t, y) / -rate for p in self._pairs}
+        self._set(s, np.array([i]), new)
+        after, y = self._rate(t, y), y.copy()
+        parts = self.layout.split(y)
+        for p, dtau in moved.items():
+            for v, twin in self._pairs[p].items():
+                parts[twin] += np.multiply.outer(before[v] - after[v], dtau).astype(y.dtype)
+        return y, moved
+
+    def _set(self, s: Switch, there: Array, value: Any) -> None:
+        self.modes[s.name].ravel()[there] = value
+        self._refresh([s.name])
+
+    def _at(self, end: float) -> dict[str, Array]:
+        """The modes of conditions on time in the part of the span that `end` belongs to, computed for many parts at once."""
+        c = self.conditions
+        if not c.on_time:
+            return {}
+        k = int(np.searchsorted(self.stops, end))
+        first, rows = self._ahead
+        if not rows or not first <= k < first + len(next(iter(rows.values()))):
+            most = max(1, min(BLOCK, ENTRIES // sum(self.modes[s.name].size for s in c.on_time)))
+            edges = np.concatenate([[c.t0], self.stops, [c.t1]])[k : k + most + 1]
+            self._ahead = first, rows = k, c.between(0.5 * edges[:-1] + 0.5 * edges[1:], {})
+        return {name: values[k - first] for name, values in rows.items()}
+
+    def _rate(self, t: float, y: Array) -> dict[str, Array]:
+        out = np.empty_like(y)
+        self._right(t, np.ascontiguousarray(y), out)
+        return self.layout.split(out.astype(np.float64))
+
+    def _drift(self, s: Switch, t: float, y: Array) -> Array:
+        """d/dt of a switch's expression along the run, (components,)."""
+        rates = self._rate(t, y)
+        more: dict[str, Any] = {twin: rates[name] for name, twin in self._rates.items()}
+        known = self.conditions.expressions
+        if s.name not in known:
+            known[s.name] = drift(self.conditions.held.system, s, self._rates)
+        return self._value(known[s.name], s, t, y, **more).ravel()
+
+    def _slope(self, s: Switch, p: str, i: int, t: float, y: Array) -> Array:
+        """The derivative of component i of a switch's expression by all entries of p."""
+        known = self.conditions.expressions
+        if (s.name, p) not in known:
+            known[s.name, p] = slope(self.conditions.held.system, s, p)
+        expr, along = known[s.name, p]
+        found = self._value(expr, s, t, y, along)
+        count = max(1, int(np.prod([e.value(self.conditions.sizes) for e in map(make_extent, s.extents)])))
+        rows: Array = found.reshape(count, *found.shape[len(s.extents) :])
+        return rows[i]
+
+    def _value(self, expr: Expr, s: Switch, t: float, y: Array, along: Mapping[Symbol, Any] | None = None, **more: Array) -> Array:
+        """An expression for all values of a switch's indices, and of those along."""
+        c = self.conditions
+        given = {**c.shared, **self.modes, **self.layout.split(y.astype(np.float64)), **more, str(time): t}
+        return values(expr, {**s.axes, **(along or {})}, c.sizes, given, {})[0]
+
+    def _refresh(self, names: Iterable[str] | None = None) -> None:
+        refresh = getattr(self._right, "refresh", None)
+        if refresh is not None:
+            refresh(self.modes if names is None else names)
+
+
+def make_switching(
+    held: Held,
+    sizes: dict[str, int],
+    shared: Mapping[str, Any],
+    span: tuple[float, float],
+    stop_at: Sequence[float],
+    layout: Layout,
+    dtype: str,
+) -> Switching | None:
+    """The Switching of one run, None where nothing switches. Raises an OdesimError."""
+    if not (held.stops or len(stop_at)):
+        return None
+    return Switching(Conditions(held, sizes, shared, *span, tuple(stop_at)), layout, dtype)

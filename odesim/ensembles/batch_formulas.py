@@ -1,0 +1,68 @@
+"""Formulas of a System for many members at once: the member is one more index of all that is a member's own."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, Symbol
+
+from odesim.base.arrays import Array
+from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.inputs.schema import Formula
+from odesim.inputs.sizes import Extent, make_extent
+from odesim.symbolic.expr import base_name, index
+from odesim.symbolic.expr import sizes as size_symbols
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.program import names
+
+(MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
+ENTRIES = 1 << 20  # of the largest array on the way: more members are taken in parts
+
+
+def reads(formula: Formula, own: frozenset[str]) -> frozenset[str]:
+    """What a formula reads of what is a member's own."""
+    return own & names(formula.expr)
+
+
+def at_members(
+    formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]
+) -> Array:
+    """The formula's value (N, *shape) for members with rows own {name: (N, *shape)}, of which it reads at least one."""
+    function, loops = _lifted(formula.expr, formula.indices, tuple(axes.items()), frozenset(own))
+    count = len(next(iter(own.values())))
+    most = max((prod(e.value(sizes) for e in space) for space in loops), default=1)
+    step = max(1, ENTRIES // max(most, 1))
+    out = np.empty((count, *(e.value(sizes) for e in formula.extents)))
+    for first in range(0, count, step):
+        part = {name: values[first : first + step] for name, values in own.items()}
+        here = len(next(iter(part.values())))
+        out[first : first + here] = function({**sizes, MEMBERS.name: here}, {**shared, **part})["_value"]
+    return out
+
+
+@lru_cache(maxsize=64)
+def _lifted(
+    expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], own: frozenset[str]
+) -> tuple[ArrayFunction, tuple[tuple[Extent, ...], ...]]:
+    """An expression for many members, and the extents of the loops in it but that over members.
+
+    a*x[m]  ->  a[_member]*x[_member, m] where both are a member's own
+    """
+    extents = {MEMBER: MEMBERS, **dict(axes)}
+    program = lower_expressions({value_at((MEMBER, *indices), extents): _lift(expr, own)}, extents)
+    loops = {tuple(i for i in s.loops if i != MEMBER) for s in program.statements()}
+    return ArrayFunction(program), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
+
+
+def _lift(e: Any, own: frozenset[str]) -> Any:
+    if isinstance(e, Symbol):
+        return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in own else e
+    if isinstance(e, Indexed):
+        name, indices = base_name(e), [_lift(i, own) for i in e.indices]
+        return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in own else e.base[tuple(indices)]
+    if isinstance(e, sp.Tuple) and len(e) == 3:  # the limits of a sum are sizes
+        return e
+    return e.func(*(_lift(a, own) for a in e.args)) if e.args else e

@@ -1,0 +1,125 @@
+"""What an ensemble is asked for, and the statuses of its members."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from odesim.base.arrays import Array, Layout
+from odesim.codegen.compiled import CompiledRHS
+from odesim.ensembles.chunk import HELD, UNDONE, Chunk
+from odesim.ensembles.outputs import Kept
+from odesim.solve.methods import METHODS
+from odesim.solve.problem import Status
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.symbolic.switches import Held
+from odesim.symbolic.system import System
+
+__all__ = ["HELD", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
+
+METHOD_NAMES = (*METHODS, *ROSENBROCK)
+
+STATUSES = (
+    *(Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED),
+    Status.SLIDING,
+    Status.LEFT_DOMAIN,
+)
+# what each status says of a member, and what can be done
+_MEANINGS = {
+    Status.OK: "reached the end of the span",
+    Status.EVENT: "ended by a terminal event, at the time t_end",
+    Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or, where it is not one, take a stiff method",
+    Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right side or has a kink at t_end; "
+    "end the span before it",
+    Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
+    Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
+    Status.INTERRUPTED: "stopped on the way and not done",
+    Status.SLIDING: "came to the boundary of a condition on states that both sides push it back to, at t_end; make the jump there steep "
+    "but smooth, such as tanh(x/width) for sign(x)",
+    Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
+    "before it",
+}
+
+
+def meanings(system: System) -> list[str]:
+    """What each of STATUSES says of a member of an ensemble, and what can be done: with what this System can do."""
+    more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if system.growth is not None else {}
+    return [_MEANINGS[status] + more.get(status, "") for status in STATUSES]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
+
+    method: "auto" where each member has its own. auto: by which rule. clock: the rescaled form of the System, compiled, where members run
+    in that. backend: numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled.
+    stop_at: times at which all members end a step. max_step: the largest size of one. look: steps after which lanes look whether
+    stability limits the steps of a member; 0: never.
+    """
+
+    compiled: CompiledRHS
+    sizes: dict[str, int]
+    t0: float
+    t1: float
+    times: Array
+    method: str = "tsit5"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+    max_steps: int = 1_000_000
+    step: float | None = None
+    kept: Kept = field(default_factory=Kept)
+    auto: str = ""
+    clock: CompiledRHS | None = None
+    backend: str = "numba"
+    held: Held | None = None
+    running: CompiledRHS | None = None
+    stop_at: tuple[float, ...] = ()
+    max_step: float | None = None
+    look: int = 0
+
+    @property
+    def system(self) -> System:
+        return self.compiled.system
+
+    @property
+    def right(self) -> CompiledRHS:
+        """The right side that steps see: its jumping conditions are held."""
+        return self.running or self.compiled
+
+    @property
+    def switches(self) -> bool:
+        """Whether runs stop on the way, at conditions that change or at times that were asked for."""
+        return bool(self.stop_at) or (self.held is not None and self.held.stops)
+
+    @property
+    def dtype(self) -> str:
+        return self.compiled.dtype
+
+    @property
+    def strict(self) -> bool:
+        return self.compiled.strict
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.compiled.layout(self.sizes)
+
+    @property
+    def row(self) -> int:
+        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+        states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
+        return states + 8 * self.kept.numbers(len(self.times))
+
+    @property
+    def saves(self) -> bool:
+        """Whether more than the end is kept."""
+        return len(self.times) != 1 or self.times[0] != self.t1
+
+    def room(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
+        """This many members, not done yet, with nothing written to their states, whose array empty makes."""
+        return self.kept.room(count, len(self.times), self.layout.size, empty)
+
+    @staticmethod
+    def number(status: Status) -> int:
+        """The status as it stands in arrays."""
+        return STATUSES.index(status)

@@ -1,0 +1,1 @@
+"""What people give, read and checked: values, times, sizes, models."""

@@ -1,0 +1,36 @@
+"""Guards of a System whose states assume a set, between its symbols and what an integrator is told."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from odesim.base.memo import Memo, Same
+from odesim.inputs.bind import Numbers
+from odesim.solve.explicit.state import slack_of
+from odesim.solve.problem import EventSpec, Guarded
+from odesim.symbolic.guards import SLACK, Guard, guarded
+from odesim.symbolic.system import System
+
+_GUARDED: Memo[System] = Memo()
+
+
+def guarded_system(system: System) -> System:
+    """The System with what ends a run where a state leaves the set that its symbol assumes, made once a process."""
+    return _GUARDED(Same(system), lambda: guarded(system))
+
+
+def guard_names(system: System) -> frozenset[str]:
+    """The names of its guards, which are no events of the model."""
+    return frozenset(e.name for e in system.events if isinstance(e, Guard))
+
+
+def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype: str) -> Numbers:
+    """Numbers for a System that may have guards: a state within the absolute tolerance of its set counts as inside."""
+    if not any(isinstance(e, Guard) for e in system.events):
+        return numbers
+    return replace(numbers, params={**numbers.params, SLACK: slack_of(rtol, atol, dtype)})
+
+
+def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
+    """What an integrator is told of the System's events, whose shapes are these."""
+    guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
+    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g) for e, s, g in zip(system.events, shapes, guards, strict=True))

@@ -1,0 +1,170 @@
+"""Places that numbers go to: each parameter and state of a System, read once, without sympy afterwards."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.base.arrays import Array
+from odesim.base.memo import Memo, Same
+from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.errors import SpecError
+from odesim.inputs.domains import Domain, compile_domain
+from odesim.inputs.sizes import Extent, make_extent
+from odesim.symbolic.assumed import assumed
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.parts import expressions, needed
+from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
+
+Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
+REALS = Domain("(-inf, inf)", None)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression in parameters, sizes and its indices, compiled for whole arrays."""
+
+    expr: Expr
+    indices: tuple[Symbol, ...]
+    function: ArrayFunction
+    extents: tuple[Extent, ...]
+
+    def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Array:
+        """Its value for every value of its indices: one axis for each."""
+        value = np.asarray(self.function(sizes, values)["_value"], float)
+        return np.broadcast_to(value, tuple(e.value(sizes) for e in self.extents)) if self.extents else value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A Constraint and the formula that is to be 0 or at least 0, less the number in it: sum - 1 is (sum, 1)."""
+
+    constraint: Constraint
+    part: Expr
+    target: float
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A parameter or a state. start: what it is when nothing is given.
+
+    indexes: the size whose rows the values name, or None.
+    """
+
+    name: str
+    extents: tuple[Extent, ...]
+    start: float | Default | Formula
+    domain: Domain = REALS
+    integer: bool = False
+    indexes: str | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def words(self) -> str:
+        """The shape in names, "(K, S)"."""
+        inside = ", ".join(e.text for e in self.extents)
+        return f"({inside},)" if self.rank == 1 else f"({inside})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of a System that binding needs, without a symbol left to handle."""
+
+    name: str
+    params: tuple[Slot, ...]
+    states: tuple[Slot, ...]
+    sizes: tuple[str, ...]
+    size_defaults: dict[str, int]
+    axes: tuple[Extent, ...]
+    span: tuple[float, float]
+    rules: tuple[Rule, ...]
+    places: tuple[tuple[str, int, Extent], ...]  # (element, index, extent of that axis) of every element that is named by a number
+
+
+_PLANS: Memo[Plan] = Memo()
+
+
+def make_plan(system: System) -> Plan:
+    """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
+    return _PLANS(Same(system), lambda: _plan(system))
+
+
+def _plan(s: System) -> Plan:
+    try:
+        sets = assumed(s)
+        return Plan(
+            name=s.name,
+            params=tuple(map(_param_slot, s.params)),
+            states=tuple(_state_slot(s, k, _domain(sets[base_name(k)])) for k in s.equations),
+            sizes=s.size_names,
+            size_defaults={str(k): int(n) for k, n in s.sizes.items()},
+            axes=tuple(map(make_extent, s.axes.values())),
+            span=(float(s.span[0]), float(s.span[1])),
+            rules=tuple(_rule(s, c) for c in s.constraints),
+            places=_places(s),
+        )
+    except SpecError as e:
+        raise SpecError(f"{s.name}: {e}") from None
+
+
+def _places(s: System) -> tuple[tuple[str, int, Extent], ...]:
+    shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}
+    found = {a for e in expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    pairs = ((a, i, n) for a in found for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
+    return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
+
+
+def _param_slot(p: Param) -> Slot:
+    return Slot(
+        name=p.name,
+        extents=tuple(map(make_extent, p.shape)),
+        start=_default(p),
+        domain=compile_domain(p.domain),
+        integer=p.integer,
+        indexes=None if p.indexes is None else str(p.indexes),
+    )
+
+
+def _default(p: Param) -> float | Default:
+    """A number, or a function of (sizes, parameters); one that takes the sizes alone is wrapped."""
+    if not callable(p.default):
+        try:
+            x = float(p.default)
+        except (TypeError, ValueError):
+            raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
+        return int(x) if p.integer and x.is_integer() else x
+    f = p.default
+    return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
+
+
+def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Slot:
+    name = base_name(key)
+    own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
+    start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
+    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
+
+
+def _domain(interval: sp.Interval | None) -> Domain:
+    """Where a state may start: in the set that its symbols assume."""
+    if interval is None:
+        return REALS
+    made = compile_domain(interval)
+    return Domain(f"{made.words}, which its symbol assumes", made.outside)
+
+
+def _rule(s: System, c: Constraint) -> Rule:
+    number, part = c.expr.as_coeff_Add()
+    return Rule(c, part, 0.0 - float(number), _formula(s, part, free_in_order(part, s.axes)))
+
+
+def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
+    function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes))
+    return Formula(expr, indices, function, tuple(make_extent(s.axes[i]) for i in indices))

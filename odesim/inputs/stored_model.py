@@ -1,0 +1,40 @@
+"""The System of a stored run: a run is data, and no file that it names is run."""
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import ParamError, StoreError
+from odesim.inputs.registry import is_path, load_model, load_same
+
+if TYPE_CHECKING:
+    from odesim.symbolic import System
+
+
+def stored_model(path: Path, said: Mapping[str, Any], model: str | PathLike[str] | None = None) -> "System":
+    """The System of the run at path with these attributes: of an installed model by its name, of a file by the one that is given.
+
+    model: FILE.py or FILE.py:NAME; it must have the sha256 that the run stores, or it is not run. Raises ParamError, StoreError,
+    ModelError.
+    """
+    ref, digest = said.get("ref"), said.get("model_sha256")
+    if not isinstance(ref, str):
+        raise StoreError(f"{path} is damaged: its attribute 'ref' is {str(ref)[:60]!r}")
+    if not is_path(ref):
+        if model is not None:
+            raise ParamError(f"{path} was made from the installed model {ref}; --model is for a run of a model file")
+        return load_model(ref)
+    name = f"the model file {ref[:200]!r}"
+    if not isinstance(digest, str) or len(digest) != 64:
+        raise ParamError(
+            f"{path} was made from {name} and does not store its sha256, so that nothing says which file is meant: integrate anew"
+        )
+    if model is None:
+        raise ParamError(f"{path} was made from {name}; a file that a run names is not run: give it with --model FILE.py")
+    given = fspath(model)
+    if not is_path(given):
+        raise ParamError(f"{path} was made from {name}: --model takes that file, not {given[:60]!r}")
+    _, colon, constant = ref.rpartition(":")
+    own = given.endswith(".py") and colon and constant.isidentifier()
+    return load_same(f"{given}:{constant}" if own else given, digest)

@@ -1,0 +1,101 @@
+"""Numbers read from .csv and .npy files."""
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odesim.base.wording import many
+from odesim.errors import ParamError, no_such
+from odesim.inputs.grammar import parse_number, show_text
+
+if TYPE_CHECKING:
+    from odesim.base.arrays import Array
+
+SUFFIXES = (".csv", ".npy")
+
+
+def check_table_name(path: str, where: str) -> None:
+    """Raises ParamError unless path ends in .csv or .npy."""
+    if not path.strip():
+        raise ParamError(f"{where}: a file name must follow @")
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ParamError(f"{where}: {no_such('file format', Path(path).suffix[:20], SUFFIXES, show_text(path))}")
+
+
+def read_table(path: str, rank: int, where: str) -> "Array":
+    """The numbers of a file, as an array.
+
+    A .csv has two axes, (rows, columns); where rank is 1, one row or one column is (n,); where it is 0, one number is ().
+    Raises ParamError with the line at fault.
+    """
+    check_table_name(path, where)
+    try:
+        return _read_npy(path, where) if Path(path).suffix.lower() == ".npy" else _read_csv(path, rank, where)
+    except FileNotFoundError:
+        raise ParamError(f"{where}: there is no file {path!r}") from None
+    except OSError as e:
+        raise ParamError(f"{where}: cannot read {path!r}: {e.strerror or e}") from None
+    except MemoryError:
+        raise ParamError(f"{where}: {path!r} holds more than fits in memory") from None
+
+
+def _read_npy(path: str, where: str) -> "Array":
+    import numpy as np
+
+    with open(_plain(path, where), "rb") as file:
+        try:
+            # not np.load, which takes zip files and looks for pickles
+            array: Any = np.lib.format.read_array(file, allow_pickle=False)
+        except (OSError, MemoryError):
+            raise
+        except Exception as e:  # what a damaged header makes numpy raise has no bound
+            raise ParamError(f"{where}: {path!r} is not a .npy file of numbers: {' '.join(str(e).split())[:120]}") from None
+    return array
+
+
+def _read_csv(path: str, rank: int, where: str) -> "Array":
+    import numpy as np
+
+    rows: list[list[float]] = []
+    first = 0
+    try:
+        with open(_plain(path, where), encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip() or line.lstrip().startswith("#"):
+                    continue
+                row = _csv_row(line, f"{where}: {path!r}, line {number}")
+                first = first or number
+                if rows and len(row) != len(rows[0]):
+                    raise ParamError(f"{where}: {path!r}, line {number}: {many(len(row), 'value')}, where line {first} has {len(rows[0])}")
+                rows.append(row)
+    except UnicodeDecodeError:
+        raise ParamError(f"{where}: {path!r} is not text") from None
+    if not rows:
+        raise ParamError(f"{where}: {path!r} holds no numbers")
+    table = np.array(rows)
+    if rank < 2 and 1 in table.shape:
+        table = table.reshape(-1)
+    return table.reshape(()) if rank == 0 and table.size == 1 else table
+
+
+def _csv_row(line: str, where: str) -> list[float]:
+    if line.isascii() and "_" not in line:  # float() alone would take 1_0 and digits of other scripts
+        try:
+            row = [float(cell) for cell in line.split(",")]
+        except ValueError:
+            row = [math.nan]
+        if all(map(math.isfinite, row)):
+            return row
+    return [float(parse_number(cell, where)) for cell in line.split(",")]
+
+
+def _plain(path: str, where: str) -> str:
+    """path, where a file can have that name at all."""
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise ParamError(f"{where}: {show_text(path)} cannot be the name of a file")
+    return path

@@ -1,0 +1,156 @@
+"""Spans and save grids: how long a run is and at which times it is kept."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import ParamError, shown
+from odesim.inputs.grammar import parse_number, parse_numbers, show_text
+
+if TYPE_CHECKING:
+    from odesim.base.arrays import Array
+
+MOST = 10**8  # save times; more is a slip of the finger
+FIRST = 1e-4  # of the span: the first time after t0 on a logarithmic grid
+
+
+@dataclass(frozen=True)
+class Save:
+    """Times to keep: `count` of them, evenly or (log) geometrically spaced with both ends, or the given times (T,)."""
+
+    count: int = 0
+    log: bool = False
+    times: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        """How many times are kept."""
+        return len(self.times) or self.count
+
+
+def parse_span(text: str) -> tuple[float, float]:
+    """(t0, t1) of T0:T1. Raises ParamError unless both are finite and t1 is later."""
+    ends = text.split(":")
+    if len(ends) != 2:
+        raise ParamError(f"--span takes T0:T1, as in --span 0:10, not {show_text(text)}")
+    return check_span(parse_numbers(ends, "--span"), "--span")
+
+
+def check_span(span: Any, where: str = "span") -> tuple[float, float]:
+    """(t0, t1) as floats. Raises ParamError unless span is two finite numbers, the second one later."""
+    try:
+        t0, t1 = map(float, span)
+    except (TypeError, ValueError, OverflowError):
+        raise ParamError(f"{where} takes two numbers (t0, t1), not {shown(span)}") from None
+    if not (math.isfinite(t0) and math.isfinite(t1) and math.isfinite(t1 - t0)):
+        raise ParamError(f"{where} {t0:g}:{t1:g} is not finite")
+    if not t1 > t0:
+        raise ParamError(f"{where} {t0:g}:{t1:g} does not go forward: the end must be later than the start")
+    return t0, t1
+
+
+def parse_save(text: str) -> Save:
+    """The grid of N (even, both ends), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
+    s = text.strip()
+    head, colon, tail = s.partition(":")
+    if colon and head.strip() != "log":
+        raise ParamError(f"--save {show_text(s)}: write N, log:N or T1,T2,...")
+    if colon or "," not in s:
+        n = parse_number(tail if colon else s, "--save")
+        if isinstance(n, int):
+            return Save(_check_count(n, f"--save {s[:60]}"), log=bool(colon))
+        alone = "" if colon else f"; the one time {s[:60]} is written with a comma, --save {s[:60]},"
+        raise ParamError(f"--save {s[:60]}: a number of times is a whole number, without a point or exponent{alone}")
+    parts = s.split(",")
+    if len(parts) == 2 and not parts[1].strip():
+        parts = parts[:1]
+    return Save(times=_check_times(parse_numbers(parts, "--save"), "--save"))
+
+
+def save_times(save: Any, t0: float, t1: float) -> "Array":
+    """The times (T,) to keep, increasing, within [t0, t1].
+
+    save: None (both ends), a number N of times (even, both ends), a Save, or the times themselves (T,).
+    A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. Raises ParamError.
+    """
+    import numpy as np
+
+    save = as_save(save)
+    if not isinstance(save, Save) or save.times:
+        times = np.array(save.times if isinstance(save, Save) else save)
+        outside = times[(times < t0) | (times > t1)]
+        if outside.size:
+            raise ParamError(f"save: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+        return times
+    if save.log:
+        later = t0 + np.geomspace(FIRST * (t1 - t0), t1 - t0, save.count - 1)
+        grid = np.concatenate([[t0], later])
+    else:
+        grid = np.linspace(t0, t1, save.count)
+    grid[-1] = t1
+    if not np.all(np.diff(grid) > 0):
+        raise ParamError(f"save: the span {t0:g}:{t1:g} is too short for {save.count} different times")
+    return grid
+
+
+def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
+    """The times (a number, a list or an array) at which steps are to end, increasing. Raises ParamError."""
+    import numpy as np
+
+    from odesim.base.arrays import on_host
+
+    try:
+        times = np.atleast_1d(np.asarray(on_host(stop_at), float))
+    except (TypeError, ValueError, OverflowError):
+        times = np.empty((0, 0))
+    if times.ndim != 1 or isinstance(stop_at, str):
+        raise ParamError(f"stop_at takes a time or a list of times, not {shown(stop_at)}")
+    times = np.unique(times)
+    outside = times[~((times >= t0) & (times <= t1))]
+    if outside.size:
+        raise ParamError(f"stop_at: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+    return tuple(times.tolist())
+
+
+def as_save(save: Any) -> "Save | Array":
+    """The grid that save asks for, or its times (T,); its len() is their number. Raises ParamError."""
+    import numpy as np
+
+    from odesim.base.arrays import on_host
+
+    save = on_host(save)
+    if save is None:
+        return Save(2)
+    if isinstance(save, Save):
+        return save
+    try:
+        array = np.asarray(save, float)
+    except (TypeError, ValueError, OverflowError):
+        raise ParamError(f"save takes None, a number of times or the times, not {shown(save)}") from None
+    if array.ndim == 0:
+        if not isinstance(save, int | np.integer) or isinstance(save, bool):
+            raise ParamError(f"save takes a whole number of times or a list of times, not {shown(save)}")
+        return Save(_check_count(int(save), f"save {save}"))
+    if array.ndim > 1 or not array.size:
+        raise ParamError(f"save takes one row of times, not an array of shape {array.shape}")
+    late = np.flatnonzero(~(np.isfinite(array) & np.append(True, array[1:] > array[:-1])))
+    if late.size:
+        _check_times(array[max(late[0] - 1, 0) : late[0] + 1].tolist(), "save")
+    return array
+
+
+def _check_count(n: int, where: str) -> int:
+    if not 2 <= n <= MOST:
+        raise ParamError(f"{where}: there must be at least 2 times, the start and the end, and at most {MOST}")
+    return n
+
+
+def _check_times(times: Sequence[float], where: str) -> tuple[float, ...]:
+    for t in times:
+        if not math.isfinite(t):
+            raise ParamError(f"{where}: {t} is not a finite time")
+    for a, b in pairwise(times):
+        if not b > a:
+            raise ParamError(f"{where}: times must increase; {b:g} follows {a:g}")
+    return tuple(times)

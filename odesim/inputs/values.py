@@ -1,0 +1,190 @@
+"""VALUE as people write it: numbers, lists, files and fills. A grammar of our own: nothing is ever evaluated."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import ParamError, no_such
+from odesim.inputs.grammar import parse_number, show_text
+from odesim.inputs.tables import check_table_name, read_table
+from odesim.inputs.times import Save, parse_save, parse_span, save_times
+
+if TYPE_CHECKING:
+    from odesim.base.arrays import Array
+
+__all__ = ["FILLS", "Save", "Value", "parse_assignment", "parse_save", "parse_size", "parse_span", "parse_value", "save_times"]
+
+FILLS = ("linspace", "logspace", "normal", "uniform")
+FORMS = "write a number, 1,2,3, [[1, 2], [3, 4]], @file.csv, @file.npy, or linspace, logspace, uniform, normal with two numbers (a,b)"
+DEPTH = 32  # numpy has room for 64 axes
+
+_CALL = re.compile(r"([^\W\d]\w*)\s*\((.*)\)", re.DOTALL)
+_PIECE = re.compile(r"[\[\],]|[^\[\],]+")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A parsed VALUE. kind: "number", "list", "file" or "fill"; text: as it was written; where: how messages name it.
+
+    data: a number; a nested list; a path; or (function, a, b).
+    """
+
+    kind: str
+    data: Any
+    text: str
+    where: str
+
+    def array(self, rank: int) -> "Array | None":
+        """The array that a list or file is, read as one of that rank; None where the shape must come from elsewhere."""
+        import numpy as np
+
+        if self.kind == "list":
+            return np.array(self.data)
+        if self.kind == "file":
+            return read_table(self.data, rank, self.where)
+        return np.array(self.data) if self.kind == "number" and rank == 0 else None
+
+    def fill(self, shape: tuple[int, ...] | None, rng: Any = None) -> "Array":
+        """An array of that shape, in C order; None: the shape of the value itself. rng: a numpy Generator, for uniform and normal.
+
+        Raises ParamError where the shapes differ, or a fill has no shape.
+        """
+        import numpy as np
+
+        if self.kind in ("list", "file"):
+            array = self.array(2 if shape is None else len(shape))
+            assert array is not None
+            if shape is not None and shape != array.shape:
+                raise ParamError(f"{self.where}: {show_text(self.text)} has shape {array.shape}, not {shape}")
+            return array
+        if self.kind == "number":
+            return np.full(shape or (), self.data)
+        if shape is None:
+            raise ParamError(f"{self.where}: {self.text} fills a shape, and here there is none")
+        name, a, b = self.data
+        count = math.prod(shape)
+        make: dict[str, Callable[[], Array]] = {
+            "linspace": lambda: np.linspace(a, b, count),
+            "logspace": lambda: np.logspace(a, b, count),
+            "uniform": lambda: rng.uniform(a, b, count),
+            "normal": lambda: rng.normal(a, b, count),
+        }
+        return make[name]().reshape(shape)
+
+
+def parse_value(text: str, where: str) -> Value:
+    """VALUE: a number, `1,2,3`, an array in brackets, `@file.csv`, `@file.npy`, or a fill such as `linspace(a,b)`.
+
+    linspace(a,b): a to b; logspace(a,b): 10^a to 10^b, both ends included; uniform(a,b); normal(mean, standard deviation).
+    Raises ParamError, its message starting with where.
+    """
+    s = text.strip()
+    if not s:
+        raise ParamError(f"{where}: the value is empty; {FORMS}")
+    make = partial(Value, text=s, where=where)
+    if s.startswith("@"):
+        check_table_name(s[1:], where)
+        return make("file", s[1:])
+    if s.startswith("["):
+        return make("list", _parse_list(s, where))
+    if call := _CALL.fullmatch(s):
+        return make("fill", _parse_fill(call[1], call[2], where))
+    if "," in s:
+        return make("list", _parse_list(f"[{s}]", where))
+    if s.lower().endswith((".csv", ".npy")):
+        raise ParamError(f"{where}: {show_text(s)} is not a number; a file is written @{s}")
+    return make("number", parse_number(s, where, f"; {FORMS}"))
+
+
+def _parse_fill(name: str, inside: str, where: str) -> tuple[str, float, float]:
+    if name not in FILLS:
+        raise ParamError(f"{where}: {no_such('function', name[:60], FILLS)}")
+    ends = inside.split(",")
+    if len(ends) != 2:
+        raise ParamError(f"{where}: {name} takes two numbers, as in {name}(0,1), not {show_text(inside)}")
+    a, b = (float(parse_number(end, where)) for end in ends)
+    if name == "uniform" and not a < b:
+        raise ParamError(f"{where}: uniform({a:g},{b:g}): the second number must be the larger one")
+    if name == "normal" and not b > 0:
+        raise ParamError(f"{where}: normal({a:g},{b:g}): the second number is a standard deviation and must be positive")
+    if name == "logspace" and max(abs(a), abs(b)) > 308:
+        raise ParamError(f"{where}: logspace({a:g},{b:g}) runs from 10^{a:g} to 10^{b:g}; exponents lie in [-308, 308]")
+    if not math.isfinite(b - a):
+        raise ParamError(f"{where}: {name}({a:g},{b:g}): the numbers are too far apart")
+    return name, a, b
+
+
+def _parse_list(text: str, where: str) -> list[Any]:
+    """The nested list of numbers that text, from [ to ], is."""
+
+    def fail(what: str) -> ParamError:
+        return ParamError(f"{where}: {show_text(text)}: {what}")
+
+    stack: list[list[Any]] = []
+    done: list[Any] | None = None
+    wanted = True  # a number or [ comes next
+    for piece in _PIECE.findall(text):
+        piece = piece.strip()
+        if not piece:
+            continue
+        if done is not None:
+            raise fail(f"{show_text(piece)} follows the last ]; rows stand in one more pair of brackets")
+        if piece == "]":
+            if wanted:
+                raise fail("a number is missing before ]")
+            done = stack.pop()
+            if stack:
+                stack[-1].append(done)
+                done = None
+            continue
+        if wanted == (piece == ","):
+            raise fail("a number is missing before a comma" if piece == "," else f"a comma is missing before {show_text(piece)}")
+        wanted = piece in "[,"
+        if piece == "[":
+            stack.append([])
+            if len(stack) > DEPTH:
+                raise fail(f"brackets are nested deeper than {DEPTH}")
+        elif piece != ",":
+            stack[-1].append(parse_number(piece, where))
+    if done is None:
+        raise fail("a ] is missing")
+    _check_even(done, fail)
+    return done
+
+
+def _check_even(rows: list[Any], fail: Callable[[str], ParamError]) -> tuple[int, ...]:
+    """The shape of a nested list. Raises where it is ragged."""
+    inner = [_check_even(row, fail) if isinstance(row, list) else () for row in rows]
+    for shape in inner:
+        if len(shape) != len(inner[0]):
+            raise fail("numbers and rows are mixed")
+        if shape != inner[0]:
+            a, b = next((a, b) for a, b in zip(inner[0], shape, strict=True) if a != b)
+            raise fail(f"the rows have different lengths, {a} and {b}")
+    return (len(rows), *inner[0])
+
+
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, Value]:
+    """(name, value) of NAME=VALUE. Raises ParamError."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ParamError(f"{option} takes NAME=VALUE, not {show_text(text)}")
+    if not name.isidentifier():
+        raise ParamError(f"{option} takes NAME=VALUE: {show_text(name)} is not a plain name")
+    return name, parse_value(value, f"{option} {name}")
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """(name, n) of NAME=N, n >= 1. Raises ParamError."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier():
+        raise ParamError(f"--size takes NAME=N, as in --size M=100, not {show_text(text)}")
+    n = parse_number(value, f"--size {name}")
+    if not isinstance(n, int):
+        raise ParamError(f"--size {name}={value[:60]}: a size is a whole number below 10^16")
+    if n < 1:
+        raise ParamError(f"--size {name}={n}: a size is at least 1")
+    return name, n

@@ -1,0 +1,1 @@
+"""What the transformer is trained on."""

@@ -1,0 +1,73 @@
+"""Contexts of tokens drawn from a class's distribution, kept as counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array
+from odesim.reference.protocols import Batch
+from odesim.reference.training.randomness import BATCHES, generators
+
+BLOCK = 64  # iterations drawn at once
+BUCKETS = 2**16
+
+
+class Draws:
+    """Counts of tokens drawn from P (W,): 16 random bits a token choose one of 2^16 buckets.
+
+    Each token has as many buckets as fit its probability. Those left over go to one token more, whose draws are made again from
+    what the rounding left of each probability: so the distribution is P's own, to the rounding of P * 2^16 and of a uniform number.
+    """
+
+    def __init__(self, P: Array) -> None:
+        scaled = P / P.sum() * BUCKETS
+        whole = np.floor(scaled)
+        self.tokens = len(P)
+        self.bucket = np.repeat(
+            np.arange(self.tokens + 1, dtype=np.min_scalar_type(self.tokens)), np.append(whole, BUCKETS - whole.sum()).astype(int)
+        )
+        rest = np.cumsum(scaled - whole)
+        self.rest = rest / rest[-1] if rest[-1] > 0 else rest
+
+    def counts(self, rng: Generator, contexts: int, length: int) -> Array:
+        """Counts (contexts, W) of `length` tokens each."""
+        bits = rng.integers(0, 2**64, size=-(-contexts * length // 4), dtype=np.uint64).view(np.uint16)[: contexts * length]
+        # numpy counts and takes by its own integers alone; asked for others, it takes ten times as long
+        chosen = self.bucket.take(bits.astype(np.intp)).reshape(contexts, length).astype(np.intp)
+        chosen += (self.tokens + 1) * np.arange(contexts)[:, None]
+        table = np.bincount(chosen.ravel(), minlength=contexts * (self.tokens + 1)).reshape(contexts, self.tokens + 1)
+        again = np.repeat(np.arange(contexts), table[:, -1])
+        np.add.at(table, (again, np.searchsorted(self.rest, rng.random(len(again)), side="right")), 1)
+        return table[:, :-1]
+
+
+class Contexts:
+    """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: classes uniformly, then `length` tokens i.i.d. from P (K, W)."""
+
+    def __init__(self, seeds: Sequence[int], P: Array, *, batch: int, length: int, dtype: str) -> None:
+        self.seeds, self.batch, self.length, self.dtype = tuple(seeds), batch, length, dtype
+        self.draws = [Draws(row) for row in P]
+        self.small = np.min_scalar_type(length)
+        self.block = -1
+        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+
+    def __call__(self, iteration: int) -> Batch:
+        block, at = divmod(iteration, BLOCK)
+        if block != self.block:
+            each = [self.one_seed(rng) for rng in generators(self.seeds, BATCHES, block)]
+            self.drawn = np.stack([classes for classes, _ in each], axis=1), np.stack([counts for _, counts in each], axis=1)
+            self.block = block
+        classes, counts = self.drawn
+        return {"classes": classes[at], "counts": counts[at].astype(self.dtype)}
+
+    def one_seed(self, rng: Generator) -> tuple[Array, Array]:
+        """Classes (BLOCK, batch) and counts (BLOCK, batch, W) of one seed."""
+        classes = rng.integers(0, len(self.draws), size=(BLOCK, self.batch))
+        counts = np.empty((classes.size, self.draws[0].tokens), self.small)
+        for n, draws in enumerate(self.draws):
+            (of_class,) = np.nonzero(classes.ravel() == n)
+            # a few at a time, so that what is looked up stays in the cache
+            for part in np.array_split(of_class, -(-of_class.size * self.length // BUCKETS)) if of_class.size else ():
+                counts[part] = draws.counts(rng, len(part), self.length)
+        return classes, counts.reshape(*classes.shape, -1)

@@ -1,0 +1,66 @@
+"""Text as numbers: words and punctuation marks, the frequent ones by rank, `<unk>` for the rest."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.errors import ParamError
+
+UNK = "<unk>"
+END = "\0"  # of a document
+# a word is letters, digits and underscores; any other visible character is a mark, and a run of one mark is a single one
+TOKEN = re.compile(r"(\w+)|([^\w\s\x00-\x1f\x7f])\2*")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """words (M,): `<unk>`, then the others, most frequent first. ids (n,): the tokens of the text. document (n,): where each stands."""
+
+    words: tuple[str, ...]
+    ids: Array
+    document: Array
+
+
+def pydoc_topics() -> str:
+    """The text of Python's own help, `pydoc_data.topics`: each topic's name and text, documents in the order of their names."""
+    from pydoc_data.topics import topics
+
+    return END.join(f"{name}{END}{topics[name]}" for name in sorted(topics))
+
+
+def digest(text: str) -> str:
+    """The sha256 of the text: two texts with one digest give one corpus."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def tokens(text: str) -> Iterator[str]:
+    """The tokens of the text in lower case: words and punctuation marks, a run of one mark once."""
+    for found in TOKEN.finditer(text.lower()):
+        yield found[1] or found[2]
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word, not a mark or `<unk>`."""
+    return token[0] == "_" or token[0].isalnum()
+
+
+def encode(text: str, vocabulary: int) -> Corpus:
+    """The text with the vocabulary - 1 most frequent tokens, in the order of their letters where they are as frequent.
+
+    Raises ParamError where the text has no tokens, or fewer different ones.
+    """
+    documents = [list(tokens(part)) for part in text.split(END)]
+    counts = Counter(word for document in documents for word in document)
+    if not counts:
+        raise ParamError(f"the text has no tokens: it must hold words or punctuation marks, not {len(text)} characters of white space")
+    if vocabulary - 1 > len(counts):
+        raise ParamError(f"vocabulary must be at most {len(counts) + 1}, the different tokens of the text and {UNK}, not {vocabulary}")
+    words = (UNK, *sorted(counts, key=lambda word: (-counts[word], word))[: vocabulary - 1])
+    number = {word: i for i, word in enumerate(words)}
+    ids = np.array([number.get(word, 0) for document in documents for word in document])
+    return Corpus(words, ids, np.repeat(np.arange(len(documents)), [len(document) for document in documents]))

@@ -1,0 +1,1 @@
+"""The layers of JoMA, and their reduced dynamics."""

@@ -1,0 +1,58 @@
+"""What is watched of a JoMA block in training: V, z, stable rank, entropy, and how well the theorem's logits do."""
+
+from odesim.base.arrays import Array, beside
+from odesim.reference.joma.model import JomaBlock
+from odesim.reference.joma.reduced import Reduced, invariant
+from odesim.reference.measures import entropy, normalised_correlation, stable_rank
+from odesim.reference.protocols import Batch, Observable, Params
+
+
+def watched(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:
+    """The observables of a block trained on one batch of data with one query, from the parameters start; ratio: eta_z / eta_w.
+
+    The weight of a sample in the mean attention is its pi. NC_first and NC_second for softmax, the invariant for the others.
+    """
+    V0, z0 = block.nodes(start)[0], start["Z"][..., 0]
+    reduced = Reduced(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
+
+    def V(params: Params) -> Array:
+        return block.nodes(params)[0]
+
+    def NC(params: Params) -> Array:
+        return normalised_correlation(reduced.logits(V(params)), params["Z"][..., 0])
+
+    def NC_first(params: Params) -> Array:
+        return normalised_correlation(reduced.first(V(params)), params["Z"][..., 0])
+
+    def NC_second(params: Params) -> Array:
+        return normalised_correlation(reduced.second(V(params)), params["Z"][..., 0])
+
+    def mean_entropy(params: Params) -> Array:
+        moved = beside(params["Z"], data)
+        b = block.attend(params["Z"], moved)  # (R, N, Mc)
+        total = abs(b).sum(axis=-1, keepdims=True)
+        return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)
+
+    def kept(params: Params) -> Array:
+        return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
+
+    shared = (
+        Observable("V", V, ("token", "node"), "weights of the nodes over the contextual tokens"),
+        Observable("z", lambda params: params["Z"], ("token", "query"), "attention logits"),
+        Observable("NC", NC, (), "normalised correlation of z with the logits that the theorem makes of V"),
+        Observable("stable_rank_V", lambda params: stable_rank(V(params)), (), "|V|_F^2 / |V|_2^2"),
+        Observable("entropy", mean_entropy, (), "entropy of a sample's attention, its shares of |b|; mean over the samples"),
+    )
+    if block.attention != "softmax":
+        law = "z^2 - r |v|^2" if block.attention == "linear" else "z - r |v|^2 / (2 T)"
+        return (*shared, Observable("invariant", kept, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
+    return (
+        *shared,
+        Observable("NC_first", NC_first, (), "the same with |v|^2 / (2 T) of each token alone"),
+        Observable("NC_second", NC_second, (), "the same with -|V|^2 b / (2 T) alone"),
+    )
+
+
+def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
+    """sum_n pi_n b_n (R, Mc)."""
+    return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)

@@ -1,0 +1,1 @@
+"""The one-layer transformer of Scan & Snap."""

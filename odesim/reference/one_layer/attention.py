@@ -1,0 +1,122 @@
+"""The one-layer model forward and backward, for R seeds and B contexts of W tokens each.
+
+Every product of matrices is one a seed, and every sum runs inside a seed: the bits of a seed do not depend on the others.
+"""
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The classes where the parameters are, and in their dtype.
+
+    tokens (K, W): tokens of a class's contexts, rows of Y; cells (K, W): the same, in the flat Z; psi_of (Q, K): 1 at a class's
+    query; query (K, W): 1 at the query among the tokens; P (K, W); p (K,); targets (K,): columns of Y; copies (C,): of the vocabulary
+    that each column stands for, None for one each.
+    """
+
+    tokens: Array
+    cells: Array
+    psi_of: Array
+    query: Array
+    P: Array
+    p: Array
+    targets: Array
+    copies: Array | None
+
+    def moved(self, xp: ModuleType, dtype: Any) -> "Tables":
+        """The same in the library xp, numbers in dtype."""
+        whole = {name: xp.asarray(getattr(self, name), dtype=np.intp) for name in ("tokens", "cells", "targets")}
+        numbers = {name: xp.asarray(getattr(self, name), dtype=dtype) for name in ("psi_of", "query", "P", "p")}
+        return Tables(**whole, **numbers, copies=None if self.copies is None else xp.asarray(self.copies, dtype=dtype))
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What a forward pass keeps of the contexts: shares v, seen vectors f of x = v (+ query), their lengths, all over W tokens.
+
+    at (R, B, W): the tokens' places in an array (R, B, rows), flat.
+    """
+
+    v: Array  # (R, B, W)
+    f: Array  # (R, B, W)
+    length: Array | None  # (R, B, 1); None where f = x
+    at: Array  # (R, B, W)
+
+
+def attend(Z: Array, tables: Tables, classes: Array, counts: Array, *, normalize: bool, residual: bool, include: bool) -> Attended:
+    """Contexts of classes (R, B) with counts (R, B, W), seen through Z (R, Q, rows).
+
+    residual adds the query to what is seen, include counts it once among what is attended.
+    """
+    xp = array_namespace(Z)
+    R, Q, rows = Z.shape
+    K, W = tables.tokens.shape
+    which = classes + K * xp.arange(R)[:, None]  # (R, B)
+    z = Z.reshape(R, Q * rows).take(tables.cells, axis=1).reshape(R * K, W).take(which, axis=0)  # (R, B, W)
+    if counts.shape[-1] < W:
+        counts = xp.concatenate([counts, xp.zeros_like(counts[..., :1])], axis=-1)
+    query = tables.query.take(classes, axis=0) if residual or include else None  # (R, B, W)
+    if include:
+        counts = counts + query
+    z = xp.where(counts > 0, z, -xp.inf)
+    z -= z.max(axis=-1, keepdims=True)  # of the tokens that occur: the largest share cannot underflow
+    v = counts * xp.exp(z)  # (R, B, W)
+    v /= v.sum(axis=-1, keepdims=True)
+    x = v + query if residual else v  # (R, B, W)
+    length = xp.sqrt((x * x).sum(axis=-1, keepdims=True)) if normalize else None  # (R, B, 1)
+    f = x if length is None else x / length  # (R, B, W)
+    at = tables.tokens.take(classes, axis=0) + (rows * xp.arange(classes.size)).reshape(*classes.shape, 1)  # (R, B, W)
+    return Attended(v, f, length, at)
+
+
+def attention_gradient(Z: Array, tables: Tables, members: Array, attended: Attended, g: Array) -> Array:
+    """The gradient (R, Q, rows) that g (R, B, rows), that of f, gives Z; members (R, K, B) is 1 where a context is of a class."""
+    xp = array_namespace(Z)
+    (R, _, rows), K = Z.shape, len(tables.tokens)
+    v, f = attended.v, attended.f
+    g = g.reshape(-1).take(attended.at)  # (R, B, W)
+    if attended.length is not None:
+        g = (g - f * (f * g).sum(axis=-1, keepdims=True)) / attended.length  # (R, B, W)
+    g = v * (g - (v * g).sum(axis=-1, keepdims=True))  # (R, B, W)
+    by_class = xp.zeros((R, K, rows), Z.dtype)
+    by_class[:, xp.arange(K)[:, None], tables.tokens] = members @ g  # (R, K, W)
+    return tables.psi_of @ by_class  # (R, Q, rows)
+
+
+def place(values: Array, at: Array, rows: int) -> Array:
+    """values (R, B, W) at their places in zeros (R, B, rows)."""
+    out = array_namespace(values).zeros((*values.shape[:2], rows), values.dtype)
+    out.reshape(-1)[at] = values
+    return out
+
+
+def decode(F: Array, Y: Array, tables: Tables, classes: Array) -> tuple[Array, Array]:
+    """Losses (R, B) of what is seen, F (R, B, rows), through Y (R, rows, C), and their gradients (R, B, C) in the logits.
+
+    The gradient of a column that stands for several is each one's own, not their sum.
+    """
+    xp = array_namespace(F)
+    logits = F @ Y  # (R, B, C)
+    R, B, C = logits.shape
+    own = tables.targets.take(classes) + (C * xp.arange(R * B)).reshape(R, B)  # (R, B)
+    own_logit = logits.reshape(-1).take(own)  # (R, B)
+    top = logits.max(axis=-1)  # (R, B)
+    logits -= top[..., None]
+    odds = xp.exp(logits, out=logits)  # (R, B, C)
+    own_odds = odds.reshape(-1).take(own)  # (R, B)
+    odds.reshape(-1)[own] = 0
+    # of all others: 1 - alpha by a difference would round to 0
+    rest = (odds if tables.copies is None else odds * tables.copies).sum(axis=-1)  # (R, B)
+    with np.errstate(divide="ignore"):  # no odds left: a loss of 0
+        losses = xp.logaddexp(0, xp.log(rest) + (top - own_logit))  # (R, B)
+    total = rest + own_odds  # (R, B)
+    odds /= total[..., None]
+    odds.reshape(-1)[own] = -rest / total
+    return losses, odds

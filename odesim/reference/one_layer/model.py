@@ -1,0 +1,204 @@
+"""One layer with two tables: Y (S, C), from the attended context to the next token's logits, and Z (Q, S), the attention logits.
+
+Class n is one next token, column targets[n] of Y, seen with query psi[n] after context tokens drawn from P[n]. The query attends
+the context alone, the attended context is normalised to length one; options change both. Source: tian2023scan, Lemmas 1 and 2.
+
+A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts by how often each token of support[n] (W,) occurs, which
+is all that matters of one. An empty batch is the population of infinite contexts, each class with its weight p[n].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.errors import ParamError, no_such
+from odesim.reference.one_layer.attention import Attended, Tables, attend, attention_gradient, decode, place
+from odesim.reference.one_layer.classes import check_classes, check_independent, token_lists
+from odesim.reference.one_layer.watch import observables
+from odesim.reference.protocols import Batch, Observable, Params
+
+DECODERS = ("vanilla", "decorrelated")
+INITS = ("zero", "torch")
+CACHE = 2**19  # bytes of logits that a processor holds beside what else a step needs
+
+
+@dataclass(frozen=True, eq=False)
+class YZ:
+    """The model of classes P (K, S), psi (K,), p (K,) and a vocabulary of M tokens.
+
+    targets: (K,) columns of Y (S, M); None keeps Y (S, K + 1), whose last column stands for the M - K that are never next and stay
+    equal from a zero start. residual adds the query to what was attended, attn_include_query has it attend itself: Y and Z then go
+    on, after the S tokens of P, with the Q queries, unless query_rows (Q,) names their own. support (K, W): tokens of a class's
+    counts, each once; None for those with P > 0. decoder: "decorrelated" puts column n of F (F^T F)^-1 in the place of f in the
+    gradient of Y (Lemma 3), with F (S, K) what infinite contexts show under the present Z, in a batch of finite ones too: there only
+    the errors are the samples' own.
+    """
+
+    P: Array
+    psi: Array
+    p: Array
+    M: float
+    targets: Array | None = None
+    normalize: bool = True
+    residual: bool = False
+    attn_include_query: bool = False
+    decoder: str = "vanilla"
+    init: str = "zero"
+    support: Array | None = None
+    query_rows: Array | None = None
+    _moved: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
+
+    name = "yz"
+    groups = MappingProxyType({"Y": "Y", "Z": "Z"})
+
+    def __post_init__(self) -> None:
+        check_classes(self.P, self.psi, self.p, self.M)
+        for what, word, choices in (("decoder", self.decoder, DECODERS), ("init", self.init, INITS)):
+            if word not in choices:
+                raise ParamError(no_such(what, word, choices))
+        if self.init == "torch" and self.targets is None:
+            raise ParamError("init = torch needs a column of Y for every token, and here one stands for all that are never next")
+        if self.targets is not None and not (int(self.M) == self.M and min(self.targets) >= 0 and max(self.targets) < self.M):
+            raise ParamError(f"targets must be columns of Y, 0 to {self.M - 1:g}, not {min(self.targets)} to {max(self.targets)}")
+        if self.decoder == "decorrelated":
+            check_independent(self.P)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Of Y and of Z: (rows, columns) and (Q, rows)."""
+        queries, rows = int(np.max(self.psi)) + 1, self.P.shape[1]
+        if self.query_rows is not None:
+            rows = max(rows, int(np.max(self.query_rows)) + 1)
+        elif self.residual or self.attn_include_query:
+            rows += queries
+        return (rows, len(self.P) + 1 if self.targets is None else int(self.M)), (queries, rows)
+
+    @property
+    def wide_P(self) -> Array:
+        """P (K, rows): 0 at the rows of queries that follow its tokens."""
+        rows = self.shapes[0][0]
+        return np.concatenate([self.P, np.zeros((len(self.P), rows - self.P.shape[1]))], axis=1)
+
+    @property
+    def counted(self) -> Array:
+        """Tokens (K, W) of each class that counts (R, B, W) of a batch are about."""
+        return token_lists(self.P, self.support, None, self.P.shape[1])[0]
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """c, entropy and entropy_distinct of attention in infinite contexts, the population loss, and the parameters."""
+        return observables(self)
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """Y (R, rows, C) and Z (R, Q, rows): 0, or as torch starts a linear layer, uniform up to 1 / sqrt(M) either way."""
+        bound = float(self.M) ** -0.5
+        if self.init == "zero":
+            drawn = [[np.zeros(shape) for shape in self.shapes] for _ in rngs]
+        else:
+            drawn = [[rng.uniform(-bound, bound, shape) for shape in self.shapes] for rng in rngs]
+        return {name: np.array([one[k] for one in drawn], dtype) for k, name in enumerate(("Y", "Z"))}
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """The loss (R,) and its gradient {Y: (R, rows, C), Z: (R, Q, rows)}; that of a column for many tokens is each one's own."""
+        Y = params["Y"]
+        R, B = len(Y), batch["classes"].shape[1] if batch else len(self.P)
+        some = max(1, CACHE // (B * Y.shape[2] * Y.itemsize))  # seeds at once
+        if some >= R or array_namespace(Y) is not np:
+            return self._together(params, batch)
+        loss, gradients = np.empty(R, Y.dtype), {name: np.empty_like(a) for name, a in params.items()}
+        for first in range(0, R, some):
+            part = slice(first, first + some)
+            loss[part], found = self._together(*({name: a[part] for name, a in arrays.items()} for arrays in (params, batch)))
+            for name, gradient in found.items():
+                gradients[name][part] = gradient
+        return loss, gradients
+
+    def _together(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        Y, Z = params["Y"], params["Z"]
+        xp, dtype = array_namespace(Y), Y.dtype
+        tables = self.tables(Y)
+        if batch:
+            classes, counts = xp.asarray(batch["classes"]), xp.asarray(batch["counts"], dtype=dtype)  # (R, B), (R, B, W)
+            weight: Any = 1 / classes.shape[1]
+        elif self.attn_include_query:
+            raise ParamError("attn_include_query needs finite contexts: in an infinite one the query's share is 0")
+        else:
+            classes, counts = self._every_class(Y)
+            weight = tables.p[:, None]  # (K, 1)
+        seen = self._attend(Z, classes, counts, self.attn_include_query)
+        F = place(seen.f, seen.at, Y.shape[1])  # (R, B, rows)
+        losses, error = decode(F, Y, tables, classes)  # (R, B), (R, B, C)
+        loss = losses.mean(axis=-1) if batch else (tables.p * losses).sum(axis=-1)  # (R,)
+        error *= weight  # (R, B, C)
+
+        members = (classes[:, None, :] == xp.arange(len(self.P))[:, None]).astype(dtype)  # (R, K, B)
+        ahead = (F, error) if self.decoder == "vanilla" else (self._decorrelated(Z), members @ error)
+        dY = ahead[0].transpose(0, 2, 1) @ ahead[1]  # (R, rows, C)
+        g = (error if tables.copies is None else error * tables.copies) @ Y.transpose(0, 2, 1)  # (R, B, rows)
+        return loss, {"Y": dY, "Z": attention_gradient(Z, tables, members, seen, g)}
+
+    def attention(self, params: Params) -> Array:
+        """c (R, K, rows): the attention of each class in infinite contexts."""
+        seen = self._population(params["Z"])
+        return place(seen.v, seen.at, params["Z"].shape[2])
+
+    def population_loss(self, params: Params) -> Array:
+        """The loss (R,) in infinite contexts."""
+        Y, tables = params["Y"], self.tables(params["Y"])
+        seen = self._population(params["Z"])
+        losses, _ = decode(place(seen.f, seen.at, Y.shape[1]), Y, tables, self._every_class(Y)[0])
+        return (tables.p * losses).sum(axis=-1)
+
+    def tables(self, like: Array) -> Tables:
+        """The classes' tables where like is, in its dtype."""
+        xp = array_namespace(like)
+        key = (xp.__name__, str(like.dtype))
+        if key not in self._moved:
+            self._moved[key] = self._tables().moved(xp, like.dtype)
+        return self._moved[key]
+
+    def _tables(self) -> Tables:
+        (rows, columns), (queries, _) = self.shapes
+        K, S = self.P.shape
+        P, own = self.wide_P, None
+        if self.residual or self.attn_include_query:
+            own = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
+        tokens, query = token_lists(P, self.support, own, rows)
+        copies = None
+        if self.targets is None:
+            copies = np.ones(columns)
+            copies[-1] = self.M - K
+        return Tables(
+            tokens=tokens,
+            cells=self.psi[:, None] * rows + tokens,
+            psi_of=self.psi == np.arange(queries)[:, None],
+            query=query,
+            P=np.take_along_axis(P, tokens, axis=1),
+            p=self.p,
+            targets=np.arange(K) if self.targets is None else self.targets,
+            copies=copies,
+        )
+
+    def _every_class(self, like: Array) -> tuple[Array, Array]:
+        """Classes (R, K), each once, and their probabilities as counts (R, K, W)."""
+        xp, P = array_namespace(like), self.tables(like).P
+        shape = (len(like), *P.shape)
+        return xp.ascontiguousarray(xp.broadcast_to(xp.arange(shape[1]), shape[:2])), xp.ascontiguousarray(xp.broadcast_to(P, shape))
+
+    def _attend(self, Z: Array, classes: Array, counts: Array, include: bool) -> Attended:
+        options = {"normalize": self.normalize, "residual": self.residual, "include": include}
+        return attend(Z, self.tables(Z), classes, counts, **options)
+
+    def _population(self, Z: Array) -> Attended:
+        return self._attend(Z, *self._every_class(Z), include=False)
+
+    def _decorrelated(self, Z: Array) -> Array:
+        """The columns of F (F^T F)^-1 as rows (R, K, rows)."""
+        seen = self._population(Z)
+        F = place(seen.f, seen.at, Z.shape[2])  # (R, K, rows)
+        return array_namespace(Z).linalg.solve(F @ F.transpose(0, 2, 1), F)  # (R, K, rows)

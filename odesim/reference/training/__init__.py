@@ -1,0 +1,1 @@
+"""Training of any model: optimizers, checkpoints, the loop."""

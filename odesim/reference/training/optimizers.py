@@ -1,0 +1,163 @@
+"""SGD, momentum, Adam and AdamW in torch's conventions, in place, on named arrays of any library."""
+
+from collections.abc import Mapping
+from math import isfinite, sqrt
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.errors import ParamError, no_such
+from odesim.reference.protocols import Optimizer, Params
+
+OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
+STEP = "step"
+
+
+class Updater(Protocol):
+    """An optimizer at work: its settings are fixed, its state is named arrays."""
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        """One descent step: params {name: (R, ...)} change in place, grads of the loss do not."""
+
+    def state(self) -> dict[str, Array]:
+        """Everything that the next update depends on, as named arrays: those in use, not copies."""
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Takes over what state() gave. Raises ParamError where names or shapes are others."""
+
+
+def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> Updater:
+    """The optimizer for params {name: (R, ...)}; groups {parameter: group}, whose learning rate stands in spec.rates.
+
+    Raises ParamError for a name, group or number that is none.
+    """
+    check_optimizer(spec)
+    for name in spec.rates:
+        if name not in groups.values():
+            raise ParamError(no_such("group of parameters", name, set(groups.values())))
+    rates = {}
+    for name in params:
+        if name not in groups or groups[name] not in spec.rates:
+            raise ParamError(f"no learning rate for the parameter {name!r} (group {groups.get(name)!r}); there is one for {[*spec.rates]}")
+        rates[name] = float(spec.rates[groups[name]])
+    return Adam(spec, rates, params) if spec.name.startswith("adam") else Sgd(spec, rates, params)
+
+
+def check_optimizer(spec: Optimizer) -> None:
+    """Raises ParamError where the name is none of OPTIMIZERS or a number is out of its range."""
+    if spec.name not in OPTIMIZERS:
+        raise ParamError(no_such("optimizer", spec.name, OPTIMIZERS))
+    for group, rate in spec.rates.items():
+        if isinstance(rate, bool) or not isinstance(rate, Real):
+            raise ParamError(f"the learning rate of {group} must be a number, not {rate!r}")
+        if not (isfinite(rate) and rate >= 0):
+            raise ParamError(f"the learning rate of {group} must be finite and at least 0, not {rate}")
+    for name in ("momentum", "eps", "weight_decay"):
+        value = getattr(spec, name)
+        if not (isfinite(value) and value >= 0):
+            raise ParamError(f"{name} must be finite and at least 0, not {value}")
+    if spec.name == "momentum" and spec.momentum == 0:
+        raise ParamError("the optimizer 'momentum' needs a momentum above 0; without one it is 'sgd'")
+    for value in spec.betas:
+        if not 0 <= value < 1:
+            raise ParamError(f"betas must lie in [0, 1), not {value}")
+
+
+def used(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of an Optimizer, as a mapping, those that the optimizer of that name uses."""
+    other = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
+    return {name: value for name, value in spec.items() if name not in other}
+
+
+class Sgd:
+    """v <- momentum v + (g + decay w);  w <- w - rate v."""
+
+    def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
+        self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
+        self.rates = dict(rates)
+        self.work = _zeros(params)
+        self.v = _zeros(params) if self.momentum else {}
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        for name, rate in self.rates.items():
+            w, g, work = params[name], grads[name], self.work[name]
+            xp = array_namespace(w)
+            if self.decay:
+                xp.multiply(w, self.decay, out=work)
+                work += g
+                g = work
+            if self.momentum:
+                v = self.v[name]
+                v *= self.momentum
+                v += g
+                g = v
+            xp.multiply(g, rate, out=work)
+            w -= work
+
+    def state(self) -> dict[str, Array]:
+        return {f"v.{name}": v for name, v in self.v.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        _fill(self.state(), state)
+
+
+class Adam:
+    """m and v: running means of g and g^2;  w <- w - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps).
+
+    adam adds decay w to the gradient, adamw takes rate decay w from the weights before the step.
+    """
+
+    def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
+        self.betas, self.eps, self.decay = spec.betas, float(spec.eps), float(spec.weight_decay)
+        self.decoupled = spec.name == "adamw"
+        self.rates = dict(rates)
+        self.m, self.v, self.work = _zeros(params), _zeros(params), _zeros(params)
+        self.step = np.zeros((), np.int64)
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        self.step += 1
+        t = int(self.step)
+        (b1, b2), eps = self.betas, self.eps
+        bias, root = 1 - b1**t, sqrt(1 - b2**t)
+        for name, rate in self.rates.items():
+            w, g, m, v, work = params[name], grads[name], self.m[name], self.v[name], self.work[name]
+            xp = array_namespace(w)
+            if self.decay and self.decoupled:
+                w *= 1 - rate * self.decay
+            elif self.decay:
+                g = g + self.decay * w
+            m *= b1
+            xp.multiply(g, 1 - b1, out=work)
+            m += work
+            v *= b2
+            xp.multiply(g, g, out=work)
+            work *= 1 - b2
+            v += work
+            xp.sqrt(v, out=work)
+            work /= root
+            work += eps
+            xp.divide(m, work, out=work)
+            work *= rate / bias
+            w -= work
+
+    def state(self) -> dict[str, Array]:
+        moments = (("m", self.m), ("v", self.v))
+        return {STEP: self.step} | {f"{letter}.{name}": a for letter, arrays in moments for name, a in arrays.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        _fill(self.state(), state)
+
+
+def _zeros(params: Params) -> dict[str, Any]:
+    return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
+
+
+def _fill(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
+    """Copies the arrays of given into those of own."""
+    shapes, found = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
+    if shapes != found:
+        raise ParamError(f"this state is of another optimizer or model: it has {found}, not {shapes}")
+    for name, a in own.items():
+        a[...] = array_namespace(a).asarray(given[name])

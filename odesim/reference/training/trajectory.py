@@ -1,0 +1,102 @@
+"""What a training gave, with names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.wording import many
+
+if TYPE_CHECKING:
+    import xarray
+
+OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
+SEED, TIME = "seed", "time"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Trajectory:
+    """Observables along a training of R seeds, recorded before the update of an iteration.
+
+    t (T,): the recorded iterations. observables: {name: (R, T, *shape)}; `loss` is that of the batch of the iteration.
+    final: {name: (R, *shape)} of every observable at the iteration reached, after its last update; `loss` too.
+    iteration: updates done; steps: those asked for. seeds (R,). dims: {name: names of the axes after seed and time}.
+    status: "ok", "interrupted", or "non_finite" where a seed's loss is; message says it in a sentence.
+    bad: {seed: first iteration whose loss is not finite}. stats: seconds, steps_per_second. attrs: what it was computed by.
+    """
+
+    task: str
+    model: str
+    t: Array
+    observables: Mapping[str, Array]
+    final: Mapping[str, Array]
+    iteration: int
+    steps: int
+    seeds: tuple[int, ...]
+    config: Mapping[str, Any]
+    dims: Mapping[str, tuple[str, ...]]
+    status: str
+    message: str
+    bad: Mapping[int, int]
+    stats: Mapping[str, float]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every seed was trained to the end with a finite loss."""
+        return self.status == OK
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Observables as variables (seed, time, ...); those kept at the end only have no time."""
+        import xarray
+
+        variables: dict[str, Any] = {name: (axes(self.dims, name, rows.ndim - 2), rows) for name, rows in self.observables.items()}
+        ends = {name: value for name, value in self.final.items() if name not in variables}
+        variables |= {name: (axes(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
+        said = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
+        plain = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
+        return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**plain, **said})
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in self.final.items())
+        return f"<Trajectory of {self.task} ({self.model}): {self.status} at iteration {self.iteration}; {len(self.t)} recorded; {shapes}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        cells = "".join(
+            f"<tr><td><b>{escape(name)}</b></td><td>{value.shape[1:] or ''}</td><td>{_span(value)}</td>"
+            f"<td>{'at every recorded iteration' if name in self.observables else 'at the end only'}</td></tr>"
+            for name, value in self.final.items()
+        )
+        titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
+        head = (
+            f"<b>{escape(self.task)}</b> ({escape(self.model)}), {many(len(self.seeds), 'seed')}, {many(len(self.t), 'recorded iteration')}"
+        )
+        return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
+
+
+def _span(values: Array) -> str:
+    """One number, or the range of all."""
+    return f"{float(values.min()):.6g}" if values.size == 1 else f"{float(values.min()):.6g} to {float(values.max()):.6g}"
+
+
+def axes(dims: Mapping[str, tuple[str, ...]], name: str, rank: int, *, timed: bool = True) -> tuple[str, ...]:
+    """Names of the axes of an observable: seed, time where timed, and its own `rank` axes, numbered where they have no names."""
+    named = tuple(dims.get(name, ()))
+    own = named if len(named) == rank else tuple(f"{name}_{axis}" for axis in range(rank))
+    return (SEED, TIME, *own) if timed else (SEED, *own)
+
+
+def sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) -> str:
+    """What became of a training, in one sentence."""
+    first = sorted(bad.items(), key=lambda pair: pair[1])
+    lost = [f"seed {seed} from iteration {i} on" for seed, i in first[:3]]
+    lost += [f"{len(first) - 3} more"] * (len(first) > 3)
+    not_finite = f"the loss is not finite: {', '.join(lost)}" if lost else ""
+    if status == INTERRUPTED:
+        where = f"interrupted at iteration {iteration} of {steps}"
+        return "; ".join(filter(None, (where, not_finite)))
+    return not_finite or f"trained for {many(iteration, 'iteration')}"

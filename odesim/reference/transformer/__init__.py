@@ -1,0 +1,1 @@
+"""The small transformer, its layers, its backward pass by hand."""

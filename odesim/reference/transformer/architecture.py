@@ -1,0 +1,125 @@
+"""The options of a transformer, checked, and the parameters that follow from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from odesim.errors import ParamError, no_such
+from odesim.reference.transformer.initial import Start, torch_linear
+from odesim.reference.transformer.layers.activations import ACTIVATIONS
+from odesim.reference.transformer.layers.block import Norm
+from odesim.reference.transformer.losses import LOSSES
+
+CHOICES = {
+    "norm": ("pre", "post", "none"),
+    "activation": tuple(ACTIVATIONS),
+    "loss": tuple(LOSSES),
+    "at": ("last", "all", "given"),
+    "start": ("torch", "normal"),
+}
+BIASES = ("attention", "projection", "mlp", "head")
+LEAST = {"vocabulary": 1, "width": 1, "layers": 0, "heads": 1, "mlp": 0, "positions": 0}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a transformer is made of. outputs: classes or numbers at a position, the vocabulary where None. mlp 0: attention alone.
+
+    positions: the longest length with learned positions, 0: none. norm "pre" has one more layer norm before the head.
+    tied: the head is the embedding. at: the outputs in the loss. start: torch's defaults, or N(0, std^2) for every matrix.
+    """
+
+    vocabulary: int
+    width: int
+    layers: int
+    mlp: int = 0
+    heads: int = 1
+    outputs: int | None = None
+    positions: int = 0
+    norm: Norm = "pre"
+    residual: bool = True
+    activation: str = "gelu"
+    causal: bool = True
+    projection: bool = True
+    biases: tuple[str, ...] = BIASES
+    tied: bool = False
+    loss: str = "cross_entropy"
+    at: Literal["last", "all", "given"] = "last"
+    start: Literal["torch", "normal"] = "torch"
+    std: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ParamError(no_such(name, str(getattr(self, name)), choices))
+        for place in self.biases:
+            if place not in BIASES:
+                raise ParamError(no_such("place of a bias", place, BIASES))
+        for name, least in LEAST.items():
+            if getattr(self, name) < least:
+                raise ParamError(f"{name} is at least {least}, not {getattr(self, name)}")
+        if self.outputs is not None and self.outputs < 1:
+            raise ParamError(f"outputs is at least 1, not {self.outputs}")
+        if self.width % self.heads:
+            raise ParamError(f"heads must divide the width: {self.heads} heads do not divide width {self.width}")
+        if self.tied and self.classes != self.vocabulary:
+            raise ParamError(f"a tied head has one output a token: outputs is {self.outputs}, the vocabulary {self.vocabulary}")
+        if not self.std > 0:
+            raise ParamError(f"std must be above 0, not {self.std}")
+
+    @property
+    def classes(self) -> int:
+        """C, the numbers that come out at a position."""
+        return self.vocabulary if self.outputs is None else self.outputs
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """{parameter: embedding, attention, mlp, norm or head}."""
+        return {name: _group(name) for name in self.starts()}
+
+    def starts(self) -> dict[str, Start]:
+        """How each parameter starts, in the order in which a seed draws them."""
+        d, normal = self.width, self.start == "normal"
+
+        def matrix(inner: int, outer: int) -> Start:
+            return Start((inner, outer), "normal", self.std) if normal else torch_linear((inner, outer), inner)
+
+        def bias(inner: int, outer: int) -> Start:
+            return Start((outer,), "constant", 0.0) if normal else torch_linear((outer,), inner)
+
+        def linear_map(name: str, place: str, inner: int, outer: int) -> dict[str, Start]:
+            return {name: matrix(inner, outer)} | ({f"{name}_bias": bias(inner, outer)} if place in self.biases else {})
+
+        def norm(name: str) -> dict[str, Start]:
+            return {f"{name}_gain": Start((d,), "constant", 1.0), f"{name}_shift": Start((d,), "constant", 0.0)}
+
+        table = self.std if normal else 1.0
+        out = {"embedding": Start((self.vocabulary, d), "normal", table)}
+        if self.positions:
+            out["position"] = Start((self.positions, d), "normal", table)
+        layer: dict[str, Start] = {}
+        for name in ("query", "key", "value"):
+            layer |= linear_map(name, "attention", d, d)
+        layer |= linear_map("projection", "projection", d, d) if self.projection else {}
+        layer |= norm("norm1") if self.norm != "none" else {}
+        if self.mlp:
+            layer |= linear_map("up", "mlp", d, self.mlp) | linear_map("down", "mlp", self.mlp, d)
+            layer |= norm("norm2") if self.norm != "none" else {}
+        for i in range(self.layers):
+            out |= {f"layer{i}.{name}": start for name, start in layer.items()}
+        out |= norm("norm") if self.norm == "pre" else {}
+        head = linear_map("head", "head", d, self.classes)
+        if self.tied:
+            del head["head"]
+        return out | head
+
+
+def _group(name: str) -> str:
+    own = name.split(".")[-1].removesuffix("_bias")
+    table: dict[str, tuple[str, ...]] = {
+        "embedding": ("embedding", "position"),
+        "attention": ("query", "key", "value", "projection"),
+        "mlp": ("up", "down"),
+        "head": ("head",),
+    }
+    return next((group for group, names in table.items() if own in names), "norm")

@@ -1,0 +1,66 @@
+"""Softmax attention of several heads."""
+
+import math
+
+from odesim.base.arrays import Array, array_namespace
+
+
+def split(x: Array, B: int, H: int) -> Array:
+    """A view (R, B, H, T, e) of x (R, B * T, H * e)."""
+    R, N, d = x.shape
+    view: Array = x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
+    return view
+
+
+def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:
+    """What is added to the logits, (T, T) or (R, B, 1, T or 1, T): -inf where a query may not look, log_weight (R, B, T) by key.
+
+    padding (R, B, T): True at the keys that nobody looks at. like: it lies where this does, in its dtype.
+    """
+    xp, dtype = array_namespace(like), like.dtype
+    bias = None
+    if log_weight is not None:
+        bias = log_weight.astype(dtype)[:, :, None, None]  # (R, B, 1, 1, T)
+    if padding is not None:
+        hidden = xp.where(padding, -math.inf, 0.0).astype(dtype)[:, :, None, None]
+        bias = hidden if bias is None else bias + hidden
+    if causal:
+        later = xp.where(xp.arange(T)[None] > xp.arange(T)[:, None], -math.inf, 0.0).astype(dtype)  # (T, T)
+        bias = later if bias is None else bias + later
+    return bias
+
+
+def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | None) -> tuple[Array, Array]:
+    """The mixed values (R, B * T, d) and the weights a (R, B, H, T, T) of queries, keys and values (R, B * T, d).
+
+    The logits are q . k / sqrt(d / H) + bias. A query that may look nowhere has weights 0.
+    """
+    xp = array_namespace(q)
+    a = split(q, B, H) @ split(k, B, H).swapaxes(3, 4)  # (R, B, H, T, T)
+    a *= 1.0 / math.sqrt(q.shape[2] // H)
+    if bias is not None:
+        a += bias
+    top = a.max(axis=4, keepdims=True)  # (R, B, H, T, 1)
+    a -= xp.where(top > -math.inf, top, 0.0)
+    xp.exp(a, out=a)
+    total = a.sum(axis=4, keepdims=True)
+    a *= 1.0 / xp.where(total > 0.0, total, 1.0)
+    out = xp.empty(v.shape, v.dtype)  # (R, B * T, d)
+    xp.matmul(a, split(v, B, H), out=split(out, B, H))
+    return out, a
+
+
+def attention_back(dy: Array, q: Array, k: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    """dq, dk, dv (R, B * T, d) of dy (R, B * T, d)."""
+    xp = array_namespace(q)
+    B, H = a.shape[1:3]
+    qs, ks, vs, dys = (split(x, B, H) for x in (q, k, v, dy))  # (R, B, H, T, e) each
+    dq, dk, dv = (xp.empty(q.shape, q.dtype) for _ in range(3))
+    xp.matmul(a.swapaxes(3, 4), dys, out=split(dv, B, H))
+    ds = dys @ vs.swapaxes(3, 4)  # (R, B, H, T, T): first by the weights, then by the logits
+    ds -= (ds * a).sum(axis=4, keepdims=True)
+    ds *= a
+    ds *= 1.0 / math.sqrt(q.shape[2] // H)
+    xp.matmul(ds, ks, out=split(dq, B, H))
+    xp.matmul(ds.swapaxes(3, 4), qs, out=split(dk, B, H))
+    return dq, dk, dv

@@ -1,0 +1,41 @@
+"""Layer normalisation: each row to mean 0 and variance 1, then a gain and a shift (Ba et al. 2016)."""
+
+from typing import NamedTuple
+
+from odesim.base.arrays import Array, array_namespace
+
+EPS = 1e-5  # torch's default
+
+
+class Normed(NamedTuple):
+    """What the backward pass needs: the rows (R, N, d) before gain and shift, and 1 / their standard deviation (R, N, 1)."""
+
+    rows: Array
+    scale: Array
+
+
+def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, Normed]:
+    """y (R, N, d) of x (R, N, d), gain and shift (R, d), and what the backward pass needs."""
+    xp = array_namespace(x)
+    rows = x - x.mean(axis=-1, keepdims=True)  # (R, N, d)
+    y = rows * rows
+    scale = 1.0 / xp.sqrt(y.mean(axis=-1, keepdims=True) + EPS)  # (R, N, 1)
+    rows *= scale
+    xp.multiply(rows, gain[:, None], out=y)
+    y += shift[:, None]
+    return y, Normed(rows, scale)
+
+
+def layer_norm_back(dy: Array, saved: Normed, gain: Array) -> tuple[Array, Array, Array]:
+    """dx (R, N, d), dgain (R, d) and dshift (R, d) of dy (R, N, d)."""
+    rows, scale = saved
+    product = dy * rows  # (R, N, d)
+    dgain, dshift = product.sum(axis=1), dy.sum(axis=1)  # (R, d) each
+    dx = dy * gain[:, None]  # (R, N, d): from here on, the gradient by the rows
+    product *= gain[:, None]
+    along = product.mean(axis=-1, keepdims=True)  # (R, N, 1)
+    dx -= dx.mean(axis=-1, keepdims=True)
+    product = array_namespace(dy).multiply(rows, along, out=product)
+    dx -= product
+    dx *= scale
+    return dx, dgain, dshift

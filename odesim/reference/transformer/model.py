@@ -1,0 +1,161 @@
+"""A decoder-only transformer with its loss, forward and backward by hand; its batches are those of transformer_batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, beside
+from odesim.reference.protocols import Batch, Observable, Params
+from odesim.reference.transformer.architecture import Architecture
+from odesim.reference.transformer.batch import check_batch
+from odesim.reference.transformer.initial import draw
+from odesim.reference.transformer.layers.attention import key_bias
+from odesim.reference.transformer.layers.block import Tape, block, block_back
+from odesim.reference.transformer.layers.embedding import embed, embed_back
+from odesim.reference.transformer.layers.layer_norm import Normed, layer_norm, layer_norm_back
+from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
+from odesim.reference.transformer.losses import LOSSES, shares
+from odesim.reference.transformer.watch import watched
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass, N = B * T: outputs (R, B, P, C), the stream of rows (R, N, d) before block 0, 1, ..., and after the last.
+
+    tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). batch: where the parameters are.
+    """
+
+    outputs: Array
+    streams: tuple[Array, ...]
+    tapes: tuple[Tape, ...]
+    normed: Normed | None
+    read: Array
+    shape: tuple[int, int, int]
+    batch: Batch
+
+    @property
+    def attention(self) -> tuple[Array, ...]:
+        """Attention weights (R, B, H, T, T) of each layer: query before key."""
+        return tuple(tape.a for tape in self.tapes)
+
+    @property
+    def hidden(self) -> tuple[Array, ...]:
+        """Activations (R, B, T, mlp) of each layer; none where mlp is 0."""
+        return tuple(tape.hidden.reshape(*self.shape, -1) for tape in self.tapes if tape.hidden is not None)
+
+
+@dataclass(frozen=True)
+class Transformer(Architecture):
+    """A Model of kinds.py. watch: the batch that observables look at; extra: observables beside the model's own."""
+
+    watch: Batch | None = field(default=None, compare=False)
+    extra: tuple[Observable, ...] = field(default=(), compare=False)
+
+    @property
+    def name(self) -> str:
+        return "transformer"
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        return (*watched(self, self.watch), *self.extra)
+
+    def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
+        """Parameters {name: (R, ...)}, seed r drawn from rngs[r] alone; a matrix is (R, inputs, outputs)."""
+        return draw(self.starts(), rngs, dtype)
+
+    def forward(self, params: Params, batch: Batch) -> Pass:
+        """The outputs at the positions of `at`, with what every layer made of the tokens."""
+        E = params["embedding"]
+        R, B, T = check_batch(self, batch)  # before it goes to a GPU, where a look at values waits for all that is under way
+        batch = beside(E, batch)
+        x = embed(batch["tokens"], E)  # (R, B * T, d)
+        if self.positions:
+            by_sample = x.reshape(R, B, T, -1)
+            by_sample += params["position"][:, None, :T]
+        bias = key_bias(T, x, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
+        streams, tapes = [x], []
+        for i in range(self.layers):
+            x, tape = block(x, part(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
+            streams.append(x)
+            tapes.append(tape)
+        read = self._gather(x, batch)  # (R, B * P, d)
+        normed = None
+        if self.norm == "pre":
+            read, normed = layer_norm(read, params["norm_gain"], params["norm_shift"])
+        head = E.swapaxes(1, 2) if self.tied else params["head"]  # (R, d, C)
+        outputs = linear(read, head, params.get("head_bias")).reshape(R, B, -1, self.classes)  # (R, B, P, C)
+        return Pass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
+
+    def loss_of(self, params: Params, batch: Batch) -> Array:
+        """The loss (R,) alone."""
+        return self._compare(self.forward(params, batch))[0]
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """The loss (R,) and its gradient {name: (R, ...)}, in the order of the parameters."""
+        run = self.forward(params, batch)
+        loss, dy = self._compare(run)
+        g: Params = {}
+        E = params["embedding"]
+        R, B, T = run.shape
+        dy = dy.reshape(R, -1, self.classes)  # (R, B * P, C)
+        head = E.swapaxes(1, 2) if self.tied else params["head"]
+        dread, dhead = linear_back(dy, run.read, head)  # (R, B * P, d), (R, d, C)
+        if "head_bias" in params:
+            g["head_bias"] = sum_rows(dy)
+        if run.normed is not None:
+            dread, g["norm_gain"], g["norm_shift"] = layer_norm_back(dread, run.normed, params["norm_gain"])
+        dx = self._scatter(dread, run.batch, (R, B, T))  # (R, B * T, d)
+        for i in reversed(range(self.layers)):
+            dx, own = block_back(dx, part(params, f"layer{i}."), self, run.tapes[i])
+            g |= {f"layer{i}.{name}": value for name, value in own.items()}
+        if self.positions:
+            g["position"] = array_namespace(dx).zeros_like(params["position"])
+            g["position"][:, :T] = dx.reshape(R, B, T, -1).sum(axis=1)
+        g["embedding"] = embed_back(dx, run.batch["tokens"], self.vocabulary)
+        if self.tied:
+            g["embedding"] += dhead.swapaxes(1, 2)
+        else:
+            g["head"] = dhead
+        return loss, {name: g[name] for name in params}
+
+    def _gather(self, x: Array, batch: Batch) -> Array:
+        """Rows (R, B * P, d) of x (R, B * T, d) that the head reads."""
+        R, B, T = batch["tokens"].shape
+        if self.at == "all":
+            return x
+        xp, x = array_namespace(x), x.reshape(R, B, T, -1)
+        if self.at == "last":
+            return xp.ascontiguousarray(x[:, :, -1])
+        where = xp.maximum(batch["positions"], 0)[..., None]  # (R, B, P, 1)
+        return xp.take_along_axis(x, where, axis=2).reshape(R, -1, x.shape[-1])
+
+    def _scatter(self, dread: Array, batch: Batch, shape: tuple[int, int, int]) -> Array:
+        """The gradient (R, B * T, d) of dread (R, B * P, d); a position that is read twice gets both."""
+        if self.at == "all":
+            return dread
+        (R, B, T), xp = shape, array_namespace(dread)
+        dx = xp.zeros((R, B, T, dread.shape[-1]), dread.dtype)
+        dread = dread.reshape(R, B, -1, dread.shape[-1])  # (R, B, P, d)
+        if self.at == "last":
+            dx[:, :, -1] = dread[:, :, 0]
+        else:
+            one = xp.arange(T)[:, None] == xp.maximum(batch["positions"], 0)[:, :, None]  # (R, B, T, P)
+            xp.matmul(one.astype(dread.dtype), dread, out=dx)
+        return dx.reshape(R, B * T, -1)
+
+    def _compare(self, run: Pass) -> tuple[Array, Array]:
+        """The loss (R,) and its gradient by the outputs (R, B, P, C), which it writes over."""
+        y, batch, targets = run.outputs, run.batch, run.batch["targets"]
+        xp = array_namespace(y)
+        if self.at == "last":
+            targets = targets[:, :, None]  # (R, B, 1), of numbers (R, B, 1, C)
+        counted = targets >= 0 if self.loss == "cross_entropy" else xp.ones(y.shape[:3], bool)  # (R, B, P)
+        if self.at == "given":
+            counted = counted & (batch["positions"] >= 0)
+        return LOSSES[self.loss](y, targets, shares(counted, batch.get("weight"), y.dtype.name))
+
+
+def part(params: Params, prefix: str) -> Params:
+    """The parameters whose names start with prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

@@ -1,0 +1,70 @@
+"""What can be watched of a transformer: how sparse its attention is, how alike its embeddings are, the ranks of its matrices."""
+
+from typing import TYPE_CHECKING
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.reference.measures import entropy, stable_rank
+from odesim.reference.protocols import Batch, Observable, Params
+
+if TYPE_CHECKING:
+    from odesim.reference.transformer.model import Transformer
+
+WIDE = 1000  # tokens from which all pairs of embeddings cost more than a gradient step
+
+
+def attention_entropy(model: "Transformer", params: Params, batch: Batch) -> Array:
+    """The entropy of the attention weights of each layer (R, L): the mean over samples, heads and queries, padding left out.
+
+    A key that stands for n identical ones (log_weight ln n) counts as n; a sample counts as often as its weight says.
+    """
+    run = model.forward(params, batch)
+    batch = run.batch
+    xp = array_namespace(run.outputs)
+    R, B, T = run.shape
+    queries = xp.ones((R, B, T), run.outputs.dtype)
+    if "padding" in batch:
+        queries *= ~batch["padding"]
+    if "weight" in batch:
+        queries *= batch["weight"][:, :, None]
+    queries /= queries.sum(axis=(1, 2), keepdims=True)
+    layers = []
+    for a in run.attention:
+        h = entropy(a)  # (R, B, H, T)
+        if "log_weight" in batch:
+            keys = xp.maximum(batch["log_weight"], -1e30).astype(a.dtype)  # -inf * 0 is no number
+            h = h + (a @ keys[:, :, None, :, None])[..., 0]
+        layers.append((h.mean(axis=2) * queries).reshape(R, -1).sum(axis=1))
+    return xp.stack(layers, axis=1)
+
+
+def embedding_cosines(params: Params) -> tuple[Array, Array]:
+    """The mean and the largest absolute cosine (R,) over pairs of different rows of the embedding (R, V, d); a row of 0 has cosine 0."""
+    E = params["embedding"]
+    xp = array_namespace(E)
+    V = E.shape[1]
+    lengths = xp.sqrt((E * E).sum(axis=2, keepdims=True))  # (R, V, 1)
+    unit = E / xp.where(lengths > 0.0, lengths, 1.0)
+    cosine = xp.abs(unit @ unit.swapaxes(1, 2))  # (R, V, V)
+    cosine *= 1.0 - xp.eye(V, dtype=E.dtype)
+    flat = cosine.reshape(len(E), -1)
+    return flat.sum(axis=1) / max(V * (V - 1), 1), flat.max(axis=1)
+
+
+def watched(model: "Transformer", batch: Batch | None) -> tuple[Observable, ...]:
+    """The observables of a model; those that need data are there where batch is given."""
+    matrices = [name for name, start in model.starts().items() if len(start.shape) == 2]
+    wide = model.vocabulary > WIDE
+
+    def ranks(params: Params) -> Array:
+        xp = array_namespace(params["embedding"])
+        return xp.stack([stable_rank(params[name]) for name in matrices], axis=1)
+
+    out = [
+        Observable("embedding_cosine", lambda p: embedding_cosines(p)[0], (), "mean |cosine| of two tokens' embeddings", costly=wide),
+        Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=wide),
+        Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
+    ]
+    if batch is not None and model.layers:
+        doc = "entropy of the attention, mean over queries and heads"
+        out.insert(0, Observable("attention_entropy", lambda p: attention_entropy(model, p, batch), ("layer",), doc))
+    return tuple(out)

@@ -1,0 +1,207 @@
+"""One run of an explicit method: the arrays of the driver, its slices, and what came out."""
+
+import ctypes
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.errors import SolveError
+from odesim.solve.explicit import LOOP, places
+from odesim.solve.explicit.state import RunState
+from odesim.solve.methods import Method
+from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.report import collect
+
+SOURCES = ("odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP)
+FIRST_SLICE = 64
+SLICE_SECONDS = 0.05
+MOST_SLICE = 2**40
+
+
+def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    options: those of ExplicitRun. Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for
+    options that make no sense, and what the right side raised.
+    """
+    run = ExplicitRun(problem, method, save, **options)
+    run.go()
+    return run.raw()
+
+
+class ExplicitRun:
+    """A run of an explicit method that can be left and gone on with, in the same steps.
+
+    step: a fixed step, the last one shortened to meet t1. max_step: no step is longer. A relative tolerance below four roundings counts
+    as those. progress is told the fraction of the span about 20 times a second.
+    """
+
+    _run: Callable[[int], int]
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: Method,
+        save: Array | None = None,
+        *,
+        step: float | None = None,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
+        max_step: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if step is None and not method.adaptive:
+            raise SolveError(f"{method.name} has no error estimate: give a fixed step")
+        check_options(step, rtol, atol, max_steps, max_step)
+        rhs = problem.rhs
+        self.on_device = hasattr(rhs, "kernel")
+        if not self.on_device:
+            self._run, self._compile_seconds = driver()
+        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
+        begun = time.perf_counter()
+        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
+        self.state = RunState(problem, method, save_grid(problem, save), **options)
+        if self.on_device:
+            from odesim.solve.explicit.device import DeviceRun
+
+            self._run, self._compile_seconds = DeviceRun(self.state), 0.0
+        self.problem, self.method = problem, method
+        self._progress, self._code, self._slice = progress, places.RUNNING, FIRST_SLICE
+        self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
+
+    def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
+        """Begins with another part of the same run, on the processor, in the memory of this one."""
+        self.state.anew(problem, save, max_steps)
+        self.problem, self._progress = problem, progress
+        self._code, self._slice = places.RUNNING, FIRST_SLICE
+        self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
+
+    @property
+    def tried(self) -> int:
+        """Steps so far, taken or rejected."""
+        return int(self.state.count[places.STEPS] + self.state.count[places.REJECTED])
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self.state.t
+
+    @property
+    def step(self) -> float:
+        """The mean step, rejected ones counted as 0, since the run was last gone on with."""
+        return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
+
+    def go(self, most: float = math.inf) -> bool:
+        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        begun = time.perf_counter()
+        ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
+        with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
+            ended = self._slices(most)
+        if self.on_device:
+            self._run.fetch()  # type: ignore[attr-defined]
+        self._seconds += time.perf_counter() - begun
+        return ended or bool(self.state.count[places.STOP])
+
+    def _slices(self, most: float) -> bool:
+        state, problem = self.state, self.problem
+        while self.tried < most:
+            state.count[places.SLICE] = steps = int(min(self._slice, most - self.tried))
+            begun = time.perf_counter()
+            code = self._run(state.address)
+            problem.rhs.check()
+            if problem.laws is not None:
+                problem.laws.values.check()
+            if code == places.BUFFER_FULL:
+                state.drain_events()
+                continue  # how long that call took says nothing of the steps that it was allowed
+            if code != places.RUNNING or state.count[places.STOP]:
+                self._code = code
+                return True
+            self._slice = next_slice(steps, time.perf_counter() - begun)
+            if self._progress is not None:
+                self._progress(float((state.real[places.T] - problem.t0) / (problem.t1 - problem.t0)))
+        return False
+
+    def raw(self) -> Raw:
+        """What came out."""
+        stats = self.state.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        return collect(self.state, self._code, stats)
+
+
+def next_slice(steps: int, seconds: float) -> int:
+    """How many steps make about 50 ms, when the last `steps` took this long."""
+    return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
+
+
+@contextmanager
+def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
+
+    An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    watched = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) is signal.default_int_handler]
+
+    def restore() -> None:
+        for number in watched:
+            signal.signal(number, signal.default_int_handler)
+
+    def handle(number: int, frame: Any) -> None:
+        stop()
+        restore()
+
+    for number in watched:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()
+
+
+@cache
+def driver() -> tuple[Callable[[int], int], float]:
+    """The compiled loop, and the seconds it took to make or to load."""
+    begun = time.perf_counter()
+    from odesim.codegen.build.cache import sources_text
+    from odesim.codegen.build.native import load_native
+
+    address = load_native(sources_text(SOURCES), "explicit", ["run"])["run"]
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+    return run, time.perf_counter() - begun
+
+
+def check_options(step: float | None, rtol: float, atol: float, max_steps: int, max_step: float | None = None) -> None:
+    """Raises SolveError for options that make no sense."""
+    if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
+        raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
+    if max_step is not None and step is not None:
+        raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
+    if step is not None and not (np.isfinite(step) and step > 0):
+        raise SolveError(f"the step must be a finite number above 0, not {step}")
+    if not (np.isfinite(rtol) and rtol > 0):
+        raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
+    if not (np.isfinite(atol) and atol >= 0):
+        raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
+    if max_steps < 1:
+        raise SolveError(f"max_steps must be at least 1, not {max_steps}")
+
+
+def save_grid(problem: Problem, save: Array | None) -> Array:
+    """The times to keep (T,), a copy."""
+    times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
+    if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
+        raise SolveError("the times to save must be finite and increasing")
+    if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
+        raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")
+    return times

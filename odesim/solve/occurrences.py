@@ -1,0 +1,55 @@
+"""The events of one name, kept as arrays: a run of a large vector finds millions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.wording import many
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Sequence[dict[str, Any]]):
+    """Reads as a list of {"t": float, "index": tuple of ints or None}, in the order of time.
+
+    t (n,) and indices (n, rank), or None for an event without axes: all of them at once.
+    """
+
+    t: Array
+    indices: Array | None = None
+
+    @staticmethod
+    def of(found: Iterable[Mapping[str, Any]]) -> "Events":
+        """Events from dictionaries; one without an index among them leaves all without."""
+        if isinstance(found, Events):
+            return found
+        every = list(found)
+        places = [e["index"] for e in every]
+        whole = not every or any(place is None for place in places)
+        return Events(np.array([e["t"] for e in every], np.float64), None if whole else np.array(places, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @overload
+    def __getitem__(self, k: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, k: slice) -> "Events": ...
+    def __getitem__(self, k: int | slice) -> "dict[str, Any] | Events":
+        if isinstance(k, slice):
+            return Events(self.t[k], None if self.indices is None else self.indices[k])
+        return {"t": float(self.t[k]), "index": None if self.indices is None else tuple(self.indices[k].tolist())}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        places = [None] * len(self) if self.indices is None else map(tuple, self.indices.tolist())
+        return ({"t": t, "index": place} for t, place in zip(self.t.tolist(), places, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self)) if len(self) <= 8 else f"<{many(len(self), 'event')}, t = {self.t[0]:g} to {self.t[-1]:g}>"

@@ -1,0 +1,1 @@
+"""What all step loops share: roots of events."""
