@@ -5,11 +5,12 @@ from typing import Any
 
 import odesim
 from odesim.api.ensemble import ask
-from odesim.api.ensemble_request import make_engine, together
-from odesim.engines.run import Engine, chunk_size, run_chunks, shard_chunks
+from odesim.engines.choose import make_engine, together
+from odesim.engines.run import Engine, run_chunks
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, Request
+from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.inputs.registry import load_model
 
 RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast", "arrays")  # what is not of the members

@@ -35,10 +35,10 @@ from wide import END, numbers, wide_system
 from works import STEP, Work, exact, make_work
 
 import odesim
-from odesim.api import integrate as facade
 from odesim.base.gpu import architecture, current_device
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
+from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
 from odesim.solve.explicit.device import driver_text
 from odesim.solve.methods import METHODS
@@ -170,7 +170,7 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         options: dict[str, Any] = {"span": (0.0, END), "rtol": tolerance, "atol": tolerance, "method": method, "backend": backend}
         return odesim.integrate(system, params={"P": P, "a": a}, **options)
 
-    right = facade.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
+    right = problem.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
     if not isinstance(right.kernel, Timed):
         right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
     timed: Any = right.kernel

@@ -9,8 +9,8 @@ from card import Timed, free_all, peak
 from sympy import S, Sum
 
 import odesim
-from odesim.api import integrate as facade
 from odesim.base.gpu import cupy_here, current_device
+from odesim.engines import problem
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 
@@ -38,7 +38,7 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
         if n > most:
             break
         a = np.random.default_rng(0).normal(size=(n, n)) / n**0.5
-        h, right = 0.1, facade.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
+        h, right = 0.1, problem.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
         if not isinstance(right.kernel, Timed):
             right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
         timed: Any = right.kernel

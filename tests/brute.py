@@ -10,8 +10,9 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.logs import Share, XLogY
+from odesim.symbolic.parts import key_indices
 from odesim.symbolic.reductions import MaxOver
-from odesim.symbolic.system import System, key_indices
+from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Counted, Weighted
 
 FUNCTIONS: dict[str, Any] = {

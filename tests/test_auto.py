@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import odesim
-from odesim.api.integrate import compiled_parts, make_problem
 from odesim.cli import cli
+from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS

@@ -3,6 +3,7 @@
 import ast
 import sys
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,6 @@ def imported(path: Path, everywhere: bool = True) -> frozenset[str]:
             assert node.level == 0, f"{label(path)}:{node.lineno} imports relatively; write the absolute name"
             module = node.module or ""
             names = {a.name for a in node.names}
-            if module == "odesim":
-                names.discard("__version__")  # a constant, not the facade
             found.update(f"{module}.{name}" if f"{module}.{name}" in BY_NAME else module for name in names)
     return frozenset(found)
 
@@ -81,15 +80,41 @@ def rank(module: str) -> tuple[int, int]:
     return RANK[parts[1]]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
-def test_imports_only_from_lower_floors(path):
-    """Every odesim name that a file imports stands lower, or is in the file's own package."""
-    own = dotted(path)
-    rank(own)
-    for module in imported(path):
-        if module.split(".")[0] != "odesim" or (own != "odesim" and module.split(".")[:2] == own.split(".")[:2]):
-            continue
-        assert rank(module) < rank(own), f"{label(path)} imports {module}, which does not stand lower"
+def room(module: str) -> str:
+    """odesim.solve.step.roots -> solve; the facade, `odesim` itself, is a room of its own."""
+    return (*module.split("."), "")[1]
+
+
+ROOMS = sorted({room(name) for name in BY_NAME})
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_only_from_lower_floors(name):
+    """Every odesim name that a file of the room imports stands lower, or is in the room."""
+    wrong = [
+        f"{label(path)} imports {module}"
+        for own, path in BY_NAME.items()
+        for module in imported(path)
+        if room(own) == name and module.split(".")[0] == "odesim" and room(module) != name and not rank(module) < rank(own)
+    ]
+    assert not wrong, f"not lower than {name}: {wrong}"
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_has_no_circle_of_imports(name):
+    """Its files can be put in an order in which each imports earlier ones only, imports inside functions and for types included."""
+    inside = {own: imported(path) & BY_NAME.keys() - {own} for own, path in BY_NAME.items() if room(own) == name}
+    try:
+        TopologicalSorter(inside).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_the_root_holds_rooms_only():
+    """Beside the rooms, the package holds five files."""
+    loose = {p.name for p in (ROOT / "odesim").iterdir() if p.is_file()}
+    assert loose == {"__init__.py", "__main__.py", "errors.py", "figures.py", "models.py", "py.typed"}
+    assert len(FLOORS) <= 9
 
 
 def reach(start: str) -> dict[str, str]:

@@ -176,7 +176,7 @@ def test_warning_on_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_use_their_parameters(name):
-    from odesim.symbolic.parts import unused
+    from odesim.symbolic.check_types import unused
 
     assert unused(odesim.load_model(name)) == ()
 

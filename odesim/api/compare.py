@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from odesim.api.doubts import doubts_of, exact_of
+from odesim.api.experiment import as_task, check_seeds, make_experiment
 from odesim.api.theory import theory_of
-from odesim.api.train import as_task, check_seeds, make_experiment
 from odesim.base.arrays import Array
 from odesim.base.gpu import array_module
 from odesim.base.memory import check_room

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.train import make_experiment
+from odesim.api.experiment import make_experiment
 from odesim.base.arrays import Array
 from odesim.comparison.pairs import Facts, Pair, misfits
 from odesim.reference.tasks import load_task

@@ -7,23 +7,23 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from odesim.api.ensemble_request import axis_names, check_threads, choose_members, label_of, make_engine, make_request, together
-from odesim.api.integrate import RESCALED, check_arrays, dimensions, versions
+from odesim.api.ensemble_dataset import dataset
+from odesim.api.ensemble_request import check_threads, choose_members, make_request
+from odesim.api.options import check_arrays
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_room
 from odesim.base.signals import stopping
 from odesim.base.wording import many
+from odesim.engines.choose import make_engine, together
 from odesim.engines.gpu.engine import empty_there
-from odesim.engines.run import chunk_size, run_chunks, shard_chunks
-from odesim.ensembles.design import Design
+from odesim.engines.run import run_chunks
 from odesim.ensembles.ledger import Held
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import MOST_EVENTS
-from odesim.ensembles.request import METHOD_NAMES, STATUSES, Chunk, Request, meanings
+from odesim.ensembles.request import Request
+from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.errors import ParamError
 from odesim.inputs.arguments import checked
 from odesim.inputs.registry import load_model, load_original
@@ -196,34 +196,3 @@ def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), *
     chosen = choose_members(system, **options)
     check_sensitivities(system, chosen.shared)
     return chosen, make_request(system, chosen, save, **request)
-
-
-def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
-    """The members as xarray holds them, with what was a member's own."""
-    import xarray as xr
-
-    dims, source, system, kept = dimensions(request.system), members.source, request.system, request.kept
-    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
-    data: dict[str, Any] = {}
-    for name, values in request.layout.split(chunk.y).items():
-        data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
-    for name in ("status", "t_end", "steps", "rejected", "method"):
-        data[name] = ("member", getattr(chunk, name))
-    axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
-    for name, values in kept.parts(chunk).items():
-        data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
-    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
-    for name, values in own.items():
-        label = label_of(system, name)
-        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
-    options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
-    about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
-    about |= {"auto": request.auto} if request.auto else {}
-    about |= {"clock": RESCALED} if request.clock else {}
-    about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
-    about |= {"max_step": request.max_step} if request.max_step is not None else {}
-    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
-    said["method_names"] = list(METHOD_NAMES)
-    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
-    attrs = {**about, **said, "versions": str(versions())}
-    return xr.Dataset(data, coords=coords, attrs=attrs)

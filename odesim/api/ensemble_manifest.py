@@ -5,14 +5,18 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from odesim.api.ensemble_request import AnyEngine, as_design, axis_names, engine_key, label_of, make_engine, make_request
-from odesim.api.integrate import CLOCKS, RESCALED, dimensions, versions
+from odesim.api.ensemble_dataset import axis_names, label_of
+from odesim.api.ensemble_request import as_design, make_request
+from odesim.api.options import CLOCKS, RESCALED
 from odesim.api.sensitivity import with_sensitivities
+from odesim.base.versions import versions
+from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
-from odesim.engines.run import chunk_size
+from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import STATUSES, Request, meanings
+from odesim.ensembles.slabs import chunk_size
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.sizes import make_extent
 from odesim.inputs.stored_model import stored_model

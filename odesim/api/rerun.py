@@ -9,12 +9,17 @@ import numpy as np
 
 from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolerance
 from odesim.api.ensemble_manifest import restore
-from odesim.api.ensemble_request import check_threads, engine_key, together
-from odesim.api.integrate import CLOCKS, integrate, versions
+from odesim.api.ensemble_request import check_threads
+from odesim.api.integrate import integrate
+from odesim.api.options import CLOCKS
 from odesim.api.stored_ensemble import engines
 from odesim.base.signals import stopping
-from odesim.engines.run import Progress, run_chunks, shard_chunks
+from odesim.base.versions import versions
+from odesim.engines.choose import engine_key, together
+from odesim.engines.run import run_chunks
+from odesim.ensembles.ledger import Progress
 from odesim.ensembles.request import UNDONE, Chunk
+from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.stored_model import stored_model
 from odesim.solve.occurrences import Events

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from odesim.api.ensemble_manifest import check_members, make_manifest, options_of, restore
-from odesim.api.ensemble_request import check_threads, make_engine, make_request, together
+from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.signals import stopping
 from odesim.base.wording import many
-from odesim.engines.run import GOOD, Engine, Progress, Tally, open_chunks, run_chunks, shard_chunks, tally
+from odesim.engines.choose import make_engine, together
+from odesim.engines.run import Engine, open_chunks, run_chunks
+from odesim.ensembles.ledger import GOOD, Progress, Tally, tally
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import UNDONE, Request
+from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.solve.auto import STIFF
 from odesim.solve.problem import Status

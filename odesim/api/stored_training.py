@@ -1,23 +1,32 @@
 """Stored trainings from what they store: gone on with, or trained again and compared."""
 
-from collections.abc import Callable
-from dataclasses import replace
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.differences import HALF, Differences, Rerun, other_code
-from odesim.api.train import check_same, identity, make_experiment, train_into, versions
+from odesim.api.experiment import make_experiment, versions
 from odesim.base.arrays import Array
 from odesim.base.memory import check_room
 from odesim.base.signals import stopping
 from odesim.base.wording import many
-from odesim.errors import ParamError, StoreError
+from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
+from odesim.reference.training.checkpoint import read_checkpoint
+from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.train import train as train_experiment
-from odesim.reference.training.trajectory import Trajectory
+from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
+
+if TYPE_CHECKING:
+    from odesim.store.lock import RunLock
+    from odesim.store.trajectory import RunSink
+
+
+from odesim.api.differences import HALF, Differences, Rerun, other_code
 from odesim.store.trajectory import RUNNING, read_trajectory, training_attributes
 
 Progress = Callable[[int, int, Array], None]
@@ -104,3 +113,139 @@ def bounded(old: Array, new: Array, share: float) -> tuple[Array, Array, float]:
     """A pair of arrays and what they may differ by."""
     finite = np.abs(old[np.isfinite(old)])
     return old, new, share * float(finite.max(initial=0.0))
+
+
+LONG = 1e9  # seconds between two checkpoints
+
+
+# what makes a training the one that is stored, beside the settings
+IDENTITY = ("task", "model", "seeds", "dtype", "backend", "optimizer", "save", "observe")
+
+
+def train_into(
+    path: Path,
+    experiment: Experiment,
+    *,
+    steps: int | None,
+    dtype: str,
+    backend: str,
+    save: int | None,
+    observe: Sequence[str],
+    threads: int,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 5.0,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Trajectory:
+    """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
+    save = check_save(save)
+    about = {**identity(experiment, dtype, backend, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    about["identity"] = digests(about)
+    from odesim.store.lock import RunLock
+    from odesim.store.trajectory import checkpoint_file
+
+    lock = RunLock()
+    try:
+        sink, steps, done, state = place(path, experiment, {**about, "threads": threads}, steps, overwrite, resume, lock)
+        if done:
+            return done
+        with stopping() as stop:
+            trajectory = train_experiment(
+                experiment,
+                steps=steps,
+                sink=sink,
+                checkpoint=checkpoint_file(sink.path),
+                checkpoint_every=checkpoint_every,
+                resume_from=state,
+                stop=stop,
+                dtype=dtype,
+                backend=backend,
+                save=save,
+                observe=observe,
+                threads=threads,
+                progress=progress,
+                fits=check_room,
+            )
+            sink.finish(trajectory)
+    except DeviceError as error:
+        if not os.path.exists(checkpoint_file(path)):
+            raise
+        raise DeviceError(f"{error}; --resume goes on from the last checkpoint", kept=True) from error
+    except OSError as error:
+        more = "; --resume goes on from the last checkpoint" if os.path.exists(path) else ""
+        raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
+    finally:
+        lock.release()
+    return trajectory
+
+
+def identity(experiment: Experiment, dtype: str, backend: str, save: int | None, observe: Sequence[str]) -> dict[str, Any]:
+    """What two runs must have in common for one to go on with the other, and the versions."""
+    values = (experiment.task, experiment.model.name, experiment.seeds, dtype, backend, asdict(experiment.optimizer), save, observe)
+    return {**dict(zip(IDENTITY, values, strict=True)), "versions": versions(backend)}
+
+
+def place(
+    path: Path, experiment: Experiment, about: Mapping[str, Any], steps: int | None, overwrite: bool, resume: bool, lock: "RunLock"
+) -> tuple["RunSink", int, Trajectory | None, Any]:
+    """Where rows go, how many steps, the Trajectory of a run that is finished already, and the checkpoint to go on from.
+
+    The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
+    ParamError where another training is there.
+    """
+    from odesim.store.paths import check_run, is_run, is_taken
+    from odesim.store.trajectory import RunSink, check_rows, checkpoint_file, read_trajectory, training_attributes
+
+    if (resume or overwrite) and is_run(path):
+        lock.take(path)
+    old = training_attributes(path) if resume and is_taken(path) else None
+    if old is None or not os.path.exists(checkpoint_file(path)):
+        check_run(path, overwrite=overwrite or old is not None)
+    if old is not None:
+        check_unchanged(path, old)
+        check_same(path, old, about)
+    steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
+    if old and steps < old["iteration"]:
+        raise ParamError(f"{path} has {many(old['iteration'], 'iteration')} already, more than the {steps} asked for")
+    dims = {o.name: o.dims for o in experiment.model.observables}
+    state = read_checkpoint(checkpoint_file(path)) if old and os.path.exists(checkpoint_file(path)) else None
+    if old and state:
+        check_rows(path, old, state.written)
+    replaces = overwrite or old is not None
+    sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None, replaces=replaces, lock=lock)
+    finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
+    return sink, steps, read_trajectory(path) if finished else None, state
+
+
+def digests(about: Mapping[str, Any]) -> dict[str, str]:
+    """{what: digest} of what identifies a training: two agree where all of it is equal."""
+    from odesim.store.manifest import digest_text
+    from odesim.store.plain_data import plain
+
+    return {name: digest_text(plain(about.get(name))) for name in (*IDENTITY, "config")}
+
+
+def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
+    """Raises StoreError where what the training at path says of itself is not what it was begun with."""
+    then = old.get("identity")
+    for name, now in digests(old).items():
+        if then is not None and then.get(name) != now:
+            raise StoreError(f"{path} was changed: its {name} is not what it was begun with")
+
+
+def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Raises ParamError where the training stored at path is another one, with the first thing that differs."""
+    from odesim.store.plain_data import plain
+
+    new = plain({name: about[name] for name in (*IDENTITY, "config")})
+    pairs = [(f"setting {name}", old["config"].get(name), value) for name, value in new["config"].items()]
+    pairs = [(name, old.get(name), new[name]) for name in ("task", "model")] + pairs
+    pairs += [(name, old.get(name), new[name]) for name in IDENTITY if name not in ("task", "model")]
+    for name, before, now in pairs:
+        if before != now:
+            raise ParamError(f"{path} was trained with {name} = {_short(before)}, not {_short(now)}; --resume takes the same command")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.integrate import compiled_parts, integrate, make_problem
+from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
 from odesim.comparison.clock import Clock
 from odesim.comparison.pairs import Facts, Pair
 from odesim.comparison.side import Side, joined, side_of_solution
+from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
 from odesim.solve.descent import descend

@@ -30,3 +30,30 @@ def stopping() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
+
+    An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    watched = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) is signal.default_int_handler]
+
+    def restore() -> None:
+        for number in watched:
+            signal.signal(number, signal.default_int_handler)
+
+    def handle(number: int, frame: Any) -> None:
+        stop()
+        restore()
+
+    for number in watched:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()

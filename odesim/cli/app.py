@@ -90,7 +90,7 @@ def show_warning(message: Warning | str, category: type[Warning], filename: str,
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Prints the version and ends the command."""
     if value and not ctx.resilient_parsing:
-        from odesim import __version__
+        from odesim.base.versions import __version__
 
         click.echo(f"odesim {__version__}")
         ctx.exit()

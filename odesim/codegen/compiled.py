@@ -22,13 +22,13 @@ from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import CodegenError, no_such
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
-from odesim.symbolic.lower import derivative, lower, lower_expressions
+from odesim.symbolic.lower import lower, lower_expressions
+from odesim.symbolic.lowering import derivative
+from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.program import Program
-from odesim.symbolic.system import System, free_in_order
+from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
-    from odesim.codegen.cuda.bound import CudaRHS
-    from odesim.codegen.cuda.source import Driver
     from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
     from odesim.codegen.jacobian.structured import Dense, Structured
 
@@ -116,13 +116,6 @@ class CompiledRHS:
     def laws_program(self) -> Program | None:
         """The invariants' expressions; None where there are none."""
         return self.laws.program if self.system.invariants else None
-
-    def cuda(self, driver: "Driver") -> "CudaRHS":
-        """The right side for a GPU, made once, with the integrator that asks for it there."""
-        from odesim.codegen.cuda.bound import CudaRHS
-
-        made: CudaRHS = self.__dict__.setdefault("_cuda", CudaRHS(self, driver))
-        return made
 
     @cached_property
     def transposed(self) -> ArrayFunction:

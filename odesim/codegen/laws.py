@@ -19,8 +19,9 @@ from odesim.codegen.loops.kernels import Entries, Kernel, Slot
 from odesim.codegen.loops.module import Text, head_text
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.program import Program
-from odesim.symbolic.system import System, free_in_order
+from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Layout

@@ -13,7 +13,8 @@ from odesim.base.arrays import Array
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.errors import ModelError
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.system import Invariant, System, free_in_order
+from odesim.symbolic.parts import Invariant, free_in_order
+from odesim.symbolic.system import System
 
 Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 

@@ -3,25 +3,19 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import member
-from odesim.engines.lanes.strict_run import LaneRun
-from odesim.engines.switching import make_switching
-from odesim.ensembles.costs import make_costs
+from odesim.engines.problem import held_problem
 from odesim.ensembles.request import METHOD_NAMES, Chunk, Request
 from odesim.inputs.bind import Numbers
-from odesim.inputs.guards import event_specs
-from odesim.solve import ROSENBROCK, Linear, Problem, integrate_problem
+from odesim.solve import ROSENBROCK, integrate_problem
 from odesim.solve.problem import Raw
 from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.symbolic.guards import Guard
-from odesim.symbolic.switches import Held
 
 
 @dataclass(frozen=True)
@@ -49,11 +43,8 @@ class SingleEngine:
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
-        start = {**shared.initial, **initial}
-        span = request.t0, request.t1
-        problem = problem_of(
-            request.right, shared.sizes, {**shared.params, **params}, start, span, held=request.held, stop_at=request.stop_at
-        )
+        numbers = Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, request.t0, request.t1)
+        problem = held_problem(request.right, request.held, numbers, stop_at=request.stop_at, laws=False)
         options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
         options |= {"strict": request.strict} | ({"max_step": request.max_step} if request.max_step is not None else {})
         raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
@@ -83,33 +74,3 @@ def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None
 
     for _ in (pool.map if pool is not None else map)(unless_stopped, range(count)):
         pass
-
-
-def problem_of(
-    compiled: CompiledRHS,
-    sizes: Mapping[str, int],
-    params: Mapping[str, Any],
-    initial: Mapping[str, Any],
-    span: tuple[float, float],
-    *,
-    held: Held | None = None,
-    stop_at: tuple[float, ...] = (),
-) -> Problem:
-    """The problem of one member. compiled: of the held System where held says that there is one."""
-    layout = compiled.layout(sizes)
-    switching = make_switching(held, dict(sizes), params, span, stop_at, layout, compiled.dtype) if held is not None else None
-    if switching is not None:
-        params = {**params, **switching.modes}
-    bound = compiled.bind(sizes, params)
-    shapes = compiled.event_shapes(sizes)
-    events = event_specs(compiled.system, shapes)
-
-    def linear() -> Linear:
-        return compiled.linear.bind(sizes, params, bound.layout)
-
-    if switching is not None:
-        switching.attach(bound)
-    strict = partial(LaneRun, compiled, sizes, params) if compiled.strict else None
-    costs = make_costs(compiled, sizes, linear, lanes=compiled.strict)
-    start = bound.layout.join(initial, compiled.dtype)
-    return Problem(bound, start, *span, events, compiled.system.name, linear, costs, strict, switches=switching)

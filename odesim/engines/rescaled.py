@@ -9,7 +9,8 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import member
-from odesim.engines.one_by_one import each, problem_of, put_run
+from odesim.engines.one_by_one import each, put_run
+from odesim.engines.problem import held_problem
 from odesim.ensembles.request import Chunk, Request
 from odesim.inputs.bind import Numbers
 from odesim.solve.rescaled import LONGEST, Clock
@@ -39,9 +40,10 @@ class ClockEngine:
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         r, shared = self.request, self.numbers
-        numbers = {**shared.params, **params, START: r.t0, STOP: r.t1}
+        given = {**shared.params, **params, START: r.t0, STOP: r.t1}
         start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
-        problem = problem_of(self.compiled, shared.sizes, numbers, start, (0.0, LONGEST), held=r.held)
+        numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
+        problem = held_problem(self.compiled, r.held, numbers, laws=False)
         clock = Clock(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
         options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
         told = clock.integrate(r.times, options, r.method)

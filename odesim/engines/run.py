@@ -5,27 +5,21 @@ A member's bits do not depend on the chunk, so a run that was stopped ends as if
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.engines.lanes.engine import make_pool
 from odesim.engines.observables import observe
-from odesim.ensembles.ledger import Ledger
+from odesim.ensembles.ledger import Ledger, Progress, Tally, tally
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, Request
-from odesim.errors import ParamError
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import Status
 from odesim.symbolic.guards import Guard
 
-GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
 WAIT = 0.05  # s between two looks at whether the run should stop
-MOST_BYTES = 1 << 27  # of the states of a chunk
-Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
 
 
 class Engine(Protocol):
@@ -38,61 +32,6 @@ class Engine(Protocol):
     def prepare(self) -> None: ...
 
     def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
-
-
-@dataclass
-class Tally:
-    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one."""
-
-    total: int
-    counts: dict[str, int] = field(default_factory=lambda: {str(s): 0 for s in STATUSES})
-    new: int = 0
-    stopped: bool = False
-
-    def add(self, status: Array) -> None:
-        found = np.bincount(status[status >= 0], minlength=len(STATUSES))
-        for name, count in zip(STATUSES, found.tolist(), strict=True):
-            self.counts[str(name)] += count
-
-    @property
-    def done(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def failed(self) -> int:
-        return self.done - sum(self.counts[str(STATUSES[k])] for k in GOOD)
-
-    @property
-    def failures(self) -> str:
-        """`3 blow_up, 1 max_steps`: the failed ones by status."""
-        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in GOOD)
-
-
-def chunk_size(count: int, row: int) -> int:
-    """Members in a chunk: 4096, or half of it again and again while rows of so many bytes do not fit."""
-    size = 4096
-    while size > 1 and size * row > MOST_BYTES:
-        size //= 2
-    return min(size, count)
-
-
-def shard_chunks(count: int, chunk: int, shard: tuple[int, int] = (1, 1)) -> range:
-    """The chunks of shard i of n: neighbours, as even as can be. Raises ParamError unless 1 <= i <= n."""
-    i, n = shard
-    if not 1 <= i <= n:
-        raise ParamError(f"a shard i/N has 1 <= i <= N, not {i}/{n}")
-    chunks = -(-count // chunk)
-    return range(chunks * (i - 1) // n, chunks * i // n)
-
-
-def tally(ledger: Ledger, chunks: range) -> Tally:
-    """What the ledger holds of these chunks."""
-    first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
-    found = Tally(max(end - first, 0))
-    for a, b, begun in ledger.pieces(first, end):
-        if begun:
-            found.add(ledger.status(a, b))
-    return found
 
 
 def run_chunks(
@@ -218,3 +157,8 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
         chunk.method[...] = METHOD_NAMES.index(engine.request.method)
     chunk.method[chunk.status == UNDONE] = UNDONE
     return chunk
+
+
+def make_pool(threads: int) -> Any:
+    """A pool of threads, or None for one."""
+    return ThreadPoolExecutor(threads) if threads > 1 else None

@@ -1,12 +1,14 @@
 """Where the chunks of an ensemble are kept, and what says which members are done: in memory here, on disk in odesim.store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk
+from odesim.ensembles.slabs import slabs
 from odesim.solve.problem import Status
 
 
@@ -70,8 +72,45 @@ class Held:
         return self.members
 
 
-def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
-    """Members first to end - 1 in pieces of many chunks: asking the disk takes longer than a chunk of the ledger is."""
-    step = chunk * max(1, (1 << 20) // chunk)
-    for a in range(first, end, step):
-        yield a, min(a + step, end)
+GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
+
+
+Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
+
+
+@dataclass
+class Tally:
+    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one."""
+
+    total: int
+    counts: dict[str, int] = field(default_factory=lambda: {str(s): 0 for s in STATUSES})
+    new: int = 0
+    stopped: bool = False
+
+    def add(self, status: Array) -> None:
+        found = np.bincount(status[status >= 0], minlength=len(STATUSES))
+        for name, count in zip(STATUSES, found.tolist(), strict=True):
+            self.counts[str(name)] += count
+
+    @property
+    def done(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        return self.done - sum(self.counts[str(STATUSES[k])] for k in GOOD)
+
+    @property
+    def failures(self) -> str:
+        """`3 blow_up, 1 max_steps`: the failed ones by status."""
+        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in GOOD)
+
+
+def tally(ledger: Ledger, chunks: range) -> Tally:
+    """What the ledger holds of these chunks."""
+    first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
+    found = Tally(max(end - first, 0))
+    for a, b, begun in ledger.pieces(first, end):
+        if begun:
+            found.add(ledger.status(a, b))
+    return found

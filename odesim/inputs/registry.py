@@ -176,7 +176,7 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and nothing uses, with its line."""
     from odesim.symbolic import System
-    from odesim.symbolic.parts import unused
+    from odesim.symbolic.check_types import unused
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
         for name in unused(system):

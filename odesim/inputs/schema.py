@@ -15,10 +15,11 @@ from odesim.errors import SpecError
 from odesim.inputs.domains import Domain, compile_domain
 from odesim.inputs.sizes import Extent, make_extent
 from odesim.symbolic.assumed import assumed
+from odesim.symbolic.check_types import expressions
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.parts import expressions, needed
-from odesim.symbolic.system import Constraint, Param, System, free_in_order, key_indices
+from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, needed
+from odesim.symbolic.system import System
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
 REALS = Domain("(-inf, inf)", None)

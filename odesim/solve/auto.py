@@ -21,8 +21,8 @@ from odesim.base.arrays import Array
 from odesim.base.wording import many
 from odesim.errors import CodegenError, SolveError
 from odesim.solve.explicit.run import ExplicitRun
-from odesim.solve.explicit.state import usable
 from odesim.solve.methods import METHODS, Method
+from odesim.solve.options import usable
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 

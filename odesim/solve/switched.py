@@ -15,10 +15,11 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.wording import many
 from odesim.solve.auto import PILOT, explicit_name, looks_between
-from odesim.solve.explicit.run import ExplicitRun, save_grid
+from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.laws import with_broken
 from odesim.solve.methods import METHODS
 from odesim.solve.occurrences import Events
+from odesim.solve.options import save_grid
 from odesim.solve.problem import Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 

@@ -13,13 +13,13 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.wording import many
 from odesim.ensembles.design import Design, Table, design_of
-from odesim.ensembles.ledger import slabs
 from odesim.ensembles.outputs import kept_of
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk
+from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError
 from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
-from odesim.store.read import open_group, reading
+from odesim.store.paths import open_group, reading
 from odesim.store.write import INITIAL, PARAMS, TIME
 
 

@@ -13,8 +13,8 @@ from odesim.base.memory import check_fits
 from odesim.base.wording import many
 from odesim.errors import StoreError, no_such, visible
 from odesim.store.inspected import run_kind
-from odesim.store.paths import check_file, whole_file
-from odesim.store.read import arrays_in, open_run, reading
+from odesim.store.paths import check_file, reading, whole_file
+from odesim.store.read import arrays_in, open_run
 from odesim.store.schema import ENSEMBLE
 from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
 

@@ -1,15 +1,28 @@
 """Whether a file or a run may be written at a path, asked before anything is computed; and how it gets there whole."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from odesim.errors import StoreError
+
+if TYPE_CHECKING:
+    pass
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from odesim.errors import OdesimError
+
+if TYPE_CHECKING:
+    pass
+
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-from odesim.errors import StoreError
 from odesim.store.document import read_document
 
 RUN_FORMAT = 1
@@ -137,3 +150,24 @@ def is_taken(path: Path) -> bool:
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     return os.path.lexists(path)
+
+
+@contextmanager
+def reading(path: str | Path, what_for: str = "read") -> Iterator[None]:
+    """Within it whatever a damaged run makes zarr, or what draws it, raise, which has no bound, is one StoreError."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so
+        try:
+            yield
+        except (OdesimError, MemoryError):
+            raise
+        except Exception as error:
+            what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:160])))
+            raise StoreError(f"{path} is damaged and cannot be {what_for}: {what}") from error
+
+
+def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
+    """The zarr v3 group at path, by its own metadata alone."""
+    import zarr
+
+    return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=False)

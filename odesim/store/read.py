@@ -1,18 +1,17 @@
 """Stored runs as an xarray Dataset, or as the Solution they were."""
 
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import OdesimError, StoreError
+from odesim.errors import StoreError
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
+from odesim.store.paths import open_group, reading
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
@@ -49,27 +48,6 @@ def load_run(path: str | Path) -> "xr.Dataset":
     run = open_run(path)
     with reading(path):
         return run.load()
-
-
-@contextmanager
-def reading(path: str | Path, what_for: str = "read") -> Iterator[None]:
-    """Within it whatever a damaged run makes zarr, or what draws it, raise, which has no bound, is one StoreError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so
-        try:
-            yield
-        except (OdesimError, MemoryError):
-            raise
-        except Exception as error:
-            what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:160])))
-            raise StoreError(f"{path} is damaged and cannot be {what_for}: {what}") from error
-
-
-def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
-    """The zarr v3 group at path, by its own metadata alone."""
-    import zarr
-
-    return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=False)
 
 
 def read_solution(path: str | Path) -> Solution:

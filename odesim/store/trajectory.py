@@ -16,9 +16,8 @@ from odesim.errors import StoreError
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axes
 from odesim.store.inspected import check_present, inspect_run
 from odesim.store.lock import RunLock
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, open_group, publish, reading, sibling
 from odesim.store.plain_data import plain
-from odesim.store.read import open_group, reading
 from odesim.store.schema import TRAINING
 from odesim.store.write import FINAL, chunk_shape
 

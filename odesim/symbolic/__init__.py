@@ -4,9 +4,10 @@ from odesim.symbolic.bound import at
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import index, logsumexp, over, shift, shifted_exp, sizes, softmax, time
 from odesim.symbolic.logs import entropy, xlogy
+from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift
 from odesim.symbolic.sensitivity import sensitivities
-from odesim.symbolic.system import ClosedForm, Constraint, Event, Invariant, Param, Source, System
+from odesim.symbolic.system import System
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",

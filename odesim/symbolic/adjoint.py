@@ -10,11 +10,12 @@ from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 from odesim.symbolic.derive import beside, directional
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
-from odesim.symbolic.lower import Lowering, all_names, derivative
+from odesim.symbolic.lowering import Lowering, all_names, derivative
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import ordered, passes
 from odesim.symbolic.share import share
-from odesim.symbolic.system import Key, System, key_indices
+from odesim.symbolic.system import System
 
 Place = tuple[Symbol, ...]
 

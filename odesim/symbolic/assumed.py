@@ -10,11 +10,11 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.errors import SpecError
+from odesim.symbolic.check_types import expressions
 from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.parts import expressions
 
 if TYPE_CHECKING:
-    from odesim.symbolic.system import System
+    from odesim.symbolic.definition import Definition
 
 HALF_LINES = {
     "positive": sp.Interval.open(0, sp.oo),
@@ -33,7 +33,7 @@ REAL = frozenset((
 ORDER = (*HALF_LINES, "nonzero", "zero", "prime", "composite", "even", "odd", "integer", "noninteger", "rational", "irrational")
 
 
-def check_assumptions(s: "System") -> None:
+def check_assumptions(s: "Definition") -> None:
     """Raises SpecError where a symbol of s assumes more than its domain allows, or of a state what no solution keeps."""
     domains: dict[str, tuple[str, Any]] = {p.name: (f"parameter {p.name}", p.domain) for p in s.params}
     for p in s.params:
@@ -58,7 +58,7 @@ def check_assumptions(s: "System") -> None:
                 )
 
 
-def assumed(s: "System") -> "dict[str, sp.Interval | None]":
+def assumed(s: "Definition") -> "dict[str, sp.Interval | None]":
     """{state: the interval that its symbols assume, or None for all real numbers}, wherever s writes them.
 
     Raises SpecError for what no solution of a differential equation keeps, such as integer.
@@ -74,7 +74,7 @@ def assumed(s: "System") -> "dict[str, sp.Interval | None]":
     return found
 
 
-def _interval(s: "System", symbol: Any) -> "sp.Interval | None":
+def _interval(s: "Definition", symbol: Any) -> "sp.Interval | None":
     """What one symbol of a state assumes."""
     own = facts(symbol)
     lines = [HALF_LINES[fact if value else OPPOSITE[fact]] for fact, value in own if fact in HALF_LINES]
@@ -140,7 +140,7 @@ def _end(domain: Any) -> Any:
     return domain.start if domain.start.is_finite else domain.stop if domain.stop.is_finite else sp.S.Zero
 
 
-def _symbols(s: "System") -> Iterator[Any]:
+def _symbols(s: "Definition") -> Iterator[Any]:
     """Every Symbol and IndexedBase that s writes, each once, in a fixed order."""
     found: set[Any] = set()
     for e in (*expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
@@ -159,5 +159,5 @@ def words_of(domain: Any) -> str:
     return known.get(domain, str(domain))
 
 
-def _or_domain(name: str, s: "System") -> str:
+def _or_domain(name: str, s: "Definition") -> str:
     return ", or declare a smaller domain" if name in {p.name for p in s.params} else ""

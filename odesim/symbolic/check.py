@@ -15,18 +15,19 @@ from sympy.logic.boolalg import Boolean
 from odesim.base.wording import many
 from odesim.errors import SpecError, nearest, no_such, shorter, shown
 from odesim.symbolic.assumed import check_assumptions
+from odesim.symbolic.check_types import LONGEST, element, of_part
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
-from odesim.symbolic.parts import LONGEST, element, of_part
+from odesim.symbolic.parts import Key, Param, key_indices
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
-from odesim.symbolic.system import Key, Param, System, key_indices
 
 MOST = 1e300  # of a tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 
-def check_system(s: System) -> None:
+def check_system(s: Definition) -> None:
     """Raises SpecError unless every part of s fits the others."""
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", str(s.name)) or len(s.name) > 100:
         raise SpecError(f"{str(s.name)[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
@@ -55,7 +56,7 @@ def check_system(s: System) -> None:
         _check_span(s)
 
 
-def _check_laws(s: System, scope: "Scope") -> None:
+def _check_laws(s: Definition, scope: "Scope") -> None:
     for number, inv in enumerate(s.invariants):
         with of_part("invariants", number):
             _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
@@ -98,7 +99,7 @@ def is_tolerance(tol: Any) -> bool:
     return isinstance(tol, int | float) and not isinstance(tol, bool) and 0 <= tol <= MOST
 
 
-def _check_span(s: System) -> None:
+def _check_span(s: Definition) -> None:
     try:
         times = tuple(s.span)
     except TypeError:
@@ -109,7 +110,7 @@ def _check_span(s: System) -> None:
         raise SpecError(f"{s.name}: span {s.span} does not go forward between finite times")
 
 
-def _check_sizes(s: System) -> None:
+def _check_sizes(s: Definition) -> None:
     for i, extent in s.axes.items():
         parts = sp.expand(sp.sympify(extent)).as_coefficients_dict()
         whole = all(f.is_Integer and (x == 1 or x.is_Symbol) for x, f in parts.items())
@@ -130,7 +131,7 @@ def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
         raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {shown(value)}")
 
 
-def _check_names(s: System) -> None:
+def _check_names(s: Definition) -> None:
     names = [*s.states, *(p.name for p in s.params)]
     indices = [i.name for i in s.axes]
     for name in names:
@@ -167,7 +168,7 @@ def _check_names(s: System) -> None:
             raise SpecError(f"{s.name}: {name!r} is {kind} and also an observable")
 
 
-def _check_state(s: System, key: Key) -> None:
+def _check_state(s: Definition, key: Key) -> None:
     if isinstance(key, Symbol):
         return
     if not isinstance(key, Indexed):
@@ -185,7 +186,7 @@ def _check_state(s: System, key: Key) -> None:
             raise SpecError(f"{s.name}: {key}: index {i} runs over {s.axes[i]}, but that axis of {key.base} has extent {extent}")
 
 
-def _check_initial(s: System, scope: "Scope") -> None:
+def _check_initial(s: Definition, scope: "Scope") -> None:
     have = {base_name(k): k for k in s.initial}
     for key in s.equations:
         if base_name(key) not in have:
@@ -207,7 +208,7 @@ def _check_initial(s: System, scope: "Scope") -> None:
 class Scope:
     """The names an expression of a System may use."""
 
-    def __init__(self, s: System):
+    def __init__(self, s: Definition):
         self.system = s
         self.params: dict[str, Param] = {p.name: p for p in s.params}
         self.shapes: dict[str, tuple[Any, ...]] = {**s.shapes, **{p.name: p.shape for p in s.params}}

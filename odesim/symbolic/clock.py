@@ -14,8 +14,9 @@ from odesim.errors import SpecError
 from odesim.symbolic.bound import at
 from odesim.symbolic.derive import Direction, directional
 from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.lower import all_names
-from odesim.symbolic.system import Event, Param, System, key_indices
+from odesim.symbolic.lowering import all_names
+from odesim.symbolic.parts import Event, Param, key_indices
+from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Weighted
 
 BLOW_UP, END = "blow_up", "the end of the span"

@@ -11,9 +11,10 @@ from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.logs import XLogY
-from odesim.symbolic.lower import all_names
+from odesim.symbolic.lowering import all_names
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import AtMax, MaxOver, Shift, at_max
-from odesim.symbolic.system import Key, System, key_indices
+from odesim.symbolic.system import System
 
 Direction = Callable[[tuple[Any, ...]], Any]
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)

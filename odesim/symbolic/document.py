@@ -6,8 +6,9 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
+from odesim.symbolic.parts import Param, free_in_order, key_indices
 from odesim.symbolic.show import domain_text, latex_of, named_sums
-from odesim.symbolic.system import Param, System, free_in_order, key_indices
+from odesim.symbolic.system import System
 
 HEAD = r"""\documentclass{article}
 \usepackage[a4paper,margin=20mm]{geometry}

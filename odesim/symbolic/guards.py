@@ -12,9 +12,10 @@ from sympy import Interval, Symbol
 from odesim.errors import SpecError
 from odesim.symbolic.assumed import assumed, words_of
 from odesim.symbolic.expr import base_name, over
-from odesim.symbolic.lower import all_names
+from odesim.symbolic.lowering import all_names
+from odesim.symbolic.parts import Event, Param, key_indices
 from odesim.symbolic.reductions import MaxOver
-from odesim.symbolic.system import Event, Param, System, key_indices
+from odesim.symbolic.system import System
 
 SLACK = "assumed_slack"
 """The parameter that says how far outside its set a state still counts as inside: the absolute tolerance of a run."""

@@ -11,11 +11,13 @@ from odesim.symbolic.adjoint import needed, reads_of
 from odesim.symbolic.derive import directional
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.lower import Lowering, all_names, derivative, lower_expressions
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.lowering import Lowering, all_names, derivative
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import ordered, passes
 from odesim.symbolic.share import share
-from odesim.symbolic.system import Key, System, key_indices
+from odesim.symbolic.system import System
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,23 @@
 """Sum-free statements from indexed expressions: every reduction becomes a named temporary, once."""
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, count
 from typing import Any
 
-import sympy as sp
-from sympy import Expr, Indexed, KroneckerDelta, Symbol
+from sympy import Expr, Symbol
 
-from odesim.symbolic.bound import BoundIndex, canonical
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import free_indices, index
-from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
+from odesim.symbolic.bound import canonical
+from odesim.symbolic.lowering import Lowering, _name, all_names, derivative
+from odesim.symbolic.parts import Key, key_indices
+from odesim.symbolic.program import Program
 from odesim.symbolic.schedule import passes
 from odesim.symbolic.share import share
-from odesim.symbolic.system import Key, System, key_indices
+from odesim.symbolic.system import System
 
 
 def lower(system: System) -> Program:
     """The right sides of a System as a Program; the output of state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
     return lower_expressions(outputs, system.axes, all_names(system))
-
-
-def derivative(key: Key) -> Key:
-    """v[i] -> d_v[i]."""
-    if isinstance(key, Symbol):
-        return Symbol(f"d_{key}", real=True)
-    return IndexedBase(f"d_{key.base.label}", shape=key.base.shape)[key.indices]
-
-
-def all_names(system: System) -> set[str]:
-    """Names of the states, parameters and sizes of a System: a kernel has them whether or not an expression reads them."""
-    return {*system.states, *(p.name for p in system.params), *system.size_names}
 
 
 def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = ()) -> Program:
@@ -44,182 +29,3 @@ def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], t
     statements = share(work.statements, work)
     made = {_name(t): key_indices(t) for t in outputs}
     return Program(made, dict(work.extents), passes(statements, work.extents))
-
-
-def _name(target: Key) -> str:
-    return str(target.base.label) if isinstance(target, Indexed) else target.name
-
-
-class Lowering:
-    """The statements made so far, and the extents of all indices.
-
-    near: the expressions that are to be lowered. taken: names beside theirs that no temporary and no summed index may have.
-    """
-
-    def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str]):
-        self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
-        self.statements: list[Statement] = []
-        self._order = list(axes)
-        symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*near, *self.extents.values())))
-        self._symbols, self._others = symbols, set(taken)
-        self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
-        self._hoisted: dict[Expr, Expr] = {}
-        self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
-
-    def assign(self, target: Key, e: Expr) -> None:
-        """target = e, after the temporaries that e needs."""
-        self.statements.append(Statement(target, key_indices(target), "map", self.hoist(e)))
-
-    def hoist(self, e: Expr) -> Expr:
-        """Each reduction by the temporary that holds it, and conditions by and and or alone.
-
-        a[m] * sum_k f(k)  ->  a[m] * r0        not (a > b or c > d)  ->  a <= b and c <= d
-        """
-        if e not in self._hoisted:
-            self._hoisted[e] = self._hoist(e)
-        return self._hoisted[e]
-
-    def _hoist(self, e: Expr) -> Expr:
-        if isinstance(e, REDUCTIONS):
-            body = e.function
-            bound: list[Symbol] = []
-            for k, low, high in e.limits:  # all of them first: the inner sum may hold the index of an outer one
-                j = self._claim(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
-                body = body if j == k else body.xreplace({k: j})
-                bound.append(j)
-            if isinstance(e, AtMax):
-                return self._at_max(self.hoist(body[0]), self.hoist(body[1]), bound)
-            for j in bound:
-                body = self._reduce(type(e), self.hoist(body), j)
-            return body
-        if isinstance(e, sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent):
-            plain = sp.to_nnf(e)
-            return self.hoist(plain) if plain != e else e
-        return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
-
-    def free(self, e: Any) -> tuple[Symbol, ...]:
-        """The indices of e, in the order of the axes they belong to."""
-        return tuple(sorted(free_indices(e, set(self.extents)), key=self._rank))
-
-    def first(self, array: Expr, largest: Expr, k: Symbol) -> Expr:
-        """The first k at which array is as large as `largest`, its maximum; the extent of k where that is not a number.
-
-        Both are what the maximum was taken of and gave, so that one entry equals it to the last bit.
-        """
-        place = sp.Piecewise((-k, array >= largest), (-self.extents[k], True))
-        return -self.new(place, "max", tuple(f for f in self.free(array) if f != k), k)
-
-    def new(
-        self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None, *, slopes: bool = False
-    ) -> Indexed | Symbol:
-        """The temporary that holds a statement; the same statement is made once, whatever its indices are called."""
-        slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
-        slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
-        shape = tuple(self.extents[f] for f in free)
-        key = (op, slopes, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
-        if key not in self._made:
-            name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self.taken)
-            self.taken.add(name)
-            target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
-            self._made[key] = target
-            self.statements.append(Statement(target, free, op, e, bound, via, slopes))
-        made = self._made[key]
-        return made.base[free] if free else made
-
-    def _claim(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
-        """The index of the name of k, or another that nothing in near uses, where that runs over another extent or names something else."""
-        own = index(k.name)[0] if isinstance(k, BoundIndex) else k
-        used = {s.name for s in near.atoms(Symbol) if s != k and not isinstance(s, BoundIndex)}
-        used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, own) and not isinstance(s, BoundIndex)}
-        fresh = (index(f"{k}_{n}")[0] for n in count(1))
-        fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))
-        j = next(j for j in chain([own] if self.extents.get(own, extent) == extent else [], fit) if j.name not in used)
-        self.extents[j] = extent
-        return j
-
-    def _rank(self, i: Symbol) -> tuple[int, str]:
-        same = [n for n, a in enumerate(self._order) if a == i or self.extents[a] == self.extents[i]]
-        exact = [n for n in same if self._order[n] == i]
-        return ((exact or same or [len(self._order)])[0], i.name)
-
-    def _reduce(self, op: type, body: Expr, k: Symbol) -> Expr:
-        if issubclass(op, Shift):
-            return self.new(body, "max", tuple(f for f in self.free(body) if f != k), k)
-        if issubclass(op, MaxOver):
-            return self._largest(body, k)
-        return sp.Add(*(self._sum(term, k) for term in self._terms(body, k)))
-
-    def _largest(self, body: Expr, k: Symbol) -> Expr:
-        """max over k of body, of an array that holds body."""
-        if k not in body.free_symbols:
-            return body
-        array = self._array(body)
-        return self.new(array, "max", tuple(f for f in self.free(array) if f != k), k, slopes=True)
-
-    def _at_max(self, f: Expr, g: Expr, over: list[Symbol]) -> Expr:
-        """g at the first place where f is largest: one index after the other, as the maximum was taken."""
-        for k in over:
-            if k in f.free_symbols:
-                array = self._array(f)
-                f = self._largest(array, k)
-                g = self._sum(sp.Piecewise((g, sp.Eq(k, self.first(array, f, k))), (0, True)), k)
-            else:
-                g = self.hoist(g).xreplace({k: sp.S.Zero})
-        return g
-
-    def _terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
-        """body, or its terms where a Kronecker delta in one of them removes the sum."""
-        factors = sp.Mul.make_args(body)
-        inside = [f for f in factors if not isinstance(f, KroneckerDelta)]
-        if any(self._removes(d, k) for f in inside for d in f.atoms(KroneckerDelta)):
-            return sp.Add.make_args(sp.expand_mul(body))
-        return (body,)
-
-    def _removes(self, d: KroneckerDelta, k: Symbol) -> bool:
-        a, b = d.args
-        other = b if a == k else a
-        if k not in d.args:
-            return any(isinstance(x, Indexed) and k in self.free(x) for x in d.args) and any(x in self.extents for x in d.args)
-        return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
-
-    def _sum(self, body: Expr, k: Symbol) -> Expr:
-        """Factors without k leave the sum; a delta removes it; a product of matrices is named as one.
-
-        sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
-        """
-        factors = sp.Mul.make_args(body)
-        outside = sp.Mul(*(f for f in factors if k not in f.free_symbols))
-        inside = [f for f in factors if k in f.free_symbols]
-        if not inside:
-            return outside * self.extents[k]
-        for d in (f for f in inside if isinstance(f, KroneckerDelta) and self._removes(f, k)):
-            rest = sp.Mul(*(f for f in inside if f is not d))
-            if k in d.args:
-                other = d.args[1] if d.args[0] == k else d.args[0]
-                return outside * rest.xreplace({k: other})
-            row, via = sorted(d.args, key=lambda x: isinstance(x, Indexed))
-            inside_free = self.free(sp.Tuple(rest, via))
-            if row not in inside_free:
-                return outside * self.new(rest, "scatter", (row, *(f for f in inside_free if f != k)), k, via)
-        body = sp.Mul(*inside)
-        free = tuple(f for f in self.free(body) if f != k)
-        product = self._product(inside, free, k)
-        return outside * (self.new(product, "dot", free, k) if product is not None else self.new(body, "sum", free, k))
-
-    def _product(self, factors: list[Expr], free: tuple[Symbol, ...], k: Symbol) -> Expr | None:
-        """left[a, k] * right[b, k] where the factors split so, each side in an array of its own."""
-        if len(free) != 2:
-            return None
-        a, b = free
-        indices = [set(self.free(f)) for f in factors]
-        if any({a, b} <= i for i in indices):
-            return None
-        left = [f for f, i in zip(factors, indices, strict=True) if a in i]
-        right = [f for f, i in zip(factors, indices, strict=True) if a not in i]
-        if not left or not any(b in i for i in indices):
-            return None
-        return sp.Mul(self._array(sp.Mul(*left)), self._array(sp.Mul(*right)), evaluate=False)
-
-    def _array(self, e: Expr) -> Expr:
-        plain = isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
-        return e if plain else self.new(e, "map", self.free(e))

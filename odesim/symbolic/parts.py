@@ -1,8 +1,6 @@
-"""The parts of a System: what each must be, told in one sentence that knows which part it speaks of."""
+"""The parts of a System: parameters, laws, events, sources."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,131 +11,146 @@ from odesim.errors import SpecError, shown
 from odesim.symbolic.expr import base_name
 
 if TYPE_CHECKING:
-    from odesim.symbolic.system import Param, System
+    pass
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sympy.logic.boolalg import Boolean
+
+from odesim.symbolic.bound import canonical
+from odesim.symbolic.elements import own
+
+Key: TypeAlias = Any
+"""A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
 
 
-LONGEST = 100  # characters of a name
+@dataclass(frozen=True)
+class Source:
+    """Where a statement comes from: a key of references.bib, the place in it, and what was changed."""
+
+    key: str
+    where: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (("key", self.key), ("where", self.where), ("note", self.note)):
+            if not isinstance(value, str):
+                raise SpecError(f"the {name} of a Source is a text, not {shown(value)}")
 
 
-@contextmanager
-def of_part(field: str, number: int | None = None) -> Iterator[None]:
-    """A SpecError raised inside speaks of this field of a System, or of the number-th of its items."""
+@dataclass(frozen=True)
+class Param:
+    """A parameter: an array (IndexedBase with a shape) or a number (Symbol).
+
+    default: a number that fills the shape, or a function of {size: int} (and {name: array} of parameters
+    already known) that gives the array. domain: a sympy Set; a subset of the integers makes it an integer parameter.
+    indexes: the size whose rows the values name (0..size-1, each at least once): needed to gather with it.
+    """
+
+    symbol: IndexedBase | Symbol
+    default: float | Callable[..., Any]
+    domain: sp.Set
+    doc: str
+    indexes: Symbol | None = None
+
+    def __post_init__(self) -> None:
+        pass
+
+        object.__setattr__(self, "symbol", own(self.symbol))
+        check_param(self)
+
+    @property
+    def name(self) -> str:
+        return base_name(self.symbol)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(self.symbol.shape) if isinstance(self.symbol, IndexedBase) else ()
+
+    @property
+    def integer(self) -> bool:
+        return self.indexes is not None or bool(self.domain.is_subset(sp.S.Integers))
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """expr == 0 or expr >= 0 (up to tol) on parameters and sizes, for every value of its free indices."""
+
+    name: str
+    expr: sp.Expr
+    sense: str
+    tol: float = 0.0
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
+
+    when: a condition on the initial state, parameters and sizes, for every value of its free indices; where it does not hold, the
+    law says nothing of the run. tol: how far a run may be from the law; the message of one that is further says so. None: it never does.
+    """
+
+    name: str
+    expr: sp.Expr
+    sense: str
+    when: Boolean = sp.true
+    tol: float | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """expr passes 0, upward (direction 1), downward (-1) or either way (0); a terminal event ends the run."""
+
+    name: str
+    expr: sp.Expr
+    direction: int = 0
+    terminal: bool = False
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A solution known by other means.
+
+    explicit: function(t, y0, params) -> {state: array}; implicit: function(t, y, y0, params) -> residual, 0 on a solution.
+    """
+
+    name: str
+    where: str
+    function: Callable[..., Any]
+    kind: str = "explicit"
+
+
+def expression(e: Any, where: str) -> sp.Expr:
+    """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
     try:
-        yield
-    except SpecError as error:
-        if error.part is None:
-            error.part = (field, number)
-        raise
+        made = sp.sympify(e, strict=True)
+    except Exception:  # sympy asks an unknown object what it is
+        made = None
+    if not isinstance(made, sp.Expr) or made.is_Matrix:
+        hint = ""
+        if hasattr(e, "__len__") and not isinstance(e, str) and "the initial value" in where:
+            hint = "; for an array give a Param with that default, and write its element"
+        elif isinstance(made, Boolean) and not isinstance(e, bool):
+            hint = "; write Piecewise((a, condition), (b, True))"
+        raise SpecError(f"{where} must be an expression, not {shown(e)}{hint}")
+    return canonical(made)
 
 
-def check_parts(s: "System") -> None:
-    """Raises SpecError unless every field of s is of its type; lists of parts become tuples."""
-    from odesim.symbolic.system import ClosedForm, Constraint, Event, Invariant, Param, Source
-
-    if not isinstance(s.name, str):
-        raise SpecError(f"the name of a System is a text, such as 'family.model', not {shown(s.name)}")
-    if not isinstance(s.source, Source):
-        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {shown(s.source)}")
-    _check_axes(s)
-    for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
-        with of_part(field):
-            _check_mapping(s, field, example)
-        for number, key in enumerate(getattr(s, field)):
-            with of_part(field, number):
-                _check_key(s, field, key)
-    for field, kind in (("params", Param), ("constraints", Constraint), ("invariants", Invariant), ("events", Event)):
-        _check_items(s, field, kind)
-    _check_items(s, "closed_forms", ClosedForm)
-    for field, example in (("sizes", "{M: 4}"), ("observables", "{'sum': over(Sum, v[i], (i, M))}"), ("sensitivities", "{}")):
-        with of_part(field):
-            _check_mapping(s, field, example)
-    for number, (name, e) in enumerate(s.observables.items()):
-        with of_part("observables", number):
-            _check_name(s, "observable", name)
-            if isinstance(e, type):
-                raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
-    for name, made in s.sensitivities.items():
-        if not isinstance(name, str) or not isinstance(made, Mapping) or not all(isinstance(x, str) for pair in made.items() for x in pair):
-            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {shown(made)} of {shown(name)} is none")
-    if not isinstance(s.time, str):
-        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {shown(s.time)}")
+def key_indices(key: Key) -> tuple[Symbol, ...]:
+    """The indices of a state: none for a number."""
+    return tuple(key.indices) if isinstance(key, Indexed) else ()
 
 
-def _check_axes(s: "System") -> None:
-    with of_part("axes"):
-        _check_mapping(s, "axes", "{i: M}")
-    for number, (key, extent) in enumerate(s.axes.items()):
-        with of_part("axes", number):
-            if isinstance(key, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axes has the key {shown(key)}, which is a tuple: take the index out of it, (i,) = index("i")')
-            if not isinstance(key, Symbol):
-                raise SpecError(
-                    f"{s.name}: axes has the key {shown(key)}, which is no index: write one of index(), and give its name to nothing else"
-                )
-            if isinstance(extent, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axis {key} runs over {shown(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
-            whole = isinstance(extent, Integral) and not isinstance(extent, bool)
-            if not (whole or isinstance(extent, sp.Expr)):
-                raise SpecError(f"{s.name}: axis {key} runs over {shown(extent)}, which is no whole number and no size")
+def free_in_order(e: Any, axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
+    """The free indices of e in the order of axes."""
+    from odesim.symbolic.expr import free_indices
+
+    free = free_indices(sp.sympify(e), set(axes))
+    return tuple(i for i in axes if i in free)
 
 
-def _check_mapping(s: "System", field: str, example: str) -> None:
-    value = getattr(s, field)
-    if not isinstance(value, Mapping):
-        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {shown(value)}")
-
-
-def _check_key(s: "System", field: str, key: Any) -> None:
-    if isinstance(key, str):
-        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {shown(key)[1:-1]}")
-    if isinstance(key, IndexedBase) and field == "equations":
-        raise SpecError(f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element(key.label, key.shape, s)}")
-    if not isinstance(key, Indexed | Symbol | IndexedBase):
-        raise SpecError(f"{s.name}: {shown(key)} cannot be a state: write an element such as v[i], or a symbol")
-
-
-def _check_items(s: "System", field: str, kind: type) -> None:
-    """A tuple of these, or a list, which becomes one."""
-    value, name = getattr(s, field), kind.__name__
-    with of_part(field):
-        if isinstance(value, kind):
-            raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
-        if not isinstance(value, tuple | list):
-            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {shown(value)}")
-    for number, item in enumerate(value):
-        with of_part(field, number):
-            if not isinstance(item, kind):
-                raise SpecError(f"{s.name}: {field} holds {shown(item)}, which is no {name}: write {name}({_arguments(kind)})")
-            _check_name(s, name, item.name)  # type: ignore[attr-defined]
-    object.__setattr__(s, field, tuple(value))
-
-
-def _check_name(s: "System", what: str, name: Any) -> None:
-    """A name of what results hold becomes that of a file."""
-    if not isinstance(name, str):
-        raise SpecError(f"{s.name}: the name of {_a(what)} is a text, not {shown(name)}")
-    if not name or len(name) > LONGEST or not name.isprintable():
-        raise SpecError(f"{s.name}: the name of {_a(what)} has 1 to {LONGEST} characters that can be printed, not {shown(name)}")
-
-
-def _arguments(kind: type) -> str:
-    return ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
-
-
-def _a(name: str) -> str:
-    return f"an {name}" if name[0] in "AEIOUo" else f"a {name}"
-
-
-def element(label: Any, shape: Iterable[Any] | None, s: "System") -> str:
-    """`T[m]`: an element of the array, by indices that run over its axes."""
-    places: list[str] = []
-    for extent in shape or ("",):
-        fits = [str(i) for i, n in s.axes.items() if extent == "" or sp.expand(sp.sympify(n) - extent) == 0]
-        places.append(next((i for i in fits if i not in places), "i"))
-    return f"{label}[{', '.join(places)}]"
-
-
-def check_param(p: "Param") -> None:
+def check_param(p: Param) -> None:
     """Raises SpecError unless every field of a Param is of its type."""
     if not isinstance(p.symbol, Symbol | IndexedBase):
         array = isinstance(p.symbol, Indexed)
@@ -188,23 +201,3 @@ def needed(function: Callable[..., Any]) -> int | None:
         return 0
     least = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in own)
     return max(least, 2) if any(p.kind is p.VAR_POSITIONAL for p in own) else least
-
-
-def expressions(s: "System") -> Iterator[Any]:
-    """Every expression of s, keys and extents too, but for what declares a parameter."""
-    yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
-    yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
-    yield from (part for law in s.invariants for part in (law.expr, law.when))
-    yield from (*(c.expr for c in s.constraints), *(event.expr for event in s.events))
-    if s.growth is not None:
-        yield s.growth
-
-
-def unused(s: "System") -> tuple[str, ...]:
-    """Parameters that nothing of s reads; none where a function of the model could, which takes all of them."""
-    functions = [e for e in s.observables.values() if not isinstance(e, sp.Basic)]
-    functions += [p.default for p in s.params if callable(p.default) and needed(p.default) != 1]
-    if functions:
-        return ()
-    read = {base_name(x) for e in expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
-    return tuple(p.name for p in s.params if p.name not in read)

@@ -10,8 +10,9 @@ from sympy import Expr, Symbol
 from odesim.errors import SpecError, no_such, shown
 from odesim.symbolic.derive import Direction, directional, element, twin_of, unit
 from odesim.symbolic.expr import base_name, index
-from odesim.symbolic.lower import all_names
-from odesim.symbolic.system import Key, System, key_indices
+from odesim.symbolic.lowering import all_names
+from odesim.symbolic.parts import Key, key_indices
+from odesim.symbolic.system import System
 
 
 def sensitivities(system: System, *names: str) -> System:

@@ -12,7 +12,7 @@ from odesim.symbolic.program import Statement
 from odesim.symbolic.weighted import Weighted
 
 if TYPE_CHECKING:
-    from odesim.symbolic.lower import Lowering
+    from odesim.symbolic.lowering import Lowering
 
 
 MOST_POWER = 4

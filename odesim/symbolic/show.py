@@ -6,17 +6,18 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.logs import Share, XLogY
-from odesim.symbolic.lower import Lowering, all_names, derivative
+from odesim.symbolic.lowering import Lowering, all_names, derivative
+from odesim.symbolic.parts import Key, free_in_order
 from odesim.symbolic.reductions import REDUCTIONS, Shift, unfolded
-from odesim.symbolic.system import Key, System, free_in_order
 from odesim.symbolic.weighted import Weighted
 
 LONG = 40
 """Operations in a right side beyond which its sums are named and listed."""
 
 
-def latex(system: System) -> str:
+def latex(system: Definition) -> str:
     """The equations as a LaTeX aligned block, without the shifts that cancel; long ones with their sums named."""
     rates, where = named_sums(system)
     rows = [rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\, {sp.latex(key)} &= {latex_of(rhs)}" for key, rhs in rates.items()]
@@ -24,7 +25,7 @@ def latex(system: System) -> str:
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
 
-def named_sums(system: System) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
+def named_sums(system: Definition) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
     """(state -> right side, name -> sum): the equations as they are, or, where one is long, in terms of named sums."""
     rates = {key: plain(e) for key, e in system.equations.items()}
     if all(sp.count_ops(e) <= LONG for e in rates.values()):
@@ -49,7 +50,7 @@ def latex_of(e: Any) -> str:
     return str(sp.latex(plain(sp.sympify(e))))
 
 
-def unicode(system: System) -> str:
+def unicode(system: Definition) -> str:
     """The equations in plain text, one a line; sums of long ones are named below them."""
     rates, where = named_sums(system)
     rows = [f"d{text_of(key)}/dt = {text_of(rhs)}" for key, rhs in rates.items()]
@@ -116,7 +117,7 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
         return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
 
 
-def describe(system: System) -> dict[str, Any]:
+def describe(system: Definition) -> dict[str, Any]:
     """Everything `show` prints, as plain data: equations, parameters, states, observables, laws, closed forms, source."""
     return {
         "name": system.name,
@@ -165,12 +166,12 @@ def _number(e: Expr) -> float | str:
     return float(e) if e.is_number else text_of(e)
 
 
-def _initial(system: System, key: Key) -> Expr:
+def _initial(system: Definition, key: Key) -> Expr:
     name = str(key.base.label) if isinstance(key, Indexed) else key.name
     return next(e for k, e in system.initial.items() if (str(k.base.label) if isinstance(k, Indexed) else k.name) == name)
 
 
-def _observable(system: System, name: str) -> dict[str, Any]:
+def _observable(system: Definition, name: str) -> dict[str, Any]:
     e = system.observables[name]
     if not isinstance(e, sp.Basic):
         return {"name": name, "shape": [], "expression": (e.__doc__ or "a function").strip().splitlines()[0]}

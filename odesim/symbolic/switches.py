@@ -19,10 +19,11 @@ from odesim.symbolic.crossings import Times, UnknownTimesError, breaks, whole, w
 from odesim.symbolic.derive import Direction, directional, element, twin_of, unit
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index, time
+from odesim.symbolic.parts import Event, Param, key_indices
 from odesim.symbolic.program import names
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.sensitivity import _fresh, names_in
-from odesim.symbolic.system import Event, Param, System, key_indices
+from odesim.symbolic.system import System
 
 PLAIN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""

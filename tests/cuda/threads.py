@@ -7,7 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.api.ensemble import ask
-from odesim.api.ensemble_request import make_engine
+from odesim.engines.choose import make_engine
 from odesim.engines.gpu.engine import DeviceEngine, source_of
 from odesim.inputs.registry import load_model
 

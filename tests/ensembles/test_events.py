@@ -9,9 +9,10 @@ import pytest
 from sympy import Interval, oo, symbols
 
 import odesim
-from odesim.api.ensemble_request import make_engine, make_request
+from odesim.api.ensemble_request import make_request
 from odesim.api.rerun import rerun_ensemble
 from odesim.api.stored_ensemble import look, resume
+from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError

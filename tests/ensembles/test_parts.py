@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from odesim.api.ensemble import ask
-from odesim.api.ensemble_request import make_engine
+from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from tests.cuda.threads import same_as_runs
 from tests.ensembles.pulses import PULSES, own

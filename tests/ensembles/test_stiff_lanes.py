@@ -11,8 +11,8 @@ from sympy import Interval, cos, oo, symbols
 
 import odesim
 from odesim.api import ensemble as facade_ensemble
-from odesim.api.ensemble_request import make_engine
 from odesim.base.memo import Memo
+from odesim.engines.choose import make_engine
 from odesim.engines.lanes import engine as lane_engine
 from odesim.engines.lanes import rosenbrock_loops
 from odesim.engines.lanes import rows as lane_rows

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.api.integrate import make_problem
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.engines.problem import make_problem
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System, sensitivities

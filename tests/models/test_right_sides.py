@@ -10,7 +10,7 @@ from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.system import free_in_order, key_indices
+from odesim.symbolic.parts import free_in_order, key_indices
 from tests.models.truth import RIGHT_SIDES, full_loss
 
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows

@@ -26,7 +26,7 @@ def doctor_verb() -> None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
-    from odesim import __version__
+    from odesim.base.versions import __version__
 
     yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"

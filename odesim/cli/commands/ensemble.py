@@ -139,7 +139,8 @@ def figure(run: Path) -> "Figure":
     """The picture of a stored ensemble."""
     from odesim.plot.ensemble import figure_of_ensemble
     from odesim.store.export import check_begun
-    from odesim.store.read import open_run, reading
+    from odesim.store.paths import reading
+    from odesim.store.read import open_run
 
     check_begun(run)
     with reading(run):

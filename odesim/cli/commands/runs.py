@@ -24,8 +24,7 @@ def plot_verb(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
-    from odesim.store.paths import check_file
-    from odesim.store.read import reading
+    from odesim.store.paths import check_file, reading
 
     picture = check_file(check_picture(out), overwrite=True) if out else None
     kind = run_kind(run)

@@ -18,7 +18,8 @@ from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.errors import CodegenError
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.system import Invariant, System, free_in_order
+from odesim.symbolic.parts import Invariant, free_in_order
+from odesim.symbolic.system import System
 
 MOST_COMPONENTS = 64
 """Components of a law: more of them take longer than the step."""

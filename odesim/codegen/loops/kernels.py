@@ -10,7 +10,7 @@ from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.nests import Nests
 from odesim.codegen.loops.passes import Shape
 from odesim.codegen.whole import real_factors
-from odesim.symbolic.lower import all_names
+from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names
 from odesim.symbolic.system import System
 

@@ -19,7 +19,7 @@ from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.engines.gpu.source import THREADS, thread_source
 from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.engines.lanes.invariants import start_sums
-from odesim.engines.lanes.rows import AT, SLOTS, Plan
+from odesim.engines.lanes.plan import AT, SLOTS, Plan
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, Request
 from odesim.errors import DeviceError, SolveError

@@ -13,7 +13,8 @@ from odesim.engines.lanes.events import ARRAYS
 from odesim.engines.lanes.feed import FIRST_LOOK, TOO_SMALL, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops
 from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
-from odesim.engines.lanes.rows import AT, Plan, Rows
+from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
 

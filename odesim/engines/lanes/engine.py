@@ -2,7 +2,6 @@
 
 import ctypes
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
@@ -17,17 +16,18 @@ from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
 from odesim.codegen.invariants.declared import declared_invariants, true_invariants
 from odesim.codegen.unrolled.formulas import write_out, write_values
-from odesim.engines.lanes.events import Watch, facts_of
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
-from odesim.engines.lanes.rows import AT, SLOTS, Plan, Rows
+from odesim.engines.lanes.plan import AT, SLOTS, Plan, Watch, facts_of
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import HELD, UNDONE, Chunk, Request
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
-from odesim.solve.explicit.state import fixed_steps, longest_step, usable
+from odesim.solve.explicit.state import longest_step
 from odesim.solve.methods import METHODS
+from odesim.solve.options import fixed_steps, usable
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 
@@ -319,8 +319,3 @@ def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, A
         max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
         bool(request.kept.events),
     )
-
-
-def make_pool(threads: int) -> Any:
-    """A pool of threads, or None for one."""
-    return ThreadPoolExecutor(threads) if threads > 1 else None

@@ -5,53 +5,15 @@ interpolant (interpolant_text, load_lines, between_lines); the rest is the same 
 was.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from odesim.codegen.unrolled.formulas import Formulas
 from odesim.engines.lanes.invariants import restore_lines
+from odesim.engines.lanes.plan import Watch
 
 if TYPE_CHECKING:
-    from odesim.engines.lanes.rows import Plan, Rows
-
-
-@dataclass(frozen=True, eq=False)
-class Watch:
-    """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
-
-    pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
-    """
-
-    formulas: Formulas
-    facts: tuple[tuple[int, int, int, int], ...]
-    pieces: int
-    keeps: bool
-
-    @property
-    def size(self) -> int:
-        """How many components all events have."""
-        return len(self.facts)
-
-    @property
-    def lines(self) -> int:
-        """How many lines they take, at the ends of all pieces."""
-        return self.pieces * (len(self.formulas.lines) + self.size)
-
-    @property
-    def terminal(self) -> bool:
-        return any(fact[1] for fact in self.facts)
-
-    def reads(self, letter: str) -> list[int]:
-        """Which states (y) or parameters (p) the functions read."""
-        text = "\n".join([*self.formulas.lines, *self.formulas.outputs])
-        return sorted({int(k) for k in re.findall(rf"\b{letter}(\d+)\b", text)})
-
-    def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
-        """into0, into1, ... = the functions at a time and state."""
-        given = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
-        return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(given)})"
+    from odesim.engines.lanes.plan import Plan
+    from odesim.engines.lanes.rows import Rows
 
 
 def at(row: int, width: int) -> str:
@@ -261,9 +223,3 @@ def watching_words(plan: "Plan", rows: "Rows") -> dict[str, object]:
     lanes = {n: getattr(rows, n) * w for n in ("hit", "before", "done", "step", "code", "until", "theta")}
     names = 1 + max(fact[2] for fact in plan.watch.facts)
     return lanes | {"W": w, "base": rows.grid[0], "size": plan.watch.size, "pieces": plan.watch.pieces, "names": names}
-
-
-def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[tuple[int, int, int, int], ...]:
-    """The facts of all components of events of these sizes."""
-    parts = enumerate(zip(directions, terminal, sizes, strict=True))
-    return tuple((direction, int(ends), e, i) for e, (direction, ends, size) in parts for i in range(size))

@@ -1,7 +1,19 @@
 """The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
 
 from odesim.engines.lanes.events import begin_lines
-from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_numbers, load_state, real, span_arguments, span_lines
+from odesim.engines.lanes.lines import (
+    at,
+    call_right,
+    combination,
+    counted_lines,
+    load_numbers,
+    load_state,
+    real,
+    span_arguments,
+    span_lines,
+)
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -18,16 +30,6 @@ def squares(what: str, old: str, new: str, n: int) -> list[str]:
         lanes //= 2
         out += [f"total{j} += total{j + lanes}" for j in range(lanes)]
     return [*out, "total = total0"]
-
-
-def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
-    """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
-    text, early = start, len(terms) - late
-    for j, (c, k) in enumerate(terms):
-        text = f"({text} + {c} * {k})"
-        if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
-            text = real(plan, text[1:-1])
-    return text
 
 
 def begin_text(plan: Plan, rows: Rows) -> str:
@@ -121,24 +123,6 @@ def error_lines(plan: Plan) -> list[str]:
         sums = " + ".join(f"(k{m.last}_{d} - k{m.last}_{d})" for d in range(n))
         out.append(f"error = nan if error <= 1.0 and {sums} != 0.0 else error")
     return out
-
-
-def counted_lines(plan: Plan, rows: Rows) -> list[str]:
-    """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
-    w = plan.width
-    limit = at(rows.most, w) if plan.looks else "most"
-    return [
-        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
-        f"{at(rows.h, w)} = size if small else following",
-        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
-        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
-        f"{at(rows.t, w)} = new if accept else t",
-        f"code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= {limit} else 0.0))",
-        f"code = code if running else {at(rows.code, w)}",
-        f"{at(rows.code, w)} = code",
-        "ended += 0 if code == 0.0 else 1",
-    ]
 
 
 def step_text(plan: Plan, rows: Rows) -> str:

@@ -3,10 +3,12 @@
 from itertools import pairwise
 
 from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
-from odesim.engines.lanes.rows import AT, Plan, Rows, at
+from odesim.engines.lanes.lines import at
+from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
-from odesim.solve.report import SOON
+from odesim.solve.step.blow_up import SOON
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """

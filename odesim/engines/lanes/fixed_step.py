@@ -10,7 +10,9 @@ from typing import Any
 from odesim.engines.lanes.events import begin_lines, event_texts, happen_text
 from odesim.engines.lanes.explicit_step import stage_lines
 from odesim.engines.lanes.feed import ending_words, fill_lines
-from odesim.engines.lanes.rows import AT, Plan, Rows, at, call_right, load_numbers, load_state
+from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state
+from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import dense_states, dense_weights
 from odesim.engines.template import fit, lane_where, put_state
 

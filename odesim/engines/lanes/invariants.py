@@ -9,7 +9,8 @@ from odesim.base.arrays import Array
 from odesim.codegen.invariants.linear import entries, exact_sums, weight_text
 
 if TYPE_CHECKING:
-    from odesim.engines.lanes.rows import Plan, Rows
+    from odesim.engines.lanes.plan import Plan
+    from odesim.engines.lanes.rows import Rows
 
 
 def restore_lines(plan: "Plan", rows: "Rows", state: str) -> list[str]:

@@ -16,8 +16,10 @@ from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_ste
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
 from odesim.engines.lanes.fixed_step import fixed_texts
+from odesim.engines.lanes.lines import names
 from odesim.engines.lanes.look import limited_text
-from odesim.engines.lanes.rows import Plan, Rows, names
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
 
 ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")

@@ -4,7 +4,9 @@ from math import cos
 
 import numpy as np
 
-from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_numbers, load_state, real
+from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.solve.auto import HELD, SHORT, stable_up_to
 
 FEW, MANY = 3, 12

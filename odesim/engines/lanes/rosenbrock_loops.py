@@ -5,14 +5,13 @@ it is that of a dense matrix, in loops as well.
 """
 
 from odesim.engines.lanes.invariants import restore_lines, touched
-from odesim.engines.lanes.linear_systems import Factors, factor, residual
+from odesim.engines.lanes.linear_systems import residual
+from odesim.engines.lanes.lines import at, call_right, load_rows, span_arguments, span_lines
+from odesim.engines.lanes.plan import Plan
 from odesim.engines.lanes.rosenbrock_step import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
-from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.engines.lanes.rows import Rows
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.stages import CHECKED
-
-MOST_FACTORS = 300
-"""Lines of an elimination that is written out."""
 
 DENSE = """
 @kernel
@@ -58,22 +57,6 @@ def solve(S, at):
         for l in range({w}):
             S[at + d + l] = S[{x} + {sums} + d + l]
 """.strip("\n")
-
-
-class Loops:
-    """Names of the further rows of S that loops need."""
-
-    def __init__(self, plan: Plan, rows: Rows) -> None:
-        linear, n = plan.linear, plan.formulas.states
-        found = factor(linear, "g")
-        self.factors: Factors | None = found if len(found.lines) <= MOST_FACTORS else None
-        self.unknown = n + len(linear.sums)
-        take = rows.take
-        self.u = [range(r[0], r[0] + n) for r in rows.stages] or [take(n) for _ in range(plan.method.stages)]
-        self.new, self.length, self.g, self.error, self.defect, self.accept = take(6)
-        self.z, self.after, self.ahead = take(n), take(n), take(n + len(linear.kept))
-        self.late, self.x = take(len(linear.sums)), take(self.unknown)  # right-hand sides of the sums; the last solution
-        self.matrix = take(len(found.names()) if self.factors else self.unknown**2)
 
 
 def lane_loop(name: str, arguments: str, lines: list[str], width: int) -> str:

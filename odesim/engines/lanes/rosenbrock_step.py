@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from odesim.codegen.unrolled.elimination import Linear
 from odesim.engines.lanes.events import begin_lines
-from odesim.engines.lanes.explicit_step import counted_lines, limit_lines
+from odesim.engines.lanes.explicit_step import limit_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.linear_systems import Factors, factor, residual
-from odesim.engines.lanes.rows import Plan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.engines.lanes.lines import at, call_right, counted_lines, load_rows, span_arguments, span_lines
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from odesim.engines.lanes.explicit_step import combination
-from odesim.engines.lanes.rows import Plan, Rows, at
+from odesim.engines.lanes.lines import at, combination
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import Where, fit, put_state
 from odesim.solve.methods import Method
 

@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
-from odesim.engines.lanes.rows import Plan, Rows
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.outputs import make_kept
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk, Request
 from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit import places
-from odesim.solve.explicit.run import check_options, ctrl_c, save_grid
-from odesim.solve.explicit.state import usable
 from odesim.solve.laws import Watch, Worst
+from odesim.solve.options import check_options, save_grid, usable
 from odesim.solve.problem import Problem, Progress, Raw, Status
 from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST

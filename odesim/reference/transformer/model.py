@@ -9,40 +9,15 @@ from odesim.base.arrays import Array, array_namespace, beside
 from odesim.reference.protocols import Batch, Observable, Params
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.batch import check_batch
+from odesim.reference.transformer.forward import Pass
 from odesim.reference.transformer.initial import draw
 from odesim.reference.transformer.layers.attention import key_bias
-from odesim.reference.transformer.layers.block import Tape, block, block_back
+from odesim.reference.transformer.layers.block import block, block_back
 from odesim.reference.transformer.layers.embedding import embed, embed_back
-from odesim.reference.transformer.layers.layer_norm import Normed, layer_norm, layer_norm_back
+from odesim.reference.transformer.layers.layer_norm import layer_norm, layer_norm_back
 from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
 from odesim.reference.transformer.losses import LOSSES, shares
 from odesim.reference.transformer.watch import watched
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A forward pass, N = B * T: outputs (R, B, P, C), the stream of rows (R, N, d) before block 0, 1, ..., and after the last.
-
-    tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). batch: where the parameters are.
-    """
-
-    outputs: Array
-    streams: tuple[Array, ...]
-    tapes: tuple[Tape, ...]
-    normed: Normed | None
-    read: Array
-    shape: tuple[int, int, int]
-    batch: Batch
-
-    @property
-    def attention(self) -> tuple[Array, ...]:
-        """Attention weights (R, B, H, T, T) of each layer: query before key."""
-        return tuple(tape.a for tape in self.tapes)
-
-    @property
-    def hidden(self) -> tuple[Array, ...]:
-        """Activations (R, B, T, mlp) of each layer; none where mlp is 0."""
-        return tuple(tape.hidden.reshape(*self.shape, -1) for tape in self.tapes if tape.hidden is not None)
 
 
 @dataclass(frozen=True)
@@ -58,7 +33,7 @@ class Transformer(Architecture):
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        return (*watched(self, self.watch), *self.extra)
+        return (*watched(self, self.forward, self.watch), *self.extra)
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
         """Parameters {name: (R, ...)}, seed r drawn from rngs[r] alone; a matrix is (R, inputs, outputs)."""

@@ -1,23 +1,25 @@
 """What can be watched of a transformer: how sparse its attention is, how alike its embeddings are, the ranks of its matrices."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.reference.measures import entropy, stable_rank
 from odesim.reference.protocols import Batch, Observable, Params
+from odesim.reference.transformer.architecture import Architecture
+from odesim.reference.transformer.forward import Pass
 
-if TYPE_CHECKING:
-    from odesim.reference.transformer.model import Transformer
+Forward = Callable[[Params, Batch], Pass]
 
 WIDE = 1000  # tokens from which all pairs of embeddings cost more than a gradient step
 
 
-def attention_entropy(model: "Transformer", params: Params, batch: Batch) -> Array:
-    """The entropy of the attention weights of each layer (R, L): the mean over samples, heads and queries, padding left out.
+def attention_entropy(run: Pass) -> Array:
+    """The entropy of the attention weights of each layer (R, L) in a forward pass.
+
+    It is the mean over samples, heads and queries, padding left out.
 
     A key that stands for n identical ones (log_weight ln n) counts as n; a sample counts as often as its weight says.
     """
-    run = model.forward(params, batch)
     batch = run.batch
     xp = array_namespace(run.outputs)
     R, B, T = run.shape
@@ -50,7 +52,7 @@ def embedding_cosines(params: Params) -> tuple[Array, Array]:
     return flat.sum(axis=1) / max(V * (V - 1), 1), flat.max(axis=1)
 
 
-def watched(model: "Transformer", batch: Batch | None) -> tuple[Observable, ...]:
+def watched(model: Architecture, forward: Forward, batch: Batch | None) -> tuple[Observable, ...]:
     """The observables of a model; those that need data are there where batch is given."""
     matrices = [name for name, start in model.starts().items() if len(start.shape) == 2]
     wide = model.vocabulary > WIDE
@@ -66,5 +68,5 @@ def watched(model: "Transformer", batch: Batch | None) -> tuple[Observable, ...]
     ]
     if batch is not None and model.layers:
         doc = "entropy of the attention, mean over queries and heads"
-        out.insert(0, Observable("attention_entropy", lambda p: attention_entropy(model, p, batch), ("layer",), doc))
+        out.insert(0, Observable("attention_entropy", lambda p: attention_entropy(forward(p, batch)), ("layer",), doc))
     return tuple(out)

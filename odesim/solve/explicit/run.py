@@ -2,21 +2,19 @@
 
 import ctypes
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from odesim.base.arrays import Array
+from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.explicit import LOOP, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.methods import Method
+from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 
@@ -142,33 +140,6 @@ def next_slice(steps: int, seconds: float) -> int:
     return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
-@contextmanager
-def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
-
-    An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    watched = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) is signal.default_int_handler]
-
-    def restore() -> None:
-        for number in watched:
-            signal.signal(number, signal.default_int_handler)
-
-    def handle(number: int, frame: Any) -> None:
-        stop()
-        restore()
-
-    for number in watched:
-        signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        restore()
-
-
 @cache
 def driver() -> tuple[Callable[[int], int], float]:
     """The compiled loop, and the seconds it took to make or to load."""
@@ -179,29 +150,3 @@ def driver() -> tuple[Callable[[int], int], float]:
     address = load_native(sources_text(SOURCES), "explicit", ["run"])["run"]
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
     return run, time.perf_counter() - begun
-
-
-def check_options(step: float | None, rtol: float, atol: float, max_steps: int, max_step: float | None = None) -> None:
-    """Raises SolveError for options that make no sense."""
-    if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
-        raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
-    if max_step is not None and step is not None:
-        raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
-    if step is not None and not (np.isfinite(step) and step > 0):
-        raise SolveError(f"the step must be a finite number above 0, not {step}")
-    if not (np.isfinite(rtol) and rtol > 0):
-        raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
-    if not (np.isfinite(atol) and atol >= 0):
-        raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
-    if max_steps < 1:
-        raise SolveError(f"max_steps must be at least 1, not {max_steps}")
-
-
-def save_grid(problem: Problem, save: Array | None) -> Array:
-    """The times to keep (T,), a copy."""
-    times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
-    if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
-        raise SolveError("the times to save must be finite and increasing")
-    if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
-        raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")
-    return times

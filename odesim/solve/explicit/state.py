@@ -9,28 +9,15 @@ from odesim.base.arrays import Array, arena
 from odesim.solve.explicit import places
 from odesim.solve.laws import Worst
 from odesim.solve.methods import Method
+from odesim.solve.options import _MOST, fixed_steps, usable
 from odesim.solve.problem import Problem
 
-_MOST = 2**62
 _EVENT_ROOM = 64
-
-
-def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
-    """The tolerances that errors are held against: not below rounding, and a component that stays 0 has no error 0/0."""
-    return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
 
 
 def slack_of(rtol: float, atol: float, dtype: str) -> float:
     """How far outside the set that it assumes a state still counts as inside."""
     return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
-
-
-def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
-    """(how many, the last one): t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as
-    long as they."""
-    total = min(max(1, math.ceil((t1 - t0) / step - 1e-9)), _MOST)
-    rest = t1 - (t0 + (total - 1) * step)
-    return total, step if abs(rest - step) <= 1e-9 * step else rest
 
 
 def longest_step(most: float) -> float:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.explicit import places
-from odesim.solve.explicit.run import check_options, ctrl_c, save_grid
 from odesim.solve.methods.rosenbrock import Rosenbrock
+from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw, StiffRun
 from odesim.solve.report import collect
 from odesim.solve.rosenbrock import ROSENBROCK

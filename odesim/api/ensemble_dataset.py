@@ -1,0 +1,69 @@
+"""Members' results as an xarray Dataset."""
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.api.options import RESCALED
+from odesim.base.versions import versions
+from odesim.engines.problem import dimensions
+from odesim.ensembles.design import Design
+from odesim.ensembles.members import Members
+from odesim.ensembles.outputs import FIXED
+from odesim.ensembles.request import STATUSES, Chunk, Request, meanings
+from odesim.solve.integrate import METHOD_NAMES
+from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
+    """The members as xarray holds them, with what was a member's own."""
+    import xarray as xr
+
+    dims, source, system, kept = dimensions(request.system), members.source, request.system, request.kept
+    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
+    data: dict[str, Any] = {}
+    for name, values in request.layout.split(chunk.y).items():
+        data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
+    for name in ("status", "t_end", "steps", "rejected", "method"):
+        data[name] = ("member", getattr(chunk, name))
+    axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
+    for name, values in kept.parts(chunk).items():
+        data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
+    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    for name, values in own.items():
+        label = label_of(system, name)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
+    options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
+    about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    about |= {"auto": request.auto} if request.auto else {}
+    about |= {"clock": RESCALED} if request.clock else {}
+    about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
+    about |= {"max_step": request.max_step} if request.max_step is not None else {}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
+    said["method_names"] = list(METHOD_NAMES)
+    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
+    attrs = {**about, **said, "versions": str(versions())}
+    return xr.Dataset(data, coords=coords, attrs=attrs)
+
+
+def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
+    """Names of the axes of a parameter's or a start's own values: the System's index of that extent, where there is just one."""
+    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
+    names = []
+    for k in range(rank):
+        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
+    return tuple(names)
+
+
+def label_of(system: System, name: str) -> str:
+    """What the values that a member starts from are called, beside the states and what says how a member ended."""
+    taken = {*map(str, system.states), *FIXED}
+    if name not in taken:
+        return name
+    taken |= {p.name for p in system.params}
+    return next(label for label in (f"{name}_start{'_' * n}" for n in count()) if label not in taken)

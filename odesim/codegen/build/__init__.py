@@ -1,0 +1,1 @@
+"""Generated text to machine code: numba's cache on disk, gcc, NVRTC."""

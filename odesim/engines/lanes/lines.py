@@ -1,0 +1,83 @@
+"""Lines of text that all lane kernels share: where a number of a lane lies, loads, the call of the right side."""
+
+from collections.abc import Iterable
+
+from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.rows import Rows
+
+
+def at(row: int, width: int) -> str:
+    """An element of S in the text."""
+    return f"S[{row * width} + l]" if row else "S[l]"
+
+
+def names(letter: str, count: int) -> list[str]:
+    return [f"{letter}{k}" for k in range(count)]
+
+
+def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
+    """Lines that give rows of S names."""
+    return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
+
+
+def real(plan: Plan, text: str) -> str:
+    """A number of S as the dtype of the states."""
+    return f"float32({text})" if plan.formulas.dtype == "float32" else text
+
+
+def load_state(plan: Plan, letter: str, rows: Iterable[int]) -> list[str]:
+    """Lines that name the components of a state or of its derivative."""
+    return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
+
+
+def load_numbers(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that name the state and the parameters."""
+    numbers = [(k, at(row, plan.width)) for k, row in enumerate(rows.p)]
+    given = [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in numbers]
+    return [*load_state(plan, "y", rows.y), *given]
+
+
+def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:
+    """k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
+    f = plan.formulas
+    target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
+    return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"
+
+
+def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
+    """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
+    text, early = start, len(terms) - late
+    for j, (c, k) in enumerate(terms):
+        text = f"({text} + {c} * {k})"
+        if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+            text = real(plan, text[1:-1])
+    return text
+
+
+def counted_lines(plan: Plan, rows: Rows) -> list[str]:
+    """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
+    w = plan.width
+    limit = at(rows.most, w) if plan.looks else "most"
+    return [
+        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
+        f"{at(rows.h, w)} = size if small else following",
+        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
+        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
+        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
+        f"{at(rows.t, w)} = new if accept else t",
+        f"code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= {limit} else 0.0))",
+        f"code = code if running else {at(rows.code, w)}",
+        f"{at(rows.code, w)} = code",
+        "ended += 0 if code == 0.0 else 1",
+    ]
+
+
+def span_arguments(plan: Plan) -> str:
+    """The names of a kernel's arguments for the span: each lane has its own where members run in parts."""
+    return "start, end" if plan.parts else "t0, t1"
+
+
+def span_lines(plan: Plan, rows: Rows, length: bool = False) -> list[str]:
+    """Lines that give a lane's own span its names. length: span too."""
+    own = [f"t0, t1 = {at(rows.start, plan.width)}, {at(rows.end, plan.width)}"] if plan.parts else []
+    return [*own, *(["span = t1 - t0"] if length else [])]

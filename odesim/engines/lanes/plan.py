@@ -1,0 +1,133 @@
+"""What a lane kernel is made for: its formulas, method and events. Data only; the text is written elsewhere."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odesim.codegen.unrolled.formulas import Formulas
+
+if TYPE_CHECKING:
+    pass
+
+from functools import cached_property
+from typing import Any
+
+from odesim.codegen.invariants.find import linear_invariants
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.codegen.unrolled.elimination import Linear, linear_text
+from odesim.solve.rosenbrock import Rosenbrock
+
+# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
+# in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
+# many of its times are saved. Then for each parameter its address and how far its members are apart
+SLOTS = (
+    "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
+    "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
+    "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
+)  # fmt: skip
+
+
+MOST_WRITTEN = 6  # states of a stiff step without loops
+
+
+AT = {name: k for k, name in enumerate(SLOTS)}
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
+
+    pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
+    """
+
+    formulas: Formulas
+    facts: tuple[tuple[int, int, int, int], ...]
+    pieces: int
+    keeps: bool
+
+    @property
+    def size(self) -> int:
+        """How many components all events have."""
+        return len(self.facts)
+
+    @property
+    def lines(self) -> int:
+        """How many lines they take, at the ends of all pieces."""
+        return self.pieces * (len(self.formulas.lines) + self.size)
+
+    @property
+    def terminal(self) -> bool:
+        return any(fact[1] for fact in self.facts)
+
+    def reads(self, letter: str) -> list[int]:
+        """Which states (y) or parameters (p) the functions read."""
+        text = "\n".join([*self.formulas.lines, *self.formulas.outputs])
+        return sorted({int(k) for k in re.findall(rf"\b{letter}(\d+)\b", text)})
+
+    def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
+        """into0, into1, ... = the functions at a time and state."""
+        given = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
+        return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(given)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
+
+    watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
+    steps have a largest size. declared: linear invariants that the System declares.
+    """
+
+    name: str
+    formulas: Formulas
+    method: Any
+    width: int
+    strict: bool
+    saves: bool
+    watch: Watch | None = None
+    fixed: bool = False
+    parts: bool = False
+    limited: bool = False
+    declared: tuple[LinearInvariant, ...] = ()
+
+    @property
+    def dense(self) -> bool:
+        """Whether a step leaves behind what its interpolant needs."""
+        return self.saves or self.watch is not None
+
+    @property
+    def by_powers(self) -> bool:
+        """Whether the interpolant is written in powers of theta, once for all times that a step passes. One lane, a thread of a GPU, has
+        no registers for these."""
+        return self.saves and self.width > 1 and not (self.strict or self.fixed or self.stiff)
+
+    @property
+    def looks(self) -> bool:
+        """Whether a lane looks at what limits the steps of its member."""
+        return not (self.stiff or self.fixed or self.parts)
+
+    @property
+    def stiff(self) -> bool:
+        return isinstance(self.method, Rosenbrock)
+
+    @property
+    def loops(self) -> bool:
+        """Whether a stiff step is loops over rows: one of many operations, written out, would be long to compile."""
+        return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.lines) > 10 * MOST_WRITTEN)
+
+    @cached_property
+    def linear(self) -> Linear:
+        """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
+        return linear_text(self.formulas)
+
+    @cached_property
+    def invariants(self) -> tuple[LinearInvariant, ...]:
+        """What each step of a stiff method is to keep."""
+        return linear_invariants(self.formulas, self.declared) if self.stiff else ()
+
+
+def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[tuple[int, int, int, int], ...]:
+    """The facts of all components of events of these sizes."""
+    parts = enumerate(zip(directions, terminal, sizes, strict=True))
+    return tuple((direction, int(ends), e, i) for e, (direction, ends, size) in parts for i in range(size))

@@ -1,0 +1,184 @@
+"""A System and numbers as a Problem that an integrator takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.memo import Memo, Same
+from odesim.base.memory import check_fits
+from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.observe import Observer
+from odesim.ensembles.costs import make_costs
+from odesim.inputs.bind import Numbers
+from odesim.inputs.guards import event_specs
+from odesim.solve import Linear, Problem, callback_system
+from odesim.solve.laws import Laws, LawSpec
+from odesim.solve.problem import StiffRun
+from odesim.solve.rescaled import LONGEST, Clock
+from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
+from odesim.symbolic.parts import free_in_order, key_indices
+from odesim.symbolic.switches import Held
+from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    from odesim.codegen.cuda.bound import CudaRHS
+
+
+Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
+
+
+_PARTS: Memo[Parts] = Memo()
+
+
+_CLOCKS: Memo[System] = Memo()
+_CUDA: Memo["CudaRHS"] = Memo()
+
+
+def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
+    """What an integrator needs. laws: the invariants are watched; stays: what is saved is to stay on the GPU that computes it."""
+    system = compiled.system
+    shapes = compiled.event_shapes(numbers.sizes)
+    events = event_specs(system, shapes)
+    rhs = right_side(compiled, numbers, stays=stays)
+    y0 = rhs.layout.join(numbers.initial, compiled.dtype)
+
+    def linear() -> Linear:
+        return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
+
+    watched = make_laws(compiled, numbers, rhs) if laws else None
+    if compiled.backend == "cuda":  # where no Jacobian is computed
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
+
+    def strict(*asked: Any, **options: Any) -> StiffRun:
+        from odesim.engines.lanes.strict_run import LaneRun
+
+        return LaneRun(compiled, numbers.sizes, numbers.params, *asked, **options)
+
+    alone = strict if compiled.strict and compiled.backend == "numba" else None
+    costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, watched, system.growth is not None)
+
+
+def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
+    """What an integrator watches of the System's invariants; None where it has none. Raises ParamError where they are too large."""
+    if not compiled.system.invariants:
+        return None
+    laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
+    specs = tuple(LawSpec(v.name, v.sense, s, v.tol) for v, s in zip(compiled.system.invariants, laws.shapes(sizes), strict=True))
+    check_fits(f"{compiled.system.name}: watching the invariants", {f"{s.name!r} of shape {s.shape}": 5 * s.size for s in specs}, 8)
+    if compiled.backend == "numba":
+        return Laws(specs, laws.bind(sizes, numbers.params, layout))
+    if compiled.backend == "cuda":
+        return Laws(specs, rhs.laws)
+    values = _as_dtype(numbers.params, compiled.dtype)
+
+    def look(t: float, y: Array, g: Array) -> None:
+        made = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"law{k}"]) for k in range(len(specs))])
+
+    return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
+
+
+def held_problem(
+    compiled: CompiledRHS, held: Held | None, numbers: Numbers, *, stop_at: Sequence[float] = (), laws: bool = True, stays: bool = False
+) -> Problem:
+    """The Problem of a held System (odesim.symbolic.switches), whose conditions change where a run comes to them.
+
+    compiled: the right side of held.system. stop_at: more times that runs step to exactly.
+    """
+    from odesim.engines.switching import make_switching
+
+    span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
+    switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
+    if switching is None:
+        return make_problem(compiled, numbers, laws=laws, stays=stays)
+    problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
+    switching.attach(problem.rhs)
+    return replace(problem, switches=switching)
+
+
+def switched_problem(
+    system: System, numbers: Numbers, backend: str, dtype: str, strict: bool, *, stop_at: Sequence[float] = (), stays: bool = False
+) -> tuple[CompiledRHS, Problem]:
+    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
+    from odesim.engines.switching import held_of
+
+    held = held_of(system)
+    compiled = compiled_parts(held.system, backend, dtype, strict)[0]
+    return compiled, held_problem(compiled, held, numbers, stop_at=stop_at, stays=stays)
+
+
+def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:
+    """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
+    other = rescaled_system(system)
+    span = {START: numbers.t0, STOP: numbers.t1}
+    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
+    inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
+    compiled, problem = switched_problem(other, inner, backend, dtype, strict)
+    return compiled, Clock(problem, numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
+
+
+def rescaled_system(system: System) -> System:
+    """The rescaled form of a System, made once a process."""
+    return _CLOCKS(Same(system), lambda: rescaled(system))
+
+
+def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
+    """The right side with numbers, where its backend computes it."""
+    if compiled.backend == "numpy":
+        return _numpy_system(compiled, numbers)
+    if compiled.backend == "cuda":
+        from odesim.codegen.cuda.bound import CudaRHS
+        from odesim.solve.explicit.device import driver_text
+
+        made = _CUDA(Same(compiled), lambda: CudaRHS(compiled, driver_text()))
+        return made.bind(numbers.sizes, numbers.params, stays=stays)
+    return compiled.bind(numbers.sizes, numbers.params)
+
+
+def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """The parameters in the type of the states: numpy computes in the widest that it is given."""
+    return {n: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
+
+
+def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
+    """The right side in numpy behind the integrator's C functions."""
+    layout = compiled.layout(numbers.sizes)
+    sizes = numbers.sizes
+    values = _as_dtype(numbers.params, compiled.dtype)
+
+    def right(t: float, y: Array, out: Array) -> None:
+        made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
+        for name, view in layout.split(out).items():
+            view[...] = made[f"d_{name}"]
+
+    def events(t: float, y: Array, g: Array) -> None:
+        assert compiled.events_arrays is not None
+        made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
+
+    count = compiled.n_events(sizes)
+    return callback_system(right, layout, compiled.dtype, events if count else None, count)
+
+
+def dimensions(system: System) -> dict[str, tuple[str, ...]]:
+    """{state, observable or event: names of its axes after time}."""
+    out = {str(name): tuple(i.name for i in key_indices(key)) for name, key in zip(system.states, system.equations, strict=True)}
+    for name, e in system.observables.items():
+        out[name] = () if callable(e) and not hasattr(e, "free_symbols") else tuple(i.name for i in free_in_order(e, system.axes))
+    for event in system.events:
+        out.setdefault(event.name, tuple(i.name for i in free_in_order(event.expr, system.axes)))
+    return out
+
+
+def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
+    """The compiled right side of a System, made once a process."""
+
+    def make() -> Parts:
+        compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
+        return compiled, Observer(system), dimensions(system)
+
+    return _PARTS((Same(system), backend, dtype, strict), make)

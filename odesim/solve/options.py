@@ -1,0 +1,51 @@
+"""Tolerances, steps and saved times of a run, checked."""
+
+import math
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.errors import SolveError
+from odesim.solve.problem import Problem
+
+
+def check_options(step: float | None, rtol: float, atol: float, max_steps: int, max_step: float | None = None) -> None:
+    """Raises SolveError for options that make no sense."""
+    if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
+        raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
+    if max_step is not None and step is not None:
+        raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
+    if step is not None and not (np.isfinite(step) and step > 0):
+        raise SolveError(f"the step must be a finite number above 0, not {step}")
+    if not (np.isfinite(rtol) and rtol > 0):
+        raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
+    if not (np.isfinite(atol) and atol >= 0):
+        raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
+    if max_steps < 1:
+        raise SolveError(f"max_steps must be at least 1, not {max_steps}")
+
+
+def save_grid(problem: Problem, save: Array | None) -> Array:
+    """The times to keep (T,), a copy."""
+    times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
+    if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
+        raise SolveError("the times to save must be finite and increasing")
+    if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
+        raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")
+    return times
+
+
+_MOST = 2**62
+
+
+def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
+    """The tolerances that errors are held against: not below rounding, and a component that stays 0 has no error 0/0."""
+    return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
+
+
+def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
+    """(how many, the last one): t_k = t0 + k step and at last t1; a last step that differs from the others by rounding only is as
+    long as they."""
+    total = min(max(1, math.ceil((t1 - t0) / step - 1e-9)), _MOST)
+    rest = t1 - (t0 + (total - 1) * step)
+    return total, step if abs(rest - step) <= 1e-9 * step else rest

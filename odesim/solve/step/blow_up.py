@@ -1,0 +1,27 @@
+"""Whether a solution runs to infinity where its steps become too small."""
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.solve.problem import BoundSystem
+
+SOON = 2.2e-10
+"""Of the time passed: 1e5 smallest steps."""
+
+
+def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
+    """Whether a run from t0 that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
+
+    The component that moves most in units of its tolerance must grow, and the time |y/f| in which it would double must be no more
+    than 1e5 smallest steps, 2.2e-10 of the time passed. At a pole y = (t* - t)^-p that time is (t* - t)/p, at a logarithm
+    (t* - t) log(1/(t* - t)), and the step stops some 1 to 100 times below t* - t. Where only the derivative grows beyond bounds,
+    y = y* - (t* - t)^q, it is (t* - t)^(1-q) y*: for a square root 1e7 smallest steps.
+    """
+    slope = np.empty_like(y)
+    with np.errstate(all="ignore"):
+        rhs(t, y, slope)
+        value, f = y.astype(np.float64), slope.astype(np.float64)
+        weighed = np.abs(f) / (atol + rtol * np.abs(value))
+        i = int(np.argmax(np.where(np.isnan(weighed), -1.0, weighed)))
+    passed = max(abs(t), t - t0)
+    return bool(np.sign(value[i]) == np.sign(f[i]) and abs(value[i]) <= SOON * passed * abs(f[i]))
