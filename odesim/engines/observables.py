@@ -157,15 +157,19 @@ def observe(request: Request, numbers: Numbers, chunk: Chunk, params: Mapping[st
         return
     integers = {p.name for p in request.system.params if p.integer}
     whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
+    _made(request.compiled, request.kept.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
+
+
+def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
+    """These observables, made once a process."""
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
-    key = (Same(request.compiled), request.kept.observe, tuple(sorted(numbers.sizes.items())), values)
-    made = _MADE(key, lambda: Observed(request.compiled, request.kept.observe, dict(numbers.sizes), whole))
-    made.fill(request, numbers, chunk, params)
+    key = (Same(compiled), names, tuple(sorted(sizes.items())), values)
+    return _MADE(key, lambda: Observed(compiled, names, dict(sizes), whole))
 
 
 def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
     """{observable: shape}: of an expression by its indices, of a Python function by its value at the start of a typical member."""
-    system, made = compiled.system, Observed(compiled, names, dict(numbers.sizes), None)
+    system, made = compiled.system, _made(compiled, names, numbers.sizes, None)
     shapes = {}
     for name, free in made.observer.expressions.items():
         shapes[name] = extents(tuple(system.axes[i] for i in free), numbers.sizes)

@@ -4,6 +4,7 @@ Symbol("g", positive=True): sqrt(g**2) becomes g, Abs(g) becomes g, and g > 0 be
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -88,6 +89,7 @@ def _interval(s: "Definition", symbol: Any) -> "sp.Interval | None":
     return interval if lines else None
 
 
+@lru_cache(maxsize=4096)
 def facts(symbol: Any) -> tuple[tuple[str, bool], ...]:
     """(fact, value) of a Symbol or IndexedBase beyond those of every real number, the strongest first: ("positive", True)."""
     plain = {(fact.removeprefix("extended_") if fact != "extended_real" else fact, v) for fact, v in symbol.assumptions0.items()}
@@ -96,6 +98,7 @@ def facts(symbol: Any) -> tuple[tuple[str, bool], ...]:
     return tuple(sorted(own, key=lambda f: (not f[1], rank.get(f[0], len(rank)), f[0])))
 
 
+@lru_cache(maxsize=4096)
 def holds(domain: Any, fact: str, value: bool = True) -> bool:
     """Whether the fact is known to be value for every real number of the domain, a sympy Set."""
     if isinstance(domain, sp.Union):
