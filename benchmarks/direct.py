@@ -7,9 +7,9 @@ import odesim
 from odesim.api.ensemble import ask
 from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, run_chunks
-from odesim.ensembles.ledger import Held
+from odesim.ensembles.ledger import MemoryLedger
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import Chunk, Request
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.inputs.registry import load_model
 
@@ -17,7 +17,7 @@ RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "
 MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 
 
-def request_of(model: Any, **options: Any) -> tuple[Members, Request]:
+def request_of(model: Any, **options: Any) -> tuple[Members, EnsembleRequest]:
     """Members and request of the arguments of `odesim.ensemble`."""
     given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
     return ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
@@ -34,6 +34,6 @@ def made(model: Any, **options: Any) -> tuple[Members, Engine]:
 def integrated(members: Members, engine: Engine) -> Chunk:
     """All members, in memory, on one thread of the processor or on the GPU."""
     count = members.source.count
-    held = Held(engine.request.room(count), chunk_size(count, engine.request.row))
+    held = MemoryLedger(engine.request.room(count), chunk_size(count, engine.request.row))
     run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), together=together(engine))
     return held.ended()

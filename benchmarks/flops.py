@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from odesim.codegen.cuda.translate import Scope
+from odesim.codegen.cuda.translate import ModuleScope
 from odesim.engines.gpu.source import thread_scope
 
 COUNTED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -22,12 +22,12 @@ def of_a_step(plan: Any) -> int:
     return of(thread_scope(plan), "march" if plan.fixed else "step")
 
 
-def of(scope: Scope, name: str) -> int:
+def of(scope: ModuleScope, name: str) -> int:
     """Operations of a function of the scope."""
     return sum(_of(scope, s) for s in scope.functions[name].body)
 
 
-def _of(scope: Scope, node: ast.AST) -> int:
+def _of(scope: ModuleScope, node: ast.AST) -> int:
     match node:
         case ast.Subscript():  # a place, not a number
             return 0
@@ -44,7 +44,7 @@ def _values(node: Any) -> Iterator[ast.AST]:
     return iter([node.left, node.right] if isinstance(node, ast.BinOp) else [node.value])
 
 
-def _called(scope: Scope, name: str) -> int:
+def _called(scope: ModuleScope, name: str) -> int:
     """Operations of a function beside this one, or of another module."""
     if name in scope.functions:
         return of(scope, name)
@@ -53,4 +53,4 @@ def _called(scope: Scope, name: str) -> int:
         return 0
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(python))).body
     assert isinstance(tree, ast.FunctionDef)
-    return of(Scope({tree.name: tree}, vars(inspect.getmodule(python))), tree.name)
+    return of(ModuleScope({tree.name: tree}, vars(inspect.getmodule(python))), tree.name)

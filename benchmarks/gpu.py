@@ -40,7 +40,6 @@ from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
-from odesim.solve.explicit.device import driver_text
 from odesim.solve.methods import METHODS
 
 os.environ.pop("JAX_PLATFORMS")
@@ -170,7 +169,7 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         options: dict[str, Any] = {"span": (0.0, END), "rtol": tolerance, "atol": tolerance, "method": method, "backend": backend}
         return odesim.integrate(system, params={"P": P, "a": a}, **options)
 
-    right = problem.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
+    right = problem.cuda_right_side(problem.compiled_parts(system, "cuda", "float64", False)[0])
     if not isinstance(right.kernel, Timed):
         right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
     timed: Any = right.kernel

@@ -11,7 +11,6 @@ from sympy import S, Sum
 import odesim
 from odesim.base.gpu import cupy_here, current_device
 from odesim.engines import problem
-from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 
 STEPS, STAGES, CHECKED = 5, 4, 8  # of rk4; columns
@@ -38,7 +37,7 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
         if n > most:
             break
         a = np.random.default_rng(0).normal(size=(n, n)) / n**0.5
-        h, right = 0.1, problem.compiled_parts(system, "cuda", "float64", False)[0].cuda(driver_text())
+        h, right = 0.1, problem.cuda_right_side(problem.compiled_parts(system, "cuda", "float64", False)[0])
         if not isinstance(right.kernel, Timed):
             right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
         timed: Any = right.kernel

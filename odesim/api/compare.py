@@ -16,9 +16,9 @@ from odesim.base.gpu import array_module
 from odesim.base.memory import check_room
 from odesim.base.signals import stopping
 from odesim.base.wording import many
-from odesim.comparison.clock import KINDS, Clock
+from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
-from odesim.comparison.pairs import Facts, Pair, check_described, check_flow, find_pair
+from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
 from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, no_such
 from odesim.inputs.arguments import checked
@@ -105,7 +105,7 @@ def compare_training(
     align: tuple[str, ...],
 ) -> Comparison:
     """The training, and the System under the parameters that the task names, beside each other."""
-    facts = Facts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
+    facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_flow(facts)
     check_described(system.name, facts, experiment.theory)
     pair = find_pair(system.name, experiment.task)
@@ -114,7 +114,7 @@ def compare_training(
             f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
         )
     step = pair.step(facts.optimizer["rates"]) if pair else 1.0
-    timed = Clock(step, facts.momentum, kind) if map == "flow" else Clock(step)
+    timed = TrainingClock(step, facts.momentum, kind) if map == "flow" else TrainingClock(step)
     observe = to_observe(experiment, system, pair, observables)
     with stopping() as stop:
         options: dict[str, Any] = {"steps": steps, "save": save, "backend": backend, "observe": observe}
@@ -165,7 +165,7 @@ def compare_runs(
         return compare_sides(*sides, said=said, **options)
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
-    facts = Facts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
+    facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
     check_flow(facts)
     pair = find_pair(solution.model, trajectory.task)
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
@@ -173,7 +173,7 @@ def compare_runs(
         raise ParamError(
             f"the time of {solution.model} is in {theory.unit!r}, and nothing says how much of it an iteration of {trajectory.task} takes"
         )
-    clock = Clock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
+    clock = TrainingClock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
     trained = replace(trained, t=clock.times(trained.t), unit=theory.unit)
     said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
     said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}

@@ -9,13 +9,13 @@ import numpy as np
 
 from odesim.api.experiment import make_experiment
 from odesim.base.arrays import Array
-from odesim.comparison.pairs import Facts, Pair, misfits
+from odesim.comparison.pairs import Pair, TrainingFacts, misfits
 from odesim.reference.tasks import load_task
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 
 
-def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Facts) -> tuple[str, ...]:
+def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: TrainingFacts) -> tuple[str, ...]:
     """Sentences on settings of the training that the System does not describe, and on parameters that are not the training's."""
     wrong = misfits(pair, facts)
     if wrong:

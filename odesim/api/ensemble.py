@@ -19,10 +19,10 @@ from odesim.base.wording import many
 from odesim.engines.choose import make_engine, together
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import run_chunks
-from odesim.ensembles.ledger import Held
+from odesim.ensembles.ledger import MemoryLedger
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import MOST_EVENTS
-from odesim.ensembles.request import Request
+from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.errors import ParamError
 from odesim.inputs.arguments import checked
@@ -148,7 +148,7 @@ def ensemble(
     engine.prepare()
     # in the type that they are to have: nothing of their size is made when they are done
     room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
-    held = Held(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
+    held = MemoryLedger(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
@@ -171,7 +171,7 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
     return begin(request.system, original, chosen, request, seed, Path(out), **ways)
 
 
-def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, Request]:
+def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, EnsembleRequest]:
     """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
     how = (
         "method",

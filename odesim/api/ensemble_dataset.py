@@ -11,7 +11,7 @@ from odesim.engines.problem import dimensions
 from odesim.ensembles.design import Design
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import FIXED
-from odesim.ensembles.request import STATUSES, Chunk, Request, meanings
+from odesim.ensembles.request import STATUSES, Chunk, EnsembleRequest, meanings
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.symbolic.system import System
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-def dataset(request: Request, members: Members, chunk: Chunk) -> "xarray.Dataset":
+def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray.Dataset":
     """The members as xarray holds them, with what was a member's own."""
     import xarray as xr
 

@@ -15,7 +15,7 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import STATUSES, Request, meanings
+from odesim.ensembles.request import STATUSES, EnsembleRequest, meanings
 from odesim.ensembles.slabs import chunk_size
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.sizes import make_extent
@@ -27,7 +27,7 @@ from odesim.symbolic.system import System
 
 def restore(
     store: EnsembleStore, model: str | PathLike[str] | None = None, *, same_code: bool = True
-) -> tuple[Members, Request, AnyEngine]:
+) -> tuple[Members, EnsembleRequest, AnyEngine]:
     """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
 
     model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.

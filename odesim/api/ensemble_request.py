@@ -18,7 +18,7 @@ from odesim.ensembles.design import Design, Table
 from odesim.ensembles.design_options import design_members
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.outputs import MOST_EVENTS, check_most, check_observe, make_kept
-from odesim.ensembles.request import Request
+from odesim.ensembles.request import EnsembleRequest
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.guards import guarded_system, with_slack
 from odesim.inputs.schema import make_plan
@@ -84,7 +84,7 @@ def make_request(
     clock: str = "ordinary",
     stop_at: Any = (),
     max_step: float | None = None,
-) -> Request:
+) -> EnsembleRequest:
     """The request, checked. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_most(max_events)
     chosen = "tsit5" if method == "auto" and step is not None else method
@@ -105,7 +105,9 @@ def make_request(
     seen = observed_shapes(compiled, names, shared)
     own = clock == RESCALED
     kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
-    request = Request(compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend)
+    request = EnsembleRequest(
+        compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend
+    )
     request = replace(request, max_step=max_step)
     if own:
         held = held_of(rescaled_system(system))

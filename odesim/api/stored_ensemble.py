@@ -16,7 +16,7 @@ from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, open_chunks, run_chunks
 from odesim.ensembles.ledger import GOOD, Progress, Tally, tally
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import UNDONE, Request
+from odesim.ensembles.request import UNDONE, EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import DeviceError, ParamError, StoreError
 from odesim.solve.auto import STIFF
@@ -98,7 +98,7 @@ def begin(
     system: System,
     original: Mapping[str, Any],
     members: Members,
-    request: Request,
+    request: EnsembleRequest,
     seed: int,
     out: Path,
     *,

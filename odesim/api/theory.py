@@ -7,8 +7,8 @@ import numpy as np
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
-from odesim.comparison.clock import Clock
-from odesim.comparison.pairs import Facts, Pair
+from odesim.comparison.clock import TrainingClock
+from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, joined, side_of_solution
 from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
@@ -19,7 +19,9 @@ from odesim.symbolic.system import System
 RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
 
 
-def theory_of(system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: Clock, map: str, facts: Facts) -> Side:
+def theory_of(
+    system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
+) -> Side:
     """The System at the times of the recorded iterations; where every seed has its own parameters, for each of them."""
     params, each = experiment.theory[system.name], pair is not None and pair.each
     start = (

@@ -16,7 +16,7 @@ from odesim.base.gpu import cupy_here
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.loops import module
-from odesim.codegen.loops.address_table import Table, make_table
+from odesim.codegen.loops.address_table import AddressTable, make_table
 from odesim.codegen.loops.blocks import BLOCK
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import CodegenError, no_such
@@ -71,7 +71,7 @@ class CompiledRHS:
         return tuple({e: None for p in programs if p for e in p.extents.values()})
 
     @cached_property
-    def text(self) -> module.Text:
+    def text(self) -> module.ModuleText:
         return module.module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
 
     @property
@@ -204,7 +204,7 @@ class BoundNumba:
         return self.compiled.n_events(self.sizes)
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> AddressTable:
         longest = max(extents(self.compiled.all_extents, self.sizes), default=1)
         return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size, longest)
 

@@ -14,9 +14,9 @@ import sympy as sp
 
 from odesim.codegen.build.native import load_native
 from odesim.codegen.extents import extents
-from odesim.codegen.loops.address_table import Table, make_table
-from odesim.codegen.loops.kernels import Entries, Kernel, Slot
-from odesim.codegen.loops.module import Text, head_text
+from odesim.codegen.loops.address_table import AddressTable, make_table
+from odesim.codegen.loops.kernels import Entries, Kernel, TableEntry
+from odesim.codegen.loops.module import ModuleText, head_text
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import free_in_order
@@ -61,20 +61,20 @@ class CompiledLaws:
         return tuple(tuple(axes[i] for i in free_in_order(law.expr, axes)) for law in self.system.invariants)
 
     @cached_property
-    def text(self) -> Text:
+    def text(self) -> ModuleText:
         """The generated module and what its address table holds."""
         system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
         numbers = tuple(p.name for p in system.params if not p.shape)
-        slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("blocks", "blocks_")]
-        slots += [Slot("numbers", "numbers")]
-        slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
-        slots += [Slot("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
-        slots += [Slot("scratch", "work_"), Slot("scratch", "part_")]
+        slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
+        slots += [TableEntry("numbers", "numbers")]
+        slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
+        slots += [TableEntry("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
+        slots += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
         entries = Entries(tuple(slots), numbers, kernel.nests.slots, self.dtype)
         body = f"{kernel.definition()}\n\n\n{entries.events(kernel)}"
         # where the bits of a function vary by machine, so does what is said of the law, and nothing else
         head = head_text(system, body, self.dtype, self.strict, foreign=True)
-        return Text(f"{head}\n\n\n{body}\n", tuple(slots), numbers, kernel.nests.slots, 0, True)
+        return ModuleText(f"{head}\n\n\n{body}\n", tuple(slots), numbers, kernel.nests.slots, 0, True)
 
     @cached_property
     def address(self) -> int:
@@ -112,7 +112,7 @@ class BoundLaws:
         return sum(map(prod, self.compiled.shapes(self.sizes)))
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> AddressTable:
         c = self.compiled
         longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
         return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest)

@@ -19,7 +19,7 @@ KINDS = ("effective", "limit")
 
 
 @dataclass(frozen=True)
-class Clock:
+class TrainingClock:
     """Time of a System at an iteration. step: the System's time of one iteration of plain descent (1 where it counts SGD steps)."""
 
     step: float = 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.comparison.align import aligned
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_each
-from odesim.comparison.pairs import Facts, Pair
+from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
 from odesim.comparison.table import html_of, text_of
 from odesim.errors import ParamError, no_such
@@ -127,7 +127,7 @@ def compare_sides(
     observables: Sequence[str] = (),
     align: Sequence[str] = (),
     pair: Pair | None = None,
-    facts: Facts | None = None,
+    facts: TrainingFacts | None = None,
     doubts: tuple[str, ...] = (),
 ) -> Comparison:
     """The Comparison of two sides on one clock, at the times of the coarser one where both are, linear in between.

@@ -16,7 +16,7 @@ FLOWS = ("sgd", "momentum")  # the optimizers whose path a gradient flow describ
 
 
 @dataclass(frozen=True)
-class Facts:
+class TrainingFacts:
     """What a training was: its task and settings, exact arrays of the task, the optimizer with its learning rates {group: rate}.
 
     model: the word of --model; empty where it is the task's own.
@@ -34,7 +34,7 @@ class Facts:
         return float(self.optimizer.get("momentum", 0.0))
 
 
-Make = Callable[[Mapping[str, Array], Facts], Array]
+Make = Callable[[Mapping[str, Array], TrainingFacts], Array]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Pair:
     start: Mapping[str, Link] = field(default_factory=dict)
     each: bool = False
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    more: Callable[[Facts], Sequence[str]] = lambda facts: ()
+    more: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -85,7 +85,7 @@ def same(name: str, source: str = "") -> Link:
     return Link(name, (source,), lambda seen, facts: seen[source])
 
 
-def collapsed(seen: Mapping[str, Array], facts: Facts) -> Array:
+def collapsed(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     """Y (R, T, S, K + 1) of Y (R, T, rows, M): the columns of the K next tokens, which are the last, and the mean of the others."""
     K, S = facts.exact["P"].shape
     Y = seen["Y"][:, :, :S]
@@ -95,7 +95,7 @@ def collapsed(seen: Mapping[str, Array], facts: Facts) -> Array:
     return np.concatenate([Y[..., -K:], rest], axis=-1)
 
 
-def own_tokens(facts: Facts) -> Array:
+def own_tokens(facts: TrainingFacts) -> Array:
     """Tokens (K, D) that a class alone has, in order. Raises ParamError where classes have not equally many."""
     P = facts.exact["P"]
     own = (P > 0) & ((P > 0).sum(axis=0) == 1)
@@ -104,7 +104,7 @@ def own_tokens(facts: Facts) -> Array:
     return np.stack([np.flatnonzero(row) for row in own])
 
 
-def common_tokens(facts: Facts) -> Array:
+def common_tokens(facts: TrainingFacts) -> Array:
     """Tokens (n,) of more than one class."""
     return np.flatnonzero((facts.exact["P"] > 0).sum(axis=0) > 1)
 
@@ -115,7 +115,7 @@ def class_mean(source: str, common: bool) -> Make:
     common: at those of more than one class, in the mean (R, T, 1), not at each class's own (R, T, D).
     """
 
-    def make(seen: Mapping[str, Array], facts: Facts) -> Array:
+    def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
         values = seen[source]
         if source == "Z":
             values = values[:, :, np.asarray(facts.exact["psi"], int)]  # (R, T, K, S)
@@ -127,7 +127,7 @@ def class_mean(source: str, common: bool) -> Make:
     return make
 
 
-def not_alike(facts: Facts) -> list[str]:
+def not_alike(facts: TrainingFacts) -> list[str]:
     """Why the classes of a scan_snap training are not all alike."""
     last, common, per_last, unique = (
         facts.config[name] for name in ("num_last", "num_common", "num_common_per_last", "num_unique_per_next")
@@ -137,7 +137,7 @@ def not_alike(facts: Facts) -> list[str]:
     return found + ["num_unique_per_next is 0, not more"] * (unique == 0)
 
 
-def not_exact(facts: Facts) -> list[str]:
+def not_exact(facts: TrainingFacts) -> list[str]:
     """Why the flow of a joma_gaussian training is not that of V alone: other classes, another ratio of the rates, momentum."""
     rates, T = facts.optimizer["rates"], facts.config["temperature"]
     ratio = rates["z"] / rates["w"]
@@ -145,12 +145,12 @@ def not_exact(facts: Facts) -> list[str]:
     return found + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
 
 
-def several(facts: Facts) -> list[str]:
+def several(facts: TrainingFacts) -> list[str]:
     """not_exact(), and one class."""
     return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
 
 
-def other_model(facts: Facts) -> list[str]:
+def other_model(facts: TrainingFacts) -> list[str]:
     """The model where it is not that of Y and Z."""
     return [f"the model is {facts.model}, not yz"] * (facts.model not in ("", "yz"))
 
@@ -220,7 +220,7 @@ def find_pair(system: str, task: str) -> Pair | None:
     return PAIRS.get((system, task))
 
 
-def misfits(pair: Pair, facts: Facts) -> list[str]:
+def misfits(pair: Pair, facts: TrainingFacts) -> list[str]:
     """What keeps the System from describing this training, a phrase a setting; nothing where it does."""
     found = [
         f"{name} is {shown(facts.config[name])}, not {' or '.join(map(shown, right))}"
@@ -237,7 +237,7 @@ def shown(value: Any) -> str:
     return "given" if isinstance(value, list) else "left out" if value is None else str(value)
 
 
-def check_described(system: str, facts: Facts, theory: Mapping[str, Any]) -> None:
+def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]) -> None:
     """Raises ParamError, with every setting that does not fit, unless the training's task says which parameters of the System it has."""
     pair = find_pair(system, facts.task)
     wrong = misfits(pair, facts) if pair else []
@@ -250,7 +250,7 @@ def check_described(system: str, facts: Facts, theory: Mapping[str, Any]) -> Non
         raise ParamError(no_such("System", system, known, f"the theory of {facts.task}"))
 
 
-def check_flow(facts: Facts) -> None:
+def check_flow(facts: TrainingFacts) -> None:
     """Raises ParamError where the optimizer follows no gradient flow in the limit of small steps."""
     name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
     if name not in FLOWS:

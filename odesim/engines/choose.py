@@ -8,19 +8,19 @@ from odesim.engines.gpu.engine import DeviceEngine, device_engine, source_of
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
 from odesim.engines.lanes.kernel import stiff_key
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.observables import observed_key
 from odesim.engines.one_by_one import SingleEngine
 from odesim.engines.rescaled import ClockEngine
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import Request
+from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.guards import with_slack
 from odesim.solve.auto import PILOT, STIFF, explicit_name
 
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
 
-def make_engine(request: Request, members: Members) -> AnyEngine:
+def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
     what a GPU's threads cannot do.
     """
@@ -34,16 +34,16 @@ def make_engine(request: Request, members: Members) -> AnyEngine:
     return lane_engine(request, shared, own) or SingleEngine(request, shared)
 
 
-def hand_over(request: Request, members: Members) -> AnyEngine:
+def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
     """The engine of the method auto: of two methods, where the explicit one has lanes; else every member is a single run of auto."""
     shared = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype)
     explicit = make_engine(replace(request, method=explicit_of(request), look=PILOT), members)
     if isinstance(explicit, SingleEngine):
         return SingleEngine(request, shared)
 
-    def make(asked: Request) -> AnyEngine | None:
+    def make(asked: EnsembleRequest) -> AnyEngine | None:
         bound = request.strict or request.backend == "cuda"
-        if bound and not isinstance(lane_plan(asked, shared, members.source.names), Plan):
+        if bound and not isinstance(lane_plan(asked, shared, members.source.names), KernelPlan):
             return None  # with other bits on other machines, or not there
         return make_engine(asked, members)
 
@@ -67,7 +67,7 @@ def engine_key(engine: AnyEngine) -> str:
     return kernel_name(engine.plan) + seen
 
 
-def auto_rule(request: Request) -> str:
+def auto_rule(request: EnsembleRequest) -> str:
     """How members have their methods under auto, in words."""
     if request.step is not None:
         return "tsit5: a fixed step was asked for"
@@ -76,6 +76,6 @@ def auto_rule(request: Request) -> str:
     return f"{explicit_of(request)}; {STIFF} has no lanes for {obstacle}" if obstacle else rule
 
 
-def explicit_of(request: Request) -> str:
+def explicit_of(request: EnsembleRequest) -> str:
     """The explicit method that members begin with under auto."""
     return explicit_name(request.rtol, request.step, between=request.saves or bool(request.kept.events))

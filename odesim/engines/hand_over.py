@@ -19,7 +19,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
-from odesim.ensembles.request import HELD, METHOD_NAMES, UNDONE, Chunk, Request
+from odesim.ensembles.request import HELD, METHOD_NAMES, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
@@ -31,8 +31,8 @@ LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""
 FEW = 1000
 """Steps that the stiff method is given at least where the explicit one took max_steps steps and stability does not limit them."""
-MAX_STEPS = Request.number(Status.MAX_STEPS)
-ENDED = [Request.number(s) for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
+MAX_STEPS = EnsembleRequest.number(Status.MAX_STEPS)
+ENDED = [EnsembleRequest.number(s) for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class HandOver:
     """An engine of two. request: of the method auto. explicit: in lanes, or threads of a GPU; make: the engine of a request with another
     method, None where there is none; lanes: whether that has lanes."""
 
-    request: Request
+    request: EnsembleRequest
     numbers: Numbers
     explicit: Any
-    make: Callable[[Request], Any]
+    make: Callable[[EnsembleRequest], Any]
     lanes: Callable[[Any], bool]
 
     @property
@@ -167,7 +167,7 @@ class Work:
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
         part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
         part.method[...] = METHOD_NAMES.index(engine.request.method)
-        part.status[part.status == Request.number(Status.INTERRUPTED)] = UNDONE
+        part.status[part.status == EnsembleRequest.number(Status.INTERRUPTED)] = UNDONE
         return part
 
     @staticmethod

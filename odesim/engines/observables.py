@@ -21,7 +21,7 @@ from odesim.codegen.extents import extents
 from odesim.codegen.loops.module import OWN, PLAIN, runtime_key
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
-from odesim.ensembles.request import UNDONE, Chunk, Request
+from odesim.ensembles.request import UNDONE, Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.symbolic.lower import lower_expressions
@@ -101,7 +101,7 @@ class Observed:
         address = load_native(loop_text(name, formulas), f"{name.replace('.', '_')}_seen", ["run"])["run"]
         return ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
 
-    def fill(self, request: Request, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
+    def fill(self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
         """chunk.observed (N, T, q): the values where a member came, NaN elsewhere."""
         views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
         fast, formulas = self.formulas
@@ -131,7 +131,7 @@ class Observed:
         return seen
 
     def _one(
-        self, request: Request, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
+        self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
     ) -> None:
         """Fills the rows of member i that it reached, by the functions on arrays."""
         own = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
@@ -151,7 +151,7 @@ class Observed:
             views[name][i, :reached] = found[name]
 
 
-def observe(request: Request, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
+def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
     """Fills chunk.observed with the observables that the request names. params {name: (N, *shape)}: what is a member's own."""
     if not request.kept.observe:
         return

@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.engines.lanes.engine import member
 from odesim.engines.problem import held_problem
-from odesim.ensembles.request import METHOD_NAMES, Chunk, Request
+from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve import ROSENBROCK, integrate_problem
 from odesim.solve.problem import Raw
@@ -22,7 +22,7 @@ from odesim.symbolic.guards import Guard
 class SingleEngine:
     """One System and request, with the numbers that all members share."""
 
-    request: Request
+    request: EnsembleRequest
     numbers: Numbers
 
     def prepare(self) -> None:
@@ -51,12 +51,12 @@ class SingleEngine:
         put_run(chunk, i, request, raw)
 
 
-def put_run(chunk: Chunk, i: int, request: Request, raw: Raw) -> None:
+def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
     """Member i is what the integrator of one system made of it."""
     reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
     with suppress(ValueError):
         chunk.y[i, :reached] = raw.y[:reached]
-    chunk.status[i], chunk.t_end[i] = Request.number(raw.status), raw.t_last
+    chunk.status[i], chunk.t_end[i] = EnsembleRequest.number(raw.status), raw.t_last
     shapes = request.compiled.event_shapes(request.sizes)
     chunk.put_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
     if chunk.y_end.size:

@@ -7,11 +7,11 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.switching import Conditions
-from odesim.ensembles.request import Request
+from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 
 
-def part_obstacle(request: Request) -> str:
+def part_obstacle(request: EnsembleRequest) -> str:
     """For what of a request that runs in parts lanes cannot do it, and members run one by one; nothing where they can."""
     if not request.switches:
         return ""
@@ -67,7 +67,7 @@ class Turns:
         return np.ascontiguousarray(left[tried < self.most])
 
 
-def parts_of(request: Request, numbers: Numbers, params: Mapping[str, Array], count: int) -> Parts:
+def parts_of(request: EnsembleRequest, numbers: Numbers, params: Mapping[str, Array], count: int) -> Parts:
     """The parts of the members with these parameters of their own. Raises SolveError where they are too many."""
     assert request.held is not None
     span = request.t0, request.t1

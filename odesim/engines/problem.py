@@ -14,13 +14,13 @@ from odesim.codegen.observe import Observer
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.inputs.guards import event_specs
-from odesim.solve import Linear, Problem, callback_system
+from odesim.solve import Derivatives, Problem, callback_system
 from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
-from odesim.solve.rescaled import LONGEST, Clock
+from odesim.solve.rescaled import LONGEST, RescaledRun
 from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
 from odesim.symbolic.parts import free_in_order, key_indices
-from odesim.symbolic.switches import Held
+from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
     rhs = right_side(compiled, numbers, stays=stays)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
-    def linear() -> Linear:
+    def linear() -> Derivatives:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
     watched = make_laws(compiled, numbers, rhs) if laws else None
@@ -83,7 +83,13 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
 
 
 def held_problem(
-    compiled: CompiledRHS, held: Held | None, numbers: Numbers, *, stop_at: Sequence[float] = (), laws: bool = True, stays: bool = False
+    compiled: CompiledRHS,
+    held: HeldSystem | None,
+    numbers: Numbers,
+    *,
+    stop_at: Sequence[float] = (),
+    laws: bool = True,
+    stays: bool = False,
 ) -> Problem:
     """The Problem of a held System (odesim.symbolic.switches), whose conditions change where a run comes to them.
 
@@ -111,14 +117,14 @@ def switched_problem(
     return compiled, held_problem(compiled, held, numbers, stop_at=stop_at, stays=stays)
 
 
-def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, Clock]:
+def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, RescaledRun]:
     """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
     other = rescaled_system(system)
     span = {START: numbers.t0, STOP: numbers.t1}
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
     inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
     compiled, problem = switched_problem(other, inner, backend, dtype, strict)
-    return compiled, Clock(problem, numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
+    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
 
 
 def rescaled_system(system: System) -> System:
@@ -131,12 +137,16 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
     if compiled.backend == "numpy":
         return _numpy_system(compiled, numbers)
     if compiled.backend == "cuda":
-        from odesim.codegen.cuda.bound import CudaRHS
-        from odesim.solve.explicit.device import driver_text
-
-        made = _CUDA(Same(compiled), lambda: CudaRHS(compiled, driver_text()))
-        return made.bind(numbers.sizes, numbers.params, stays=stays)
+        return cuda_right_side(compiled).bind(numbers.sizes, numbers.params, stays=stays)
     return compiled.bind(numbers.sizes, numbers.params)
+
+
+def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
+    """The right side for a GPU, made once a process."""
+    from odesim.codegen.cuda.bound import CudaRHS
+    from odesim.solve.explicit.device import driver_text
+
+    return _CUDA(Same(compiled), lambda: CudaRHS(compiled, driver_text()))
 
 
 def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import member
 from odesim.engines.one_by_one import each, put_run
 from odesim.engines.problem import held_problem
-from odesim.ensembles.request import Chunk, Request
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.rescaled import LONGEST, Clock
+from odesim.solve.rescaled import LONGEST, RescaledRun
 from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP
 
 
@@ -21,7 +21,7 @@ from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP
 class ClockEngine:
     """One System and request, with the numbers that all members share. compiled: the rescaled form of the request's System."""
 
-    request: Request
+    request: EnsembleRequest
     numbers: Numbers
     compiled: CompiledRHS
 
@@ -44,7 +44,7 @@ class ClockEngine:
         start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
         numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
         problem = held_problem(self.compiled, r.held, numbers, laws=False)
-        clock = Clock(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
+        clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
         options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
         told = clock.integrate(r.times, options, r.method)
         put_run(chunk, i, r, told.raw)

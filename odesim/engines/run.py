@@ -13,7 +13,7 @@ from odesim.base.arrays import Array
 from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, tally
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, Request
+from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import Status
@@ -26,7 +26,7 @@ class Engine(Protocol):
     """What integrates members: lanes, or one after another, or a GPU."""
 
     @property
-    def request(self) -> Request: ...
+    def request(self) -> EnsembleRequest: ...
     @property
     def numbers(self) -> Numbers: ...
     def prepare(self) -> None: ...
@@ -135,7 +135,7 @@ def complete(
     return chunk, np.flatnonzero(todo)
 
 
-def tell_left(request: Request, chunk: Chunk) -> None:
+def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
     """Members that a guard ended, and no event of the System's own, have left the set that a state assumes."""
     guards = [e for e in request.system.events if isinstance(e, Guard)]
     ended = np.flatnonzero(chunk.status == STATUSES.index(Status.EVENT))

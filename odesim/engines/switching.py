@@ -20,7 +20,7 @@ from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names as names_of
-from odesim.symbolic.switches import FREE, PLAIN, Held, Kink, Switch, drift, hold, slope, watched
+from odesim.symbolic.switches import FREE, PLAIN, HeldSystem, Kink, Switch, drift, hold, slope, watched
 from odesim.symbolic.system import System
 
 MOST_TIMES = 10**7
@@ -31,11 +31,11 @@ TOGETHER = 4
 
 BLOCK, ENTRIES = 512, 1 << 18
 """Parts of a span whose conditions are computed at once, and how many these may be."""
-_HELD: Memo[Held] = Memo()
+_HELD: Memo[HeldSystem] = Memo()
 _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 
 
-def held_of(system: System) -> Held:
+def held_of(system: System) -> HeldSystem:
     """The held form of a System, made once a process. Raises SpecError."""
     return _HELD(Same(system), lambda: hold(system))
 
@@ -60,7 +60,7 @@ def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], sha
 class Conditions:
     """The conditions of a held System with what all members share: sizes, parameters, span, and times at which all runs stop."""
 
-    held: Held
+    held: HeldSystem
     sizes: dict[str, int]
     shared: Mapping[str, Any]
     t0: float
@@ -345,7 +345,7 @@ class Switching:
 
 
 def make_switching(
-    held: Held,
+    held: HeldSystem,
     sizes: dict[str, int],
     shared: Mapping[str, Any],
     span: tuple[float, float],

@@ -14,7 +14,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.errors import ParamError, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_number, show_text
-from odesim.inputs.schema import Slot, make_plan
+from odesim.inputs.schema import Place, make_plan
 from odesim.inputs.tables import read_table
 from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.system import System
@@ -74,7 +74,7 @@ def design_members(
     return make_members(system, params, initial, sizes=numbers.sizes, span=span, seed=seed, source=design.shaped(shapes))
 
 
-def check_names(model: str, slots: Mapping[str, Slot], given: Mapping[str, Mapping[str, Any]]) -> None:
+def check_names(model: str, slots: Mapping[str, Place], given: Mapping[str, Mapping[str, Any]]) -> None:
     """Raises ParamError where a name is none of the System's, or has its values from two places."""
     seen: dict[str, str] = {}
     for option, values in given.items():
@@ -116,7 +116,7 @@ def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
     return int(asked)
 
 
-def vary_of(slot: Slot, value: Any, seed: int) -> Part:
+def vary_of(slot: Place, value: Any, seed: int) -> Part:
     """What `--vary` says of one parameter or state. Raises ParamError."""
     where = f"--vary {slot.name}"
     if isinstance(value, str):
@@ -135,7 +135,7 @@ def vary_of(slot: Slot, value: Any, seed: int) -> Part:
     return Table(slot.name, numbers_of(table_of(value, where, slot.rank + 1), where, slot.rank + 1))
 
 
-def points_of(slot: Slot, value: Any, option: str) -> Array:
+def points_of(slot: Place, value: Any, option: str) -> Array:
     """(n,) or (n, *shape): the points of a grid or zip. Raises ParamError."""
     where = f"{option} {slot.name}"
     if isinstance(value, str):
@@ -192,7 +192,7 @@ def numbers_of(value: Any, where: str, rank: int) -> Any:
     return array
 
 
-def typical_of(part: Part, slot: Slot) -> Any:
+def typical_of(part: Part, slot: Place) -> Any:
     """What stands for the values of a part where sizes are found: a number, an array, or what will fill the shape."""
     if isinstance(part, Random):
         return Value("fill", (part.function, part.a, part.b), f"{part.function}({part.a:g},{part.b:g})", slot.name)

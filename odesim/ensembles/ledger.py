@@ -37,7 +37,7 @@ class Ledger(Protocol):
         """Keeps them: the data, then what says that they are there."""
 
 
-class Held:
+class MemoryLedger:
     """A Ledger in memory. members: all of them, not done yet."""
 
     def __init__(self, members: Chunk, chunk: int) -> None:

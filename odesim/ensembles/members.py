@@ -14,12 +14,12 @@ from odesim.ensembles.batch_formulas import at_members, reads
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name
 from odesim.inputs.checks import check_domain, check_numbers, check_rule
-from odesim.inputs.schema import Formula, Plan, Rule, Slot, make_plan
+from odesim.inputs.schema import Formula, Place, Rule, Schema, make_plan
 from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 
 
-class Source(Protocol):
+class MemberRows(Protocol):
     """Where the rows of members come from."""
 
     @property
@@ -61,8 +61,8 @@ class Members:
 
     system: System
     shared: Numbers
-    source: Source
-    following: tuple[Slot, ...] = ()
+    source: MemberRows
+    following: tuple[Place, ...] = ()
 
     def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """(params, initial) {name: (end - first, *shape)} of members, float64; values outside a domain raise ParamError, but a value
@@ -78,7 +78,7 @@ class Members:
         self._check_rules(plan.rules, params, first)
         return params, initial
 
-    def _followed(self, slot: Slot, own: Mapping[str, Array], first: int) -> Array:
+    def _followed(self, slot: Place, own: Mapping[str, Array], first: int) -> Array:
         """(N, *shape): the default or start of a slot for members with these values of their own (N, ...), NaN where one is not finite."""
         fine = finite(own)
         if isinstance(slot.start, Formula):
@@ -129,7 +129,7 @@ class Watched(dict[str, Any]):
         return super().get(name, default)
 
 
-def followers(plan: Plan, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Slot, ...]:
+def followers(plan: Schema, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Place, ...]:
     """Slots that nobody gave and whose default or start reads what is a member's own, or what follows from it."""
     varied, found = set(own), []
     for slot in (*plan.params, *plan.states):
@@ -143,7 +143,7 @@ def followers(plan: Plan, numbers: Numbers, given: Collection[str], own: Collect
     return tuple(found)
 
 
-def checked(slot: Slot, values: Array, shape: tuple[int, ...], first: int) -> Array:
+def checked(slot: Place, values: Array, shape: tuple[int, ...], first: int) -> Array:
     """values (N, *shape) as float64 in C order. Raises ParamError for a wrong shape and for finite values outside the domain."""
     array = np.ascontiguousarray(values, np.float64)
     if array.shape[1:] != shape:
@@ -155,7 +155,14 @@ def checked(slot: Slot, values: Array, shape: tuple[int, ...], first: int) -> Ar
 
 
 def make_members(
-    system: System, params: Mapping[str, Any], initial: Mapping[str, Any], *, sizes: Any, span: Any, seed: int, source: Source | None = None
+    system: System,
+    params: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    *,
+    sizes: Any,
+    span: Any,
+    seed: int,
+    source: MemberRows | None = None,
 ) -> Members:
     """Members of arrays in memory, or of a source, whose first row stands for all in finding sizes. Raises ParamError."""
     plan = make_plan(system)
@@ -189,7 +196,7 @@ def make_members(
     return Members(system, numbers, source, followers(plan, numbers, {*params, *initial}, source.names))
 
 
-def typical_row(name: str, source: Source, rank: int) -> Any:
+def typical_row(name: str, source: MemberRows, rank: int) -> Any:
     """The value of the first member that has finite ones."""
     for first in range(0, source.count, 4096):
         rows = np.asarray(source.rows(first, min(first + 4096, source.count))[name])

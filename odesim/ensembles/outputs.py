@@ -21,7 +21,7 @@ FIXED = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "m
 
 
 @dataclass(frozen=True)
-class Kept:
+class Outputs:
     """Names of arrays: of each event's times, counts and component numbers ("" where it has none); of the states where a member ended
     (nothing unless events end runs); of observables; blow_up: of the time of a blow-up and its error, in the rescaled clock.
 
@@ -100,20 +100,20 @@ class Kept:
         }
 
 
-def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Kept:
+def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Outputs:
     """What said() described. shapes: of the arrays without the axes of members and times. Raises KeyError, TypeError."""
 
     def layout(names: Iterable[str]) -> Layout:
         return Layout(tuple(names), tuple(shapes[name] for name in names))
 
     events = tuple((times, count, index) for times, count, index in said["events"])
-    return Kept(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]), tuple(said["blow_up"]))
+    return Outputs(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]), tuple(said["blow_up"]))
 
 
 def make_kept(
     system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int, clock: bool
-) -> Kept:
-    """Kept with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
+) -> Outputs:
+    """Outputs with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
 
     layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all;
     clock: whether members run in the rescaled clock.
@@ -142,7 +142,7 @@ def make_kept(
     ends = NOTHING
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
-    return Kept(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
+    return Outputs(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
 
 
 def check_observe(system: System, observe: Any) -> tuple[str, ...]:

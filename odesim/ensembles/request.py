@@ -9,14 +9,14 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.chunk import HELD, UNDONE, Chunk
-from odesim.ensembles.outputs import Kept
+from odesim.ensembles.outputs import Outputs
 from odesim.solve.methods import METHODS
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.symbolic.switches import Held
+from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
 
-__all__ = ["HELD", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "Request", "meanings"]
+__all__ = ["HELD", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "EnsembleRequest", "meanings"]
 
 METHOD_NAMES = (*METHODS, *ROSENBROCK)
 
@@ -49,7 +49,7 @@ def meanings(system: System) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Request:
+class EnsembleRequest:
     """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
 
     method: "auto" where each member has its own. auto: by which rule. clock: the rescaled form of the System, compiled, where members run
@@ -68,11 +68,11 @@ class Request:
     atol: float = 1e-9
     max_steps: int = 1_000_000
     step: float | None = None
-    kept: Kept = field(default_factory=Kept)
+    kept: Outputs = field(default_factory=Outputs)
     auto: str = ""
     clock: CompiledRHS | None = None
     backend: str = "numba"
-    held: Held | None = None
+    held: HeldSystem | None = None
     running: CompiledRHS | None = None
     stop_at: tuple[float, ...] = ()
     max_step: float | None = None

@@ -14,7 +14,7 @@ from odesim.base.wording import many
 from odesim.errors import ModelError, ParamError, no_such
 from odesim.inputs.checks import check_cover, check_number, check_numbers, check_rules
 from odesim.inputs.grammar import EXACT
-from odesim.inputs.schema import Formula, Plan, Slot, make_plan
+from odesim.inputs.schema import Formula, Place, Schema, make_plan
 from odesim.inputs.sizes import Sizes
 from odesim.inputs.times import check_span
 from odesim.inputs.values import Value, parse_value
@@ -62,7 +62,7 @@ def bind(
 
 
 def _bind(
-    plan: Plan, params: Mapping[str, Any], initial: Mapping[str, Any], sizes: Mapping[str, int], span: tuple[float, float], seed: int
+    plan: Schema, params: Mapping[str, Any], initial: Mapping[str, Any], sizes: Mapping[str, int], span: tuple[float, float], seed: int
 ) -> Numbers:
     known = Sizes()
     for name, n in sizes.items():
@@ -96,7 +96,7 @@ def _bind(
     return Numbers({n: known.values[n] for n in plan.sizes}, bound, start, *span)
 
 
-def _check_places(plan: Plan, known: Sizes) -> None:
+def _check_places(plan: Schema, known: Sizes) -> None:
     """Raises ParamError where an element that is named by a number lies outside its array."""
     for element, i, extent in plan.places:
         n = extent.value(known.values)
@@ -105,7 +105,7 @@ def _check_places(plan: Plan, known: Sizes) -> None:
             raise ParamError(f"{element} is out of range: that axis has {many(n, 'element')}{said}")
 
 
-def check_name(plan: Plan, kind: str, name: str) -> None:
+def check_name(plan: Schema, kind: str, name: str) -> None:
     """Raises ParamError unless plan has a size, parameter or state of that name; says where it does belong."""
     kinds = {"size": plan.sizes, "parameter": [p.name for p in plan.params], "state": [s.name for s in plan.states]}
     if name in kinds[kind]:
@@ -129,7 +129,7 @@ def _check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _read(slot: Slot, value: Any) -> Any:
+def _read(slot: Place, value: Any) -> Any:
     """value as an array of the slot's rank, or as a number or a Value that will fill its shape."""
     name = slot.name
     if isinstance(value, str):
@@ -167,7 +167,7 @@ def _scalar(name: str, value: Any) -> int | float:
     return int(x) if isinstance(value, numbers.Integral) and abs(x) <= EXACT else x
 
 
-def _sizes_of_arrays(plan: Plan, given: Mapping[str, Any], known: Sizes) -> None:
+def _sizes_of_arrays(plan: Schema, given: Mapping[str, Any], known: Sizes) -> None:
     for slot in plan.params + plan.states:
         if isinstance(given.get(slot.name), np.ndarray):
             known.observe(slot.extents, given[slot.name].shape, slot.name)
@@ -178,7 +178,7 @@ def _sizes_of_arrays(plan: Plan, given: Mapping[str, Any], known: Sizes) -> None
     known.settle()
 
 
-def _sizes_by_default(plan: Plan, known: Sizes, later: set[str]) -> None:
+def _sizes_by_default(plan: Schema, known: Sizes, later: set[str]) -> None:
     """The System's sizes where nothing else says; those in later wait for an index parameter."""
     for name in plan.sizes:
         if name not in known.values and name not in later:
@@ -188,7 +188,7 @@ def _sizes_by_default(plan: Plan, known: Sizes, later: set[str]) -> None:
             known.settle()
 
 
-def _param(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
+def _param(plan: Schema, slot: Place, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
     """A checked array of the slot's shape, or a Python number."""
     shape = known.shape(slot.extents, slot.name)
     _check_room(plan, slot, shape, known)
@@ -204,7 +204,7 @@ def _param(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[str,
     return array if shape else array.item()
 
 
-def _default(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes, bound: Mapping[str, Any]) -> Any:
+def _default(plan: Schema, slot: Place, shape: tuple[int, ...], known: Sizes, bound: Mapping[str, Any]) -> Any:
     """The number or checked array that the model's function gives."""
     assert callable(slot.start)
     try:
@@ -220,7 +220,7 @@ def _default(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes, bound
     return check_numbers(slot, array) if array.ndim else array.item()
 
 
-def _initial(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
+def _initial(plan: Schema, slot: Place, given: Any, known: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
     shape = known.shape(slot.extents, slot.name)
     _check_room(plan, slot, shape, known)
     value = slot.start if given is None else given
@@ -229,7 +229,7 @@ def _initial(plan: Plan, slot: Slot, given: Any, known: Sizes, bound: Mapping[st
     return _filled(slot, value, shape, seed)
 
 
-def _check_room(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes) -> None:
+def _check_room(plan: Schema, slot: Place, shape: tuple[int, ...], known: Sizes) -> None:
     """Raises ParamError where a float64 array of this shape does not fit in memory."""
     need = 8 * prod(shape)
     free = free_bytes() if need > SMALL else None
@@ -238,7 +238,7 @@ def _check_room(plan: Plan, slot: Slot, shape: tuple[int, ...], known: Sizes) ->
         raise ParamError(f"{plan.name}: {slot.name} {slot.words} takes {need / 1e9:.3g} GB ({asked}), and {free / 1e9:.3g} GB are free")
 
 
-def _filled(slot: Slot, value: Any, shape: tuple[int, ...], seed: int) -> Array:
+def _filled(slot: Place, value: Any, shape: tuple[int, ...], seed: int) -> Array:
     """A new array of that shape: value itself, or filled with it."""
     if isinstance(value, Value):
         rng = np.random.default_rng([seed, *slot.name.encode()])

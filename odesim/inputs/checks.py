@@ -11,11 +11,11 @@ from sympy.printing.str import StrPrinter
 from odesim.base.arrays import Array
 from odesim.errors import ParamError
 from odesim.inputs.grammar import EXACT
-from odesim.inputs.schema import Rule, Slot
+from odesim.inputs.schema import Place, Rule
 from odesim.inputs.sizes import Sizes
 
 
-def check_numbers(slot: Slot, array: Array) -> Array:
+def check_numbers(slot: Place, array: Array) -> Array:
     """array as a new float64 (or int64) array in C order. Raises ParamError unless every entry suits the slot."""
     if array.dtype.kind == "f" and array.dtype != np.float64:
         with np.errstate(over="ignore"):  # longdouble; the next line says so
@@ -36,7 +36,7 @@ def check_numbers(slot: Slot, array: Array) -> Array:
     return np.array(array, dtype=np.int64 if slot.integer else np.float64, order="C")
 
 
-def check_number(slot: Slot, x: float) -> float:
+def check_number(slot: Place, x: float) -> float:
     """x, an int where the slot is for whole numbers. Raises ParamError unless it suits the slot."""
     if not math.isfinite(x):
         raise ParamError(f"{slot.name} = {_show(x)} is not a finite number")
@@ -47,7 +47,7 @@ def check_number(slot: Slot, x: float) -> float:
     return int(x) if slot.integer else float(x)
 
 
-def check_domain(slot: Slot, array: Array, first: int) -> None:
+def check_domain(slot: Place, array: Array, first: int) -> None:
     """Raises ParamError where a finite entry of array (N, ...) lies outside the slot's domain; row 0 is member `first`."""
     if slot.domain.outside is None:
         return
@@ -59,7 +59,7 @@ def check_domain(slot: Slot, array: Array, first: int) -> None:
         raise ParamError(f"{slot.name}{place} = {_show(float(array[at]))} of member {first + at[0]} lies outside {slot.domain.words}")
 
 
-def check_cover(slot: Slot, array: Array, known: Sizes) -> None:
+def check_cover(slot: Place, array: Array, known: Sizes) -> None:
     """Raises ParamError unless the values of an index parameter are 0 .. n-1, each at least once; n becomes known here if it was not."""
     name, size = slot.name, slot.indexes
     assert size is not None

@@ -51,7 +51,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Slot:
+class Place:
     """A parameter or a state. start: what it is when nothing is given.
 
     indexes: the size whose rows the values name, or None.
@@ -76,12 +76,12 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schema:
     """All of a System that binding needs, without a symbol left to handle."""
 
     name: str
-    params: tuple[Slot, ...]
-    states: tuple[Slot, ...]
+    params: tuple[Place, ...]
+    states: tuple[Place, ...]
     sizes: tuple[str, ...]
     size_defaults: dict[str, int]
     axes: tuple[Extent, ...]
@@ -90,18 +90,18 @@ class Plan:
     places: tuple[tuple[str, int, Extent], ...]  # (element, index, extent of that axis) of every element that is named by a number
 
 
-_PLANS: Memo[Plan] = Memo()
+_PLANS: Memo[Schema] = Memo()
 
 
-def make_plan(system: System) -> Plan:
+def make_plan(system: System) -> Schema:
     """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
     return _PLANS(Same(system), lambda: _plan(system))
 
 
-def _plan(s: System) -> Plan:
+def _plan(s: System) -> Schema:
     try:
         sets = assumed(s)
-        return Plan(
+        return Schema(
             name=s.name,
             params=tuple(map(_param_slot, s.params)),
             states=tuple(_state_slot(s, k, _domain(sets[base_name(k)])) for k in s.equations),
@@ -123,8 +123,8 @@ def _places(s: System) -> tuple[tuple[str, int, Extent], ...]:
     return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
 
 
-def _param_slot(p: Param) -> Slot:
-    return Slot(
+def _param_slot(p: Param) -> Place:
+    return Place(
         name=p.name,
         extents=tuple(map(make_extent, p.shape)),
         start=_default(p),
@@ -146,11 +146,11 @@ def _default(p: Param) -> float | Default:
     return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
 
 
-def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Slot:
+def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Place:
     name = base_name(key)
     own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
     start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
-    return Slot(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
+    return Place(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
 
 
 def _domain(interval: sp.Interval | None) -> Domain:

@@ -13,7 +13,7 @@ from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import CATEGORIES, INK, SMALL, broken, few_ticks, ordered_colors, plain, styled
-from odesim.plot.times import Clock, clock_of
+from odesim.plot.times import TimeAxis, clock_of
 from odesim.plot.trajectory import panels, space_ticks
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def figure_of_comparison(comparison: "Comparison") -> Figure:
     return figure
 
 
-def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: Clock) -> EndLabels | None:
+def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: TimeAxis) -> EndLabels | None:
     """Draws both sides of one observable; gives the names at the ends of an array's lines, still to be settled."""
     axes.set_xscale("log" if clock.log else "linear")
     theory, training = (side[name][:, clock.rows] for side in (comparison.theory, comparison.training))

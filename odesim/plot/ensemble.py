@@ -13,7 +13,7 @@ from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import Quantity, last_finite, set_value_scale, spaced, subset
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
 from odesim.plot.style import SMALL, broken, few_ticks, ordered_colors, plain, styled
-from odesim.plot.times import Clock, clock_of
+from odesim.plot.times import TimeAxis, clock_of
 from odesim.plot.trajectory import panels
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def chosen(quantity: Quantity) -> list[tuple[str, Any]]:
     return [(",".join(map(str, np.unravel_index(i, shape))) if shape else "", flat[:, :, i]) for i in picked]
 
 
-def draw_members(axes: Axes, quantity: Quantity, clock: Clock) -> EndLabels | None:
+def draw_members(axes: Axes, quantity: Quantity, clock: TimeAxis) -> EndLabels | None:
     """Median and middle 80 % of the members at each time, one colour a component."""
     axes.set_xscale("log" if clock.log else "linear")
     parts = chosen(quantity)

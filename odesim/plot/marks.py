@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from odesim.base.arrays import Array
 from odesim.plot.panels import Quantity
 from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, plain
-from odesim.plot.times import Clock
+from odesim.plot.times import TimeAxis
 from odesim.solve.occurrences import Events
 
 SEVERAL, MANY = 12, 40  # at most so many lines across the panels, so many marks of one event
@@ -47,7 +47,7 @@ def draw_events(
     shown: Sequence[Quantity],
     states: int,
     events: Mapping[str, Events],
-    clock: Clock,
+    clock: TimeAxis,
     dims: Mapping[str, Sequence[str]],
 ) -> None:
     """Marks events {name: Events}, none of them empty, and says in a legend at the bottom what the marks mean.
@@ -91,7 +91,7 @@ def is_line(found: Events) -> bool:
     return found.indices is None and len(found) <= SEVERAL
 
 
-def shares(lines: Sequence[tuple[str, float]], clock: Clock) -> dict[tuple[str, float], tuple[float, float]]:
+def shares(lines: Sequence[tuple[str, float]], clock: TimeAxis) -> dict[tuple[str, float], tuple[float, float]]:
     """{(event, place on the time axis): the part of a panel's height that its line takes}.
 
     Lines too near to be told apart stand above each other, the first one lowest.
@@ -116,7 +116,7 @@ def has(quantity: Quantity, found: Events, dims: Sequence[str] | None) -> bool:
     return index is not None and index.shape[1] == len(quantity.shape) and bool(np.all(index < quantity.shape))
 
 
-def is_near(at: Array, clock: Clock) -> bool:
+def is_near(at: Array, clock: TimeAxis) -> bool:
     """Whether the places at (n,) on the time axis all lie on a saved time or between two close ones."""
     scaled = np.log if clock.log else np.asarray
     x: Array = scaled(clock.x)
@@ -147,7 +147,7 @@ def draw_band(panels: Sequence[tuple[Axes, Quantity]], at: Array, color: Any) ->
             ax.axvspan(*ends, color=color, lw=0, zorder=0)
 
 
-def draw_marks(axes: Axes, quantity: Quantity, found: Events, clock: Clock, look: Mapping[str, Any]) -> None:
+def draw_marks(axes: Axes, quantity: Quantity, found: Events, clock: TimeAxis, look: Mapping[str, Any]) -> None:
     """One mark an event: on the line of its component, or on its row of the map."""
     for event in found:
         x = clock.place([event["t"]])

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import Array
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
-from odesim.plot.times import Clock, edges
+from odesim.plot.times import TimeAxis, edges
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
 COLUMNS = 500  # saved times in a map or band
@@ -78,7 +78,7 @@ class Quantity:
         return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
-def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Mapping[Any, str] = MappingProxyType({})) -> EndLabels | None:
+def draw_quantity(axes: Axes, quantity: Quantity, clock: TimeAxis, named: Mapping[Any, str] = MappingProxyType({})) -> EndLabels | None:
     """Draws the quantity into axes; gives the names at the ends of its lines, still to be settled.
 
     named: {(dims, shape): the panel with the same colours and names}; lines that end in one bunch refer to it.
@@ -98,7 +98,7 @@ def draw_quantity(axes: Axes, quantity: Quantity, clock: Clock, named: Mapping[A
     return labels
 
 
-def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named: str) -> EndLabels | None:
+def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis, named: str) -> EndLabels | None:
     """One line a component, from dark to light in the order of the index, named at its end or as in the panel called named."""
     n, dots = quantity.count, len(clock.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
@@ -115,7 +115,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: Clock, named:
     return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
-def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
+def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> None:
     """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
     columns = thinned(len(clock.x), COLUMNS)
     shown = largest(values[columns], quantity.every)
@@ -124,7 +124,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> None:
     draw_cells(axes, edges(clock.x[columns], clock.log), rows, shown.T, quantity.name)
 
 
-def draw_last(axes: Axes, quantity: Quantity, clock: Clock) -> None:
+def draw_last(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
     """The last finite values of a matrix: the first index upward, the others to the right, the value in colour."""
     values = np.ma.masked_invalid(quantity.flat)
     whole = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
@@ -160,7 +160,7 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     bar.set_label(plain(label), labelpad=2.5)
 
 
-def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: Clock) -> EndLabels:
+def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> EndLabels:
     """The smallest and the largest of all components; five quantiles of all, or of a random subset, which is said."""
     columns = thinned(len(clock.x), COLUMNS)
     x, values = clock.x[columns], values[columns]

@@ -13,7 +13,7 @@ from odesim.plot.labels import EndLabels, settle
 from odesim.plot.marks import captions, columns, draw_events
 from odesim.plot.panels import Quantity, draw_last, draw_quantity
 from odesim.plot.style import new_figure, plain, styled
-from odesim.plot.times import Clock, clock_of
+from odesim.plot.times import TimeAxis, clock_of
 from odesim.solve.occurrences import Events
 
 PANELS = 12  # at most; what is left out is named under the title
@@ -116,7 +116,7 @@ def grid_of_matrices(every: Sequence[Quantity], margin: float) -> tuple[Figure, 
     )
 
 
-def label_time(axes: Sequence[Axes], clock: Clock) -> list[Axes]:
+def label_time(axes: Sequence[Axes], clock: TimeAxis) -> list[Axes]:
     """The lowest panel of each column, with the time's label under it; a panel over another shows no numbers."""
     spans: list[Any] = [ax.get_subplotspec() for ax in axes]
     lowest = []
@@ -129,7 +129,7 @@ def label_time(axes: Sequence[Axes], clock: Clock) -> list[Axes]:
     return lowest
 
 
-def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], clock: Clock) -> None:
+def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], clock: TimeAxis) -> None:
     """Breaks the time's label into lines until it keeps to its column: a layout gives no room to wide labels."""
     spans: list[Any] = [ax.get_subplotspec() for ax in every]
     second = [ax for ax, span in zip(every, spans, strict=True) if span.colspan.start]

@@ -11,7 +11,7 @@ from odesim.plot.style import plain
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeAxis:
     """The times t (T,) of a run as drawn: x = (t - start) / unit (T',), the rows of the result that are shown, the label."""
 
     t: Array
@@ -28,7 +28,7 @@ class Clock:
         return x[x > 0] if self.log else x
 
 
-def clock_of(t: Array, phrase: str = "") -> Clock:
+def clock_of(t: Array, phrase: str = "") -> TimeAxis:
     """The Clock of saved times t (T,), whose unit is phrase.
 
     Logarithmic where the times are geometric, in themselves or counted from the first; powers of 1000 go into the label.
@@ -39,11 +39,11 @@ def clock_of(t: Array, phrase: str = "") -> Clock:
         keep = np.flatnonzero(t > start)
         if is_geometric(t[keep] - start):
             since = f" − {start:g}" if start else ""
-            return Clock(t, t[keep] - start, keep, start, 1.0, True, f"t{since}{suffix}")
+            return TimeAxis(t, t[keep] - start, keep, start, 1.0, True, f"t{since}{suffix}")
     largest = float(np.max(np.abs(t)))
     power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
     unit = 10.0**power
-    return Clock(t, t / unit, np.arange(len(t)), 0.0, unit, False, f"t / $10^{{{power}}}${suffix}" if power else f"t{suffix}")
+    return TimeAxis(t, t / unit, np.arange(len(t)), 0.0, unit, False, f"t / $10^{{{power}}}${suffix}" if power else f"t{suffix}")
 
 
 def is_geometric(x: Array) -> bool:

@@ -15,7 +15,7 @@ from odesim.plot.labels import settle
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
 from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
-from odesim.plot.times import Clock, clock_of
+from odesim.plot.times import TimeAxis, clock_of
 
 if TYPE_CHECKING:
     import xarray
@@ -64,7 +64,7 @@ def panels(maps: Sequence[bool], margin: float) -> tuple[Figure, list[Axes]]:
     return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(n)]
 
 
-def draw_seeds(axes: Axes, name: str, values: Any, clock: Clock) -> None:
+def draw_seeds(axes: Axes, name: str, values: Any, clock: TimeAxis) -> None:
     """The median of values (R, T) over the seeds, the middle half and the range as bands; on a logarithmic axis where that fits."""
     axes.set_xscale("log" if clock.log else "linear")
     rows = np.where(np.isfinite(values), values, np.nan)[:, clock.rows].astype(float)
@@ -81,7 +81,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, clock: Clock) -> None:
     few_ticks(axes)
 
 
-def space_ticks(axes: Sequence[Axes], clock: Clock) -> None:
+def space_ticks(axes: Sequence[Axes], clock: TimeAxis) -> None:
     """Fewer numbers at the time axes of two columns where they are long: four digits five times would touch."""
     if len(axes) > 1 and not clock.log and len(f"{clock.x[-1]:.0f}") > 3:
         for ax in axes:

@@ -3,7 +3,7 @@
 from odesim.solve.callback import callback_system
 from odesim.solve.integrate import METHOD_NAMES, integrate_problem
 from odesim.solve.methods import METHODS, Method
-from odesim.solve.problem import BoundSystem, Costs, EventSpec, Linear, Problem, Raw, Status
+from odesim.solve.problem import BoundSystem, Costs, Derivatives, EventSpec, Problem, Raw, Status
 from odesim.solve.rosenbrock import ROSENBROCK, Rosenbrock
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     "ROSENBROCK",
     "BoundSystem",
     "Costs",
+    "Derivatives",
     "EventSpec",
-    "Linear",
     "Method",
     "Problem",
     "Raw",

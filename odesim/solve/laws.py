@@ -85,7 +85,7 @@ class Laws:
         return found
 
 
-class Watch:
+class LawWatch:
     """What a run that numpy leads has seen of its laws: violations and times (size,)."""
 
     def __init__(self, laws: Laws, dtype: str) -> None:

@@ -97,7 +97,7 @@ class EventSpec:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
-class Linear(Protocol):
+class Derivatives(Protocol):
     """The derivatives of a right side f(t, y), in float64."""
 
     def prepare(self) -> None:
@@ -183,7 +183,7 @@ class Problem:
     t1: float
     events: tuple[EventSpec, ...] = ()
     ref: str = ""
-    linear: Callable[[], Linear] | None = None
+    linear: Callable[[], Derivatives] | None = None
     costs: Costs | None = None
     strict: Callable[..., StiffRun] | None = None
     laws: Laws | None = None

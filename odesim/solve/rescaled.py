@@ -41,7 +41,7 @@ class Rescaled:
 
 
 @dataclass(frozen=True)
-class Clock:
+class RescaledRun:
     """A problem in s, and how it is integrated. blow_up, end: the names of its own events; t1: the end of the span in t.
 
     nothing: the time that is left where a blow-up counts as reached, in units of the time since the start.

@@ -36,7 +36,7 @@ CHUNK_KEY = re.compile(r"c(/(0|[1-9]\d{0,18}))*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Facts:
+class ArrayFacts:
     """What the metadata of an array say, and how many of its chunks have a file. chunk: bytes of one, decoded; stored: of its files."""
 
     shape: tuple[int, ...]
@@ -56,7 +56,7 @@ class Facts:
         return prod(-(-n // size) for n, size in zip(sizes, self.chunks, strict=True))
 
 
-def inspect(path: Path) -> dict[str, Facts]:
+def inspect(path: Path) -> dict[str, ArrayFacts]:
     """{name inside the run at path, as params/mu: Facts} of every array. Raises StoreError for what no run of odesim holds."""
     arrays: dict[str, Mapping[str, Any]] = {}
     files: dict[str, list[int]] = {}
@@ -187,11 +187,11 @@ def _codecs(value: Any) -> bool:
     )
 
 
-def _facts(path: Path, name: str, said: Mapping[str, Any], files: list[int]) -> Facts:
+def _facts(path: Path, name: str, said: Mapping[str, Any], files: list[int]) -> ArrayFacts:
     """Facts of an array. Raises StoreError where its files cannot be what they say to hold."""
     dims = said.get("dimension_names") or [None] * len(said["shape"])
     chunks = said["chunk_grid"]["configuration"]["chunk_shape"]
-    facts = Facts(tuple(said["shape"]), tuple(chunks), said["data_type"], tuple(dims), len(files), sum(files))
+    facts = ArrayFacts(tuple(said["shape"]), tuple(chunks), said["data_type"], tuple(dims), len(files), sum(files))
     if facts.files > facts.count() or facts.files * facts.chunk > EXPANSION * facts.stored + SMALL:
         raise StoreError(f"{path} is damaged: {name[:100]!r} would be of shape {str(facts.shape)[:80]}, and its files hold less")
     return facts

@@ -10,7 +10,7 @@ from odesim.errors import StoreError
 from odesim.inputs import arguments
 from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
-from odesim.store.guard import GROUP_KEYS, Facts, inspect
+from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect
 from odesim.store.paths import RUN_MARK
 from odesim.store.schema import ENSEMBLE, TRAINING, check_attributes, kind_of, refuse
 from odesim.store.write import TIME
@@ -25,7 +25,7 @@ class Inspected:
 
     path: Path
     said: dict[str, Any]
-    arrays: Mapping[str, Facts]
+    arrays: Mapping[str, ArrayFacts]
 
     @property
     def kind(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.ensembles.design import Design, Points, Table
-from odesim.ensembles.outputs import Kept
+from odesim.ensembles.outputs import Outputs
 from odesim.ensembles.request import METHOD_NAMES, UNDONE
 from odesim.errors import ParamError, StoreError
 from odesim.store.inspected import inspect_run
@@ -50,7 +50,7 @@ class Manifest:
     layout: Layout
     dtype: str
     chunk: int
-    kept: Kept
+    kept: Outputs
     dims: Mapping[str, tuple[str, ...]]
     labels: Mapping[str, tuple[str, tuple[str, ...]]]
 

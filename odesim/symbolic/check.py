@@ -38,7 +38,7 @@ def check_system(s: Definition) -> None:
     for number, key in enumerate(s.equations):
         with of_part("equations", number):
             _check_state(s, key)
-    scope = Scope(s)
+    scope = NameScope(s)
     for key, rhs in s.equations.items():
         with of_part("equations", list(s.equations).index(key)):
             scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
@@ -56,7 +56,7 @@ def check_system(s: Definition) -> None:
         _check_span(s)
 
 
-def _check_laws(s: Definition, scope: "Scope") -> None:
+def _check_laws(s: Definition, scope: "NameScope") -> None:
     for number, inv in enumerate(s.invariants):
         with of_part("invariants", number):
             _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
@@ -186,7 +186,7 @@ def _check_state(s: Definition, key: Key) -> None:
             raise SpecError(f"{s.name}: {key}: index {i} runs over {s.axes[i]}, but that axis of {key.base} has extent {extent}")
 
 
-def _check_initial(s: Definition, scope: "Scope") -> None:
+def _check_initial(s: Definition, scope: "NameScope") -> None:
     have = {base_name(k): k for k in s.initial}
     for key in s.equations:
         if base_name(key) not in have:
@@ -205,7 +205,7 @@ def _check_initial(s: Definition, scope: "Scope") -> None:
             scope.check(e, set(key_indices(key)), f"the initial value of {key}", states=False)
 
 
-class Scope:
+class NameScope:
     """The names an expression of a System may use."""
 
     def __init__(self, s: Definition):

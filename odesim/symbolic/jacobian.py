@@ -21,7 +21,7 @@ from odesim.symbolic.system import System
 
 
 @dataclass(frozen=True)
-class Link:
+class Dependence:
     """d target / d read for one element read in a statement: over the loops of the statement,
 
     d target[free] += slope[axes] * d read[indices], summed over the statement's bound index.
@@ -42,7 +42,7 @@ class Links:
     """
 
     program: Program
-    links: tuple[Link, ...]
+    links: tuple[Dependence, ...]
     states: dict[str, tuple[Symbol, ...]]
     targets: dict[str, str]
     extents: dict[Symbol, Expr]
@@ -60,7 +60,7 @@ def linearize(system: System) -> Links:
     work.statements = list(forward)
     states = {base_name(k): key_indices(k) for k in system.equations}
     depends = set(states)
-    links: list[Link] = []
+    links: list[Dependence] = []
     outputs: dict[str, tuple[Symbol, ...]] = {}
     names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
     for s in forward:
@@ -71,7 +71,7 @@ def linearize(system: System) -> Links:
             target = IndexedBase(name, shape=tuple(work.extents[i] for i in axes))[axes] if axes else Symbol(name, real=True)
             work.assign(target, slope)
             outputs[name] = axes
-            links.append(Link(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
+            links.append(Dependence(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
             depends.add(s.name)
     statements = needed(share(work.statements, work), set(outputs))
     program = Program(outputs, dict(work.extents), passes(statements, work.extents))

@@ -74,7 +74,7 @@ class Kink:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldSystem:
     """A System whose conditions are held, and these. system: its events on states come last, one or two a switch, in their order."""
 
     original: System
@@ -96,14 +96,14 @@ def parameter(name: str, indices: tuple[Symbol, ...], extents: tuple[Any, ...]) 
     return IndexedBase(name, shape=extents)[indices] if indices else IndexedBase(name, shape=(1,))[0]
 
 
-def hold(system: System) -> Held:
+def hold(system: System) -> HeldSystem:
     """The System with its jumping conditions on time and states held. Raises SpecError where the times of one cannot be computed."""
     if not any(isinstance(part, STEPPED) for rhs in system.equations.values() for part in sp.preorder_traversal(rhs)):
-        return Held(system, system, (), ())
+        return HeldSystem(system, system, (), ())
     work = _Work(system)
     rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in system.equations.items()}
     if not work.switches:
-        return Held(system, system, (), tuple(work.kinks))
+        return HeldSystem(system, system, (), tuple(work.kinks))
     params = tuple(Param(s.parameter.base, 0.0, sp.Interval(-sp.oo, sp.oo), f"held condition {s.text}") for s in work.switches)
     axes, events = dict(system.axes), list(system.events)
     for s in work.switches:
@@ -111,7 +111,7 @@ def hold(system: System) -> Held:
             axes.update(s.axes)
             events += [Event(f"{s.name} {n}", e, way, True) for n, (e, way) in enumerate(watched(s))]
     made = replace(system, equations=rates, params=(*system.params, *params), axes=axes, events=tuple(events))
-    return Held(system, made, tuple(work.switches), tuple(work.kinks))
+    return HeldSystem(system, made, tuple(work.switches), tuple(work.kinks))
 
 
 def watched(s: Switch) -> list[tuple[Expr, int]]:
@@ -282,4 +282,4 @@ def _held(m: Expr, condition: Any, sign: int) -> Any:
     return sp.Or(m < most, plain)
 
 
-__all__ = ["FREE", "PLAIN", "Held", "Kink", "Switch", "drift", "hold", "key_indices", "slope", "watched"]
+__all__ = ["FREE", "PLAIN", "HeldSystem", "Kink", "Switch", "drift", "hold", "key_indices", "slope", "watched"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.comparison.clock import Clock
+from odesim.comparison.clock import TrainingClock
 from odesim.comparison.side import common_times, resampled, side_of_training
 from odesim.errors import ParamError
 from odesim.reference.training.trajectory import Trajectory
@@ -20,22 +20,22 @@ def test_effective_time_is_what_a_constant_gradient_moves(beta):
         v = beta * v + 1
         y += 0.25 * v
         moved.append(y)
-    assert Clock(0.25, beta).times(np.arange(61)) == pytest.approx(moved, rel=1e-12)
+    assert TrainingClock(0.25, beta).times(np.arange(61)) == pytest.approx(moved, rel=1e-12)
 
 
 def test_the_limit_is_ahead_by_the_whole_lag():
     """Late on, the limit clock is ahead by step beta / (1 - beta)^2, up to beta^i; without momentum the two agree."""
     i = np.array([0, 400])
-    gap = Clock(2.0, 0.9, "limit").times(i) - Clock(2.0, 0.9).times(i)
+    gap = TrainingClock(2.0, 0.9, "limit").times(i) - TrainingClock(2.0, 0.9).times(i)
     assert gap == pytest.approx([0, 2 * 0.9 / 0.01], rel=1e-12)
-    assert np.array_equal(Clock(2.0, 0.0, "limit").times(i), Clock(2.0).times(i))
+    assert np.array_equal(TrainingClock(2.0, 0.0, "limit").times(i), TrainingClock(2.0).times(i))
 
 
 @pytest.mark.parametrize(("given", "said"), [((1.0, 0.5, "late"), "no clock 'late'; choose from"), ((1.0, 1.0), "momentum must lie in")])
 def test_no_such_clock(given, said):
     """A clock that is none, and a momentum that never forgets, are refused."""
     with pytest.raises(ParamError, match=said):
-        Clock(*given)
+        TrainingClock(*given)
 
 
 def test_resampling_is_that_of_numpy():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.comparison.pairs import FLOWS, PAIRS, Facts, check_flow, find_pair, misfits
+from odesim.comparison.pairs import FLOWS, PAIRS, TrainingFacts, check_flow, find_pair, misfits
 from odesim.errors import ParamError
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Setting
@@ -22,7 +22,7 @@ OWN = ((5, 2), (3, 7), (6, 4))
 for n, own in enumerate(OWN):
     P[n, list(own)] = 0.3
 PSI = np.array([0, 0, 1])
-FACTS = Facts("scan_snap", {}, {"P": P, "psi": PSI}, {"name": "sgd", "rates": {"Y": 1.0, "Z": 1.0}})
+FACTS = TrainingFacts("scan_snap", {}, {"P": P, "psi": PSI}, {"name": "sgd", "rates": {"Y": 1.0, "Z": 1.0}})
 SEEN = {
     "c": rng.random((2, 4, 3, 8)),
     "Z": rng.random((2, 4, 2, 10)),  # two rows more, of query tokens
@@ -125,7 +125,7 @@ def test_what_fits_is_what_the_task_says(system, task):
             except ParamError:
                 continue
             spec = asdict(made.optimizer)
-            wrong = misfits(pair, Facts(task, made.config, made.exact, spec, made.model.name))
+            wrong = misfits(pair, TrainingFacts(task, made.config, made.exact, spec, made.model.name))
             if spec["name"] in FLOWS:
                 assert (system in made.theory) is (not wrong), (setting.name, value, wrong)
                 assert all(setting.name.split("_")[0] in text for text in wrong)
@@ -140,12 +140,12 @@ def test_what_fits_is_what_the_task_says(system, task):
 def test_other_descents_are_refused(optimizer, said):
     """Optimizers that follow no gradient flow are named."""
     with pytest.raises(ParamError, match=said):
-        check_flow(Facts("scan_snap", {}, {}, optimizer))
+        check_flow(TrainingFacts("scan_snap", {}, {}, optimizer))
 
 
 def test_unequal_classes_are_refused():
     """Classes with one and two tokens of their own have no symmetric System."""
     uneven = np.where(np.arange(8) == 5, 0, P)
-    facts = Facts("scan_snap", {}, {"P": uneven, "psi": PSI}, FACTS.optimizer)
+    facts = TrainingFacts("scan_snap", {}, {"P": uneven, "psi": PSI}, FACTS.optimizer)
     with pytest.raises(ParamError, match="not equally many tokens"):
         link("scan_snap.symmetric", "scan_snap", "c").make(SEEN, facts)

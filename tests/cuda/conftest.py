@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from odesim.api import integrate as facade
 from odesim.base.gpu import cupy_here
 from odesim.base.memo import Memo
 from odesim.codegen.build.nvrtc import Cubin
 from odesim.codegen.cuda import bound as cuda_bound
+from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
 from odesim.reference.transformer.layers import embedding
 from odesim.solve.explicit import device
@@ -89,5 +89,6 @@ def cuda(request: pytest.FixtureRequest) -> Callable[..., ModuleType]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled for another device."""
-    monkeypatch.setattr(facade, "_PARTS", Memo())
+    monkeypatch.setattr(problem, "_PARTS", Memo())
+    monkeypatch.setattr(problem, "_CUDA", Memo())
     device_engine.kernel_of.cache_clear()

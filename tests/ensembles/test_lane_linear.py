@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.elimination import Linear, linear_text
+from odesim.codegen.unrolled.elimination import SparseSystem, linear_text
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.engines.lanes.linear_systems import factor, residual
 from tests.systems import SYSTEMS, numbers
 
 
-def dense(J: Any) -> Linear:
+def dense(J: Any) -> SparseSystem:
     """The Linear of a matrix (n, n); entries that are 0 have no place."""
     names = [f"y{k}" for k in range(len(J))]
     rows = {a: {b: repr(float(J[i, j])) for j, b in enumerate(names) if J[i, j] != 0} for i, a in enumerate(names)}
-    return Linear((), tuple("0.0" for _ in names), rows, tuple(names))
+    return SparseSystem((), tuple("0.0" for _ in names), rows, tuple(names))
 
 
-def solved(linear: Linear, known: dict[str, float], g: float, b: Any) -> tuple[Any, bool]:
+def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> tuple[Any, bool]:
     """x (n,) and whether its residual is small; g = gamma h, the right-hand sides of states times g."""
     found = factor(linear, "g")
     names = {f"y{k}": f"b{k}" for k in range(len(b))}

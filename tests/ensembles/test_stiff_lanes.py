@@ -14,7 +14,7 @@ from odesim.api import ensemble as facade_ensemble
 from odesim.base.memo import Memo
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes import engine as lane_engine
-from odesim.engines.lanes import rosenbrock_loops
+from odesim.engines.lanes import plan
 from odesim.engines.lanes import rows as lane_rows
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.request import STATUSES
@@ -235,8 +235,8 @@ def test_loops_are_the_written_out_step(most, monkeypatch):
     """The same steps as without loops, to rounding; with the elimination written out, and as loops over a dense matrix."""
     run = {"method": "rodas5p", "save": 4, "span": (0.0, 1e3)}
     written = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
-    monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
-    monkeypatch.setattr(rosenbrock_loops, "MOST_FACTORS", most)
+    monkeypatch.setattr(plan, "MOST_WRITTEN", 0)
+    monkeypatch.setattr(lane_rows, "MOST_FACTORS", most)
     monkeypatch.setattr(lane_engine, "_PLANS", Memo())
     loops = odesim.ensemble(ROBERTSON, params=rates(9), **run)  # type: ignore[arg-type]
     np.testing.assert_array_equal(loops.steps, written.steps)
@@ -249,7 +249,7 @@ def test_events_in_loops(monkeypatch):
     """Events of a step in loops are those of the written out one, to rounding."""
     run: dict[str, Any] = {"method": "rodas5p", "rtol": 1e-5, "atol": 1e-5}
     written = odesim.ensemble(turning(), params={"w": W}, **run)
-    monkeypatch.setattr(lane_rows, "MOST_WRITTEN", 0)
+    monkeypatch.setattr(plan, "MOST_WRITTEN", 0)
     monkeypatch.setattr(lane_engine, "_PLANS", Memo())
     loops = odesim.ensemble(turning(), params={"w": W}, **run)
     np.testing.assert_array_equal(loops.zero_index, written.zero_index)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from odesim.errors import ParamError
-from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, Draws
+from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, TokenCounts
 from odesim.reference.tasks.scan_snap import TASK
 from odesim.reference.training.randomness import generators
 from tests.reference.descent import DEFAULTS, descend, scan_snap, start, watched
@@ -65,7 +65,7 @@ DISTRIBUTIONS = {
 def test_draws(case: str) -> None:
     """Counts of two million tokens have P's distribution, by chi-square, neither worse nor better than one run in ten thousand."""
     P = DISTRIBUTIONS[case]
-    counts = Draws(P).counts(np.random.default_rng(3), 20, 100_000)
+    counts = TokenCounts(P).counts(np.random.default_rng(3), 20, 100_000)
     assert np.all(counts.sum(axis=1) == 100_000) and np.all(counts[:, P == 0] == 0)
     total = counts.sum(axis=0)
     if len(P) > 1000:  # alike: a few large bins

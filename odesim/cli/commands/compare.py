@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.commands.train import TaskName, TrainingProgress
-from odesim.cli.options.kinds import Count, Model
+from odesim.cli.options.kinds import Count, ModelKind
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 from odesim.cli.pictures import check_picture_place
@@ -18,7 +18,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("compare", short_help="Hold a model against a training, or two runs against each other.")
-@click.argument("first", metavar="MODEL|RUN", type=Model())
+@click.argument("first", metavar="MODEL|RUN", type=ModelKind())
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
 @click.option("--task", metavar="TASK", type=TaskName(), help="The task to train; its settings fix the model's parameters.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import Count, Model
+from odesim.cli.options.kinds import Count, ModelKind
 from odesim.cli.options.run import RUN_OPTIONS
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.pictures import check_picture_place, draw
@@ -19,7 +19,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
-@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.option("--vary", metavar="NAME=VALUE", multiple=True, help="A parameter or initial value, drawn for each member, or a table.")
 @click.option("--members", metavar="N", type=Count(1), help="How many members are drawn.")
 @click.option("--grid", metavar="NAME=POINTS", multiple=True, help="Points of a parameter or initial value; of several, all combinations.")

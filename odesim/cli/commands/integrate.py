@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import Model
+from odesim.cli.options.kinds import ModelKind
 from odesim.cli.options.run import RUN_OPTIONS
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
@@ -18,7 +18,7 @@ FINISHED = ("ok", "event")
 
 
 @click.command("integrate", short_help="Integrate a model and print, store or draw the result.")
-@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter.")
 @click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
 @click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value.")

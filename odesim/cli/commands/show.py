@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import Model
+from odesim.cli.options.kinds import ModelKind
 from odesim.cli.output.tables import echo, formula, number, paragraph, shape_text, table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 
 
 @click.command("show", short_help="Print a model's equations, parameters and laws.")
-@click.argument("model", metavar="MODEL|FILE.py", type=Model())
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_verb(model: str, latex: bool, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import Count, Model
+from odesim.cli.options.kinds import Count, ModelKind
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 from odesim.cli.pictures import check_picture_place, draw
@@ -22,7 +22,7 @@ AGAIN = "the same command with --resume goes on"
 PATH = click.Path(path_type=Path)
 
 
-class TaskName(Model):
+class TaskName(ModelKind):
     """A task's name; the shell completes it."""
 
     name = "task"

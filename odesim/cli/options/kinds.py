@@ -9,7 +9,7 @@ import click
 REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-class Real(click.ParamType):
+class RealKind(click.ParamType):
     """A finite number, above low where that is given (or equal to it where low is allowed)."""
 
     name = "number"
@@ -70,7 +70,7 @@ class OneOf(click.ParamType):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
-class Model(click.ParamType):
+class ModelKind(click.ParamType):
     """A model's name or a file; the shell completes both."""
 
     name = "model"
@@ -87,7 +87,7 @@ class Model(click.ParamType):
         return found or [CompletionItem(incomplete, type="file")]
 
 
-class Figure(Model):
+class Figure(ModelKind):
     """A figure's name; the shell completes it."""
 
     name = "figure"

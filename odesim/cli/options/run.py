@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from odesim.cli.options.kinds import Count, Real
+from odesim.cli.options.kinds import Count, RealKind
 from odesim.errors import ParamError, StoreError, nearest
 
 # the options that say how to integrate: the same names on the command line (max_steps: --max-steps) and in a file
@@ -16,12 +16,12 @@ RUN_OPTIONS: dict[str, click.ParamType | type] = {
     "span": str,
     "save": str,
     "method": str,
-    "step": Real(0),
-    "rtol": Real(0),
-    "atol": Real(0, low_allowed=True),
+    "step": RealKind(0),
+    "rtol": RealKind(0),
+    "atol": RealKind(0, low_allowed=True),
     "max_steps": Count(1),
     "stop_at": str,
-    "max_step": Real(0),
+    "max_step": RealKind(0),
     "clock": str,
     "backend": str,
     "dtype": str,
@@ -32,7 +32,7 @@ TABLES = ("params", "sizes", "initial")
 
 
 @dataclass(frozen=True)
-class Request:
+class RunArguments:
     """Arguments of odesim.integrate but the model: parsed values by name, options that were given, the grid of saved times."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def make_request(
     *,
     points: int | None = 200,
     other: Collection[str] = (),
-) -> Request:
+) -> RunArguments:
     """The Request of NAME=VALUE texts and options; those of the file where the command line says nothing.
 
     points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
@@ -60,7 +60,7 @@ def make_request(
     from odesim.inputs.grammar import parse_numbers
     from odesim.inputs.values import Save, parse_assignment, parse_save, parse_size, parse_span
 
-    base = read_request(file) if file else Request()
+    base = read_request(file) if file else RunArguments()
     merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
     if isinstance(merged.get("span"), str):
         merged["span"] = parse_span(merged["span"])
@@ -68,7 +68,7 @@ def make_request(
         merged["stop_at"] = parse_numbers(merged["stop_at"].split(","), "--stop-at")
     save = merged.pop("save", None)
     own = [{name: value for name, value in table.items() if name not in other} for table in (base.params, base.initial)]
-    return Request(
+    return RunArguments(
         {**own[0], **once("--set", (parse_assignment(text, "--set") for text in params))},
         {**base.sizes, **once("--size", map(parse_size, sizes))},
         {**own[1], **once("--init", (parse_assignment(text, "--init") for text in initial))},
@@ -87,7 +87,7 @@ def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_request(file: Path) -> Request:
+def read_request(file: Path) -> RunArguments:
     """The Request of a TOML file: tables [params], [sizes], [initial], and run options above them.
 
     Raises ParamError for a key or value that is none, StoreError for a file that cannot be read.
@@ -102,7 +102,7 @@ def read_request(file: Path) -> Request:
             raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is no table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
     options = {name: as_option(name, value, file) for name, value in content.items() if name in RUN_OPTIONS}
-    return Request(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
+    return RunArguments(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
 
 
 def no_key(key: str, file: Path) -> str:

@@ -15,7 +15,7 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import part_size, wide_text
 from odesim.codegen.cuda.source import Driver
 from odesim.codegen.extents import extents
-from odesim.codegen.loops.module import Text
+from odesim.codegen.loops.module import ModuleText
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CudaRHS:
     kernels: dict[int, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
-    def text(self) -> Text:
+    def text(self) -> ModuleText:
         c = self.compiled
         return wide_text(c.system, c.program, c.events_program, c.laws_program, self.driver, dtype=c.dtype, strict=c.strict)
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.codegen.cuda.phases import Held, Phases
+from odesim.codegen.cuda.phases import ArrayType, Phases
 from odesim.codegen.cuda.product import PRODUCT
 from odesim.codegen.cuda.source import Driver, cuda_source
 from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
-from odesim.codegen.cuda.translate import Scope, Translation, module_scope
+from odesim.codegen.cuda.translate import ModuleScope, Translation, module_scope
 from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide, Slot
-from odesim.codegen.loops.module import Text, head_text
+from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide, TableEntry
+from odesim.codegen.loops.module import ModuleText, head_text
 from odesim.codegen.loops.passes import shape_of
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
@@ -35,7 +35,7 @@ VALUES = {"find_events": "events_all", "find_laws": "laws_all"}
 
 def wide_text(
     system: System, right: Program, events: Program | None, laws: Program | None, driver: Driver, *, dtype: str, strict: bool
-) -> Text:
+) -> ModuleText:
     """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
     shape = shape_of(system, right, strict=True)
     late, shape = LATE if shape.local else 0, replace(shape, local=False)
@@ -47,10 +47,10 @@ def wide_text(
     if laws is not None:
         kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers = tuple(p.name for p in system.params if not p.shape)
-    slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("numbers", "numbers")]
-    slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
-    slots += [Slot("temporary", f"{k.name}.{r}", s) for k in kernels for r, s in k.temporaries.items()]
-    slots += [Slot("scratch", "part_"), Slot("scratch", "state_")]
+    slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("numbers", "numbers")]
+    slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
+    slots += [TableEntry("temporary", f"{k.name}.{r}", s) for k in kernels for r, s in k.temporaries.items()]
+    slots += [TableEntry("scratch", "part_"), TableEntry("scratch", "state_")]
     body = "\n\n\n".join(k.definition() for k in kernels)
     scope = module_scope(f"{head_text(system, body, dtype, strict, foreign=True)}\n\n\n{body}\n")
     translation = Translation(own=_orders())
@@ -65,7 +65,7 @@ def wide_text(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
         TEAM, PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
-    return Text(source, tuple(slots), numbers, max(k.nests.slots for k in kernels), 0, False)
+    return ModuleText(source, tuple(slots), numbers, max(k.nests.slots for k in kernels), 0, False)
 
 
 def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int:
@@ -97,19 +97,25 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _team_function(
-    translation: Translation, scope: Scope, kernel: Kernel, slots: tuple[Slot, ...], numbers: tuple[str, ...], entry: str, late: int
+    translation: Translation,
+    scope: ModuleScope,
+    kernel: Kernel,
+    slots: tuple[TableEntry, ...],
+    numbers: tuple[str, ...],
+    entry: str,
+    late: int,
 ) -> str:
     """The function of a kernel for a team of threads."""
     right = isinstance(kernel, RightSide)
-    arrays = {"y_": Held(entry, ("n_",)), "out_": Held(entry, ("n_",))}
+    arrays = {"y_": ArrayType(entry, ("n_",)), "out_": ArrayType(entry, ("n_",))}
     known = {"t": REAL, "n_": INT}
     lines = ["long long* at_ = (long long*)table_;"]
     if right:
         arrays |= {
-            "x_": Held(entry, ("n_",)),
-            "k_": Held(entry, (str(ROWS), "n_")),
-            "rows_": Held(INT, ("n_",)),
-            "coef_": Held(REAL, ("n_",)),
+            "x_": ArrayType(entry, ("n_",)),
+            "k_": ArrayType(entry, (str(ROWS), "n_")),
+            "rows_": ArrayType(INT, ("n_",)),
+            "coef_": ArrayType(REAL, ("n_",)),
         }
         known |= {"ns_": INT}
     nothing: Any = ast.parse("def nothing(): pass").body[0]
@@ -128,7 +134,7 @@ def _team_function(
         elif not owner or owner == kernel.name:
             kind = INT if slot.integer else entry
             shape = tuple(lengths.length(str(sp.sympify(n))) for n in slot.shape)
-            arrays[name] = Held(kind, shape)
+            arrays[name] = ArrayType(kind, shape)
             lines.append(f"{kind}* {named(name)} = ({kind}*)at_[{place}];")
     if right:
         lines += [f"{entry} *x_ = ({entry}*)y0_, *k_ = ({entry}*)k0_, *y_ = ({entry}*)(z0_ ? z0_ : state_);"]

@@ -12,7 +12,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from odesim.codegen.cuda.translate import FunctionText, Scope, Translation
+from odesim.codegen.cuda.translate import FunctionText, ModuleScope, Translation
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
 from odesim.errors import CodegenError
 
@@ -23,7 +23,7 @@ Loops = list[tuple[str, ast.expr]]
 
 
 @dataclass(frozen=True)
-class Held:
+class ArrayType:
     """An array: the type of its entries, and its lengths as C++."""
 
     entry: str
@@ -34,7 +34,13 @@ class Phases(FunctionText):
     """The body of a kernel. arrays, numbers: what its names mean. late: stages that it adds to the state without a rounding between."""
 
     def __init__(
-        self, translation: Translation, scope: Scope, node: ast.FunctionDef, arrays: dict[str, Held], numbers: dict[str, str], late: int = 0
+        self,
+        translation: Translation,
+        scope: ModuleScope,
+        node: ast.FunctionDef,
+        arrays: dict[str, ArrayType],
+        numbers: dict[str, str],
+        late: int = 0,
     ) -> None:
         super().__init__(translation, scope, node, numbers)
         self.late = late
@@ -219,11 +225,11 @@ class Phases(FunctionText):
         entry = base.type.entry
         if what == "part_of":
             assert isinstance(args[2], ast.Tuple)
-            return Typed(Held(entry, tuple(self._value(n).text for n in args[2].elts)), f"({base.text} + {self._value(args[1]).text})")
+            return Typed(ArrayType(entry, tuple(self._value(n).text for n in args[2].elts)), f"({base.text} + {self._value(args[1]).text})")
         rest = [self._value(a).text for a in args[1:]]
         low, high = rest[-2:]
         start = low if what == "block" else f"({rest[0]}) * ({base.type.shape[1]}) + {low}"
-        return Typed(Held(entry, (f"({high} - {low})",)), f"({base.text} + {start})")
+        return Typed(ArrayType(entry, (f"({high} - {low})",)), f"({base.text} + {start})")
 
     def _value(self, node: Any) -> Typed:
         match node:
@@ -236,7 +242,7 @@ class Phases(FunctionText):
                     place = f"({place}) * ({n}) + {self._value(part).text}"
                 rest = held.shape[len(parts) :]
                 if rest:  # a row
-                    return Typed(Held(held.entry, rest), f"({named(name)} + {' * '.join(f'({n})' for n in (place, *rest))})")
+                    return Typed(ArrayType(held.entry, rest), f"({named(name)} + {' * '.join(f'({n})' for n in (place, *rest))})")
                 return Typed(held.entry, f"{named(name)}[{place}]")
             case ast.Call(func=ast.Name(id=("load" | "reload")), args=[*_, array, i]):
                 found = self._value(array)

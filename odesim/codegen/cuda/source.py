@@ -6,7 +6,7 @@ The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA'
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odesim.codegen.cuda.translate import Scope
+from odesim.codegen.cuda.translate import ModuleScope
 
 PRELUDE = """
 #ifdef ODESIM_HOST
@@ -25,7 +25,7 @@ __device__ __forceinline__ long long odesim_power(long long x, long long n) { lo
 class Driver:
     """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
 
-    scope: Scope
+    scope: ModuleScope
     places: Mapping[str, int]
 
 

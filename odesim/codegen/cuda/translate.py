@@ -40,7 +40,7 @@ OPERATORS = {
 
 
 @dataclass(frozen=True)
-class Scope:
+class ModuleScope:
     """Where a function's names come from: functions defined beside it, and what its module knows."""
 
     functions: Mapping[str, ast.FunctionDef]
@@ -65,12 +65,12 @@ class Translation:
     made: dict[Any, Made] = field(default_factory=dict)
     own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()  # names of functions that are called, not inlined
-    passed: dict[str, Scope] = field(default_factory=dict)  # where the functions that are arguments come from
+    passed: dict[str, ModuleScope] = field(default_factory=dict)  # where the functions that are arguments come from
 
     def text(self) -> str:
         return "\n\n".join(m.text for m in self.made.values())
 
-    def function(self, scope: Scope, name: str, types: tuple[str, ...]) -> Made:
+    def function(self, scope: ModuleScope, name: str, types: tuple[str, ...]) -> Made:
         """The C++ of a function for arguments of these types. Raises CodegenError for what has no form here."""
         key = (scope.prefix, name, types)
         if key not in self.made:
@@ -89,23 +89,23 @@ class Translation:
         tree = ast.parse(textwrap.dedent(inspect.getsource(python))).body[0]
         assert isinstance(tree, ast.FunctionDef)
         prefix = f"{module.__name__.rsplit('.', 1)[-1]}_"
-        return self.function(Scope({tree.name: tree}, vars(module), prefix), tree.name, types)
+        return self.function(ModuleScope({tree.name: tree}, vars(module), prefix), tree.name, types)
 
 
-def module_scope(source: str) -> Scope:
+def module_scope(source: str) -> ModuleScope:
     """The scope of a generated module's text, whose imports are looked up and which is not run."""
     tree, known = ast.parse(source), dict[str, Any]()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(str(node.module))
             known |= {a.asname or a.name: getattr(module, a.name) for a in node.names}
-    return Scope({n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}, known)
+    return ModuleScope({n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}, known)
 
 
 class FunctionText:
     """One function for one list of argument types: twice over its statements, first for the types of its variables."""
 
-    def __init__(self, translation: Translation, scope: Scope, node: ast.FunctionDef, types: Mapping[str, str]) -> None:
+    def __init__(self, translation: Translation, scope: ModuleScope, node: ast.FunctionDef, types: Mapping[str, str]) -> None:
         self.translation, self.scope, self.node = translation, scope, node
         self.types = dict(types)
         self.arguments = dict(self.types)

@@ -29,7 +29,7 @@ def random_values(formulas: Formulas, count: int, prime: int, more: Sequence[str
     lines = [(name, ast.parse(text, mode="eval").body) for name, _, text in (line.partition(" = ") for line in formulas.lines)]
     outputs = [ast.parse(text, mode="eval").body for text in (*formulas.outputs, *more)]
     for seed in range(TRIALS):
-        reader = _Reader(count, prime, seed)
+        reader = _ResidueReader(count, prime, seed)
         for name, node in lines:
             reader.known[name] = reader.read(node)
         values = np.array([reader.read(node) for node in outputs])
@@ -59,7 +59,7 @@ def power(a: Array, n: int, prime: int) -> Array:
     return out
 
 
-class _Reader:
+class _ResidueReader:
     """Expressions as arrays (count,) of int64, conditions as bool. known: those that have a name. usable: points where all are numbers."""
 
     def __init__(self, count: int, prime: int, seed: int) -> None:

@@ -20,14 +20,14 @@ MOST_PRODUCTS = 400
 
 def right_side_terms(formulas: Formulas) -> list[Terms]:
     """The terms of each derivative; what is no sum, product or quotient by one term is a factor with a name of its own."""
-    reader = _Reader()
+    reader = _TermReader()
     for line in formulas.lines:
         name, _, text = line.partition(" = ")
         reader.known[name] = reader.read(ast.parse(text, mode="eval").body)
     return [reader.read(ast.parse(text, mode="eval").body) for text in formulas.outputs]
 
 
-class _Reader:
+class _TermReader:
     """Expressions as Terms. known: those that have a name."""
 
     def __init__(self) -> None:

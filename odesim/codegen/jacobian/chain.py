@@ -8,7 +8,7 @@ import numpy as np
 from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
-from odesim.codegen.jacobian.plan import LOCAL, SUMMED, Plan, Product
+from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Product
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.program import Statement
@@ -23,7 +23,7 @@ class Chain:
     An array is known by its derivatives by the states at its own place (*axes, p), and by each sum (*axes, *axes of the sum).
     """
 
-    def __init__(self, plan: Plan, extents: Mapping[Symbol, int], layout: Layout) -> None:
+    def __init__(self, plan: ChainPlan, extents: Mapping[Symbol, int], layout: Layout) -> None:
         self.plan, self.extents, self.layout = plan, extents, layout
         self._flat = layout.split(np.arange(layout.size))
         self._shapes = {g: tuple(extents[i] for i in axes) for g, axes in plan.sums.items()}

@@ -15,7 +15,7 @@ from odesim.codegen.invariants.declared import declared_invariants, true_invaria
 from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant, entries
 from odesim.codegen.jacobian.chain import Chain
-from odesim.codegen.jacobian.plan import NotLocalError, Plan, make_plan
+from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_plan
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
@@ -53,11 +53,11 @@ class Linearization:
         return ArrayFunction(program) if program is not None else None
 
     @cached_property
-    def dense_plan(self) -> Plan:
+    def dense_plan(self) -> ChainPlan:
         return make_plan(self.links, None)
 
     @cached_property
-    def block_plans(self) -> tuple[Plan, ...]:
+    def block_plans(self) -> tuple[ChainPlan, ...]:
         """The plans for blocks, one for each axis along which the right side has them."""
         found = []
         for along in {self.links.extents[i]: None for axes in self.links.states.values() for i in axes}:
@@ -146,7 +146,7 @@ class BoundLinear:
             )
         return self._chain(self.linear.dense_plan)
 
-    def _chain(self, plan: Plan) -> Chain:
+    def _chain(self, plan: ChainPlan) -> Chain:
         return Chain(plan, self._extents, self.layout)
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.jacobian import Link, Links
+from odesim.symbolic.jacobian import Dependence, Links
 from odesim.symbolic.program import Statement
 
 LOCAL, SUMMED = "(local)", "(summed)"
@@ -26,14 +26,14 @@ class Product:
     name of the sum that both sides depend on.
     """
 
-    link: Link
+    link: Dependence
     kind: str
     text: str
     ones: tuple[Symbol, ...]
 
 
 @dataclass
-class Plan:
+class ChainPlan:
     """The chain rule along an axis of this extent (None: all states are sums of their own, which is the dense Jacobian).
 
     Arrays with that axis depend on the states at their own place, and on sums: what is summed over the axis, and states without it.
@@ -63,9 +63,9 @@ class Plan:
         return sorted(set[str]().union(*(self.onto.get(t, set()) for t in self.links.targets.values())))
 
 
-def make_plan(links: Links, along: Expr | None) -> Plan:
+def make_plan(links: Links, along: Expr | None) -> ChainPlan:
     """The Plan of a right side. Raises NotLocalError where it has no such form."""
-    plan = Plan(links, along, {**{x.statement.name: x.statement.free for x in links.links}, **links.states})
+    plan = ChainPlan(links, along, {**{x.statement.name: x.statement.free for x in links.links}, **links.states})
     for name, axes in links.states.items():
         if plan.place(name) is not None:
             plan.inside.append(name)
@@ -77,7 +77,7 @@ def make_plan(links: Links, along: Expr | None) -> Plan:
     return plan
 
 
-def by_statement(links: Sequence[Link]) -> Iterator[tuple[Statement, list[Link]]]:
+def by_statement(links: Sequence[Dependence]) -> Iterator[tuple[Statement, list[Dependence]]]:
     """The links of each statement together."""
     for _, group in groupby(links, lambda link: link.statement.name):
         mine = list(group)
@@ -95,7 +95,7 @@ def symbols(i: Any) -> tuple[Symbol, ...]:
     return ()
 
 
-def _products(plan: Plan, s: Statement, links: Sequence[Link]) -> Iterator[Product]:
+def _products(plan: ChainPlan, s: Statement, links: Sequence[Dependence]) -> Iterator[Product]:
     """The products of a statement; enters in the plan what its array depends on."""
     within = [i for i in s.loops if plan.links.extents[i] == plan.along]
     if len(within) > 1 or (plan.along is not None and s.op == "scatter"):
@@ -116,7 +116,7 @@ def _products(plan: Plan, s: Statement, links: Sequence[Link]) -> Iterator[Produ
     plan.onto[s.name] = onto
 
 
-def _reads_place(plan: Plan, link: Link, within: Symbol | None) -> bool:
+def _reads_place(plan: ChainPlan, link: Dependence, within: Symbol | None) -> bool:
     """Whether a link reads an array along the blocks, at its own place. Raises NotLocalError where it is another place."""
     place = plan.place(link.read)
     if place is None:
@@ -126,7 +126,7 @@ def _reads_place(plan: Plan, link: Link, within: Symbol | None) -> bool:
     return True
 
 
-def _product(link: Link, kind: str, tail: int, kept: tuple[Symbol, ...] = ()) -> Product:
+def _product(link: Dependence, kind: str, tail: int, kept: tuple[Symbol, ...] = ()) -> Product:
     """The einsum of a link over the loops of its statement, with as many axes behind those of the array read."""
     s = link.statement
     letter = dict(zip(s.loops, ascii_letters, strict=False))

@@ -10,12 +10,12 @@ import numpy as np
 from odesim.base.arrays import Array, aligned, arena
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, Slot
-from odesim.codegen.loops.module import Text
+from odesim.codegen.loops.kernels import ROWS, TableEntry
+from odesim.codegen.loops.module import ModuleText
 
 
 @dataclass(frozen=True)
-class Table:
+class AddressTable:
     """entries (slots,) int64; kept: the arrays that its addresses point to, and the memory that others share; arrays: those of parameters
     by name."""
 
@@ -28,7 +28,9 @@ class Table:
         return int(self.entries.ctypes.data)
 
 
-def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int) -> Table:
+def make_table(
+    text: ModuleText, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int
+) -> AddressTable:
     """The table for these numbers; length: of the flat state, longest: of all axes."""
     blocks = -(-longest // BLOCK)
     plain = {"length": length, "blocks": blocks}
@@ -55,17 +57,17 @@ def make_table(text: Text, sizes: Mapping[str, int], params: Mapping[str, Any], 
             kept.append(a)
             arrays[slot.name] = a
             entries[place] = a.ctypes.data
-    return Table(entries, tuple(kept), arrays)
+    return AddressTable(entries, tuple(kept), arrays)
 
 
-def _numbers(slot: Slot, text: Text, params: Mapping[str, Any], dtype: str) -> Array:
+def _numbers(slot: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:
     """The array of a parameter, or of all that are one number."""
     if slot.kind == "numbers":
         return np.array([params[name] for name in text.numbers], np.float64)
     return aligned(np.ascontiguousarray(params[slot.name], np.int64 if slot.integer else dtype), turn=len(slot.name))
 
 
-def _scratch(text: Text, width: int, length: int, blocks: int) -> dict[str, int]:
+def _scratch(text: ModuleText, width: int, length: int, blocks: int) -> dict[str, int]:
     """Bytes of each scratch array."""
     return {
         "work_": 8 * text.scratch * BLOCK,

@@ -19,7 +19,7 @@ ROWS = 64
 
 
 @dataclass(frozen=True)
-class Slot:
+class TableEntry:
     """One entry of the address table: the length n, a size, the address of the numbers, of an array or of scratch."""
 
     kind: str
@@ -157,7 +157,7 @@ def _places(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[str
 class Entries:
     """The C functions around kernels: they find the arrays behind the addresses of the table."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[TableEntry, ...]
     numbers: tuple[str, ...]
     scratch: int
     real: str
@@ -210,7 +210,7 @@ class Entries:
             lines += self._slot(k, slot, place, wanted)
         return lines
 
-    def _slot(self, k: Kernel, slot: Slot, place: int, wanted: list[str]) -> list[str]:
+    def _slot(self, k: Kernel, slot: TableEntry, place: int, wanted: list[str]) -> list[str]:
         if slot.kind in ("length", "size", "blocks"):
             return [f"    {slot.name} = at_[{place}]"]
         if slot.kind == "numbers":

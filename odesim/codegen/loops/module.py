@@ -7,7 +7,7 @@ from functools import cache
 
 from odesim.codegen.build.cache import module_name, source_of
 from odesim.codegen.build.native import load_native
-from odesim.codegen.loops.kernels import Entries, Kernel, RightSide, Slot
+from odesim.codegen.loops.kernels import Entries, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.passes import shape_of
 from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
@@ -31,7 +31,7 @@ PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "a
 
 
 @dataclass(frozen=True)
-class Text:
+class ModuleText:
     """A generated module: its source, and what its address table holds, in order.
 
     scratch: blocks of scratch. scales: numbers kept beside a stage, 0 where a stage is kept as it is. local: the state is formed
@@ -39,31 +39,33 @@ class Text:
     """
 
     source: str
-    slots: tuple[Slot, ...]
+    slots: tuple[TableEntry, ...]
     numbers: tuple[str, ...]
     scratch: int
     scales: int
     local: bool
 
 
-def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> Text:
+def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> ModuleText:
     """The numba module of a System: rhs and stage; combine where stages are kept scaled; find_events and events where it has any."""
     kernel = RightSide(system, shape_of(system, right, strict=strict), dtype)
     kernels: list[Kernel] = [kernel]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype))
     numbers = tuple(p.name for p in system.params if not p.shape)
-    slots = [Slot("length", "n_"), *(Slot("size", name) for name in system.size_names), Slot("blocks", "blocks_")]
-    slots.append(Slot("numbers", "numbers"))
-    slots += [Slot("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
-    slots += [Slot("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
-    slots += [Slot("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")]
+    slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
+    slots.append(TableEntry("numbers", "numbers"))
+    slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
+    slots += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
+    slots += [
+        TableEntry("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
+    ]
     entries = Entries(tuple(slots), numbers, max(k.nests.slots for k in kernels), dtype)
     body = "\n\n\n".join(
         [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
     )
     scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
-    return Text(
+    return ModuleText(
         f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local
     )
 
@@ -103,12 +105,12 @@ def check_strict(name: str, functions: list[str]) -> None:
         raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")
 
 
-def load(text: Text, stem: str) -> dict[str, int]:
+def load(text: ModuleText, stem: str) -> dict[str, int]:
     """The addresses of the C functions of a text: stage, combine, and events where it has them."""
     names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
     return load_native(text.source, stem, names)
 
 
-def key(text: Text, stem: str) -> str:
+def key(text: ModuleText, stem: str) -> str:
     """The name of a text and its machine code in the cache."""
     return module_name(text.source, stem)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.operations import Flat, Text, is_number
+from odesim.codegen.unrolled.operations import Flat, Operations, is_number
 
 SOLVES = 9
 """Right-hand sides for each matrix, about: what an entry beside the pivot costs."""
@@ -23,7 +23,7 @@ Rows = dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Linear:
+class SparseSystem:
     """lines compute, from t, y0, ..., p0, ..., the derivatives outputs (n,) and what rows names.
 
     rows: of the states (named y0, y1, ...: the row is that of the derivative) and of the sums that stay unknown.
@@ -62,7 +62,7 @@ class Linear:
 
     def tangent(self, direction: Mapping[str, str], time: str | None = None) -> tuple[list[str], dict[str, str]]:
         """Lines, and by the name of a state the change of its derivative along a direction of the states (and of t)."""
-        text, known = Text("v"), dict(direction)
+        text, known = Operations("v"), dict(direction)
         for name in (*self.sums, *(f"y{k}" for k in range(self.states))):
             total: str | None = None
             for read, entry in self.rows[name].items():
@@ -74,7 +74,7 @@ class Linear:
         return [f"{a} = {b}" for a, b in text.lines.items()], {f"y{k}": known[f"fy{k}"] for k in range(self.states)}
 
 
-def linear_text(formulas: Formulas) -> Linear:
+def linear_text(formulas: Formulas) -> SparseSystem:
     """The Linear of a right side. Raises CodegenError for an operation without a derivative."""
     flat = Flat(formulas)
     states = [f"y{k}" for k in range(formulas.states)]
@@ -88,7 +88,7 @@ def linear_text(formulas: Formulas) -> Linear:
         _substitute(rows, name, flat.text)
     left = _order({name: set(row) - {"t"} for name, row in rows.items()}, set(rows) - set(states))
     used = [*flat.outputs, *(e for row in rows.values() for e in row.values())]
-    return Linear(tuple(flat.text.part(used)), flat.outputs, rows, tuple(name for name, _ in left))
+    return SparseSystem(tuple(flat.text.part(used)), flat.outputs, rows, tuple(name for name, _ in left))
 
 
 def _needed(rows: Rows, states: Iterable[str]) -> Rows:
@@ -100,7 +100,7 @@ def _needed(rows: Rows, states: Iterable[str]) -> Rows:
     return {name: row for name, row in rows.items() if name in wanted}
 
 
-def _substitute(rows: Rows, name: str, text: Text) -> None:
+def _substitute(rows: Rows, name: str, text: Operations) -> None:
     """Eliminates an operation: who reads it reads what it reads."""
     own = rows.pop(name)
     for row in rows.values():

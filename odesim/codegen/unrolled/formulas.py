@@ -9,7 +9,7 @@ from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.loops.passes import shape_of
-from odesim.codegen.unrolled.interpreter import MOST, ZERO, Real, Straight, make_view, real_of
+from odesim.codegen.unrolled.interpreter import MOST, ZERO, RealText, Straight, make_view, real_of
 from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
@@ -74,7 +74,7 @@ def _written(
     sizes: Mapping[str, int],
     whole: Mapping[str, Any],
     blocks: int,
-    more: Callable[[int, list[Real]], dict[str, Any]],
+    more: Callable[[int, list[RealText]], dict[str, Any]],
     dtype: str = "float64",
 ) -> Formulas:
     """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
@@ -91,11 +91,11 @@ def _written(
             cells: list[Any] = [int(x) for x in whole[p.name].ravel()] if shape else [int(whole[p.name])]
         else:
             values[p.name] = count_
-            cells = [Real(f"p{count_ + k}") for k in range(size)]
+            cells = [RealText(f"p{count_ + k}") for k in range(size)]
             doubles |= set() if shape else {count_}
             count_ += size
         given[p.name] = make_view(cells, shape) if shape else cells[0]
-    state = [Real(f"y{k}") for k in range(n)]
+    state = [RealText(f"y{k}") for k in range(n)]
     out = make_view([ZERO] * total, (total,), cast=own)
     slots = kernel.nests.slots
     temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
@@ -103,7 +103,7 @@ def _written(
         **sizes,
         **given,
         **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
-        **{"t": Real("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
+        **{"t": RealText("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
         **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
         **more(n, state),

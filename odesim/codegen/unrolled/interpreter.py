@@ -22,14 +22,14 @@ MOST = 20_000
 
 
 @dataclass(frozen=True)
-class Real:
+class RealText:
     """A real number as text; atom: a name or a number."""
 
     text: str
     atom: bool = True
 
 
-ZERO = Real("0.0")
+ZERO = RealText("0.0")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class View:
     def row(self, r: int) -> "View":
         return replace(self, shape=self.shape[1:], strides=self.strides[1:], start=self.start + r * self.strides[0])
 
-    def stored(self, value: Real) -> Real:
+    def stored(self, value: RealText) -> RealText:
         """The value as the cells hold it."""
-        return Real(f"{self.cast}({value.text})", False) if self.cast else value
+        return RealText(f"{self.cast}({value.text})", False) if self.cast else value
 
     def values(self) -> list[Any]:
         """The cells of a vector."""
@@ -92,13 +92,13 @@ class Straight:
 
     def named(self, value: Any) -> Any:
         """value as a name or a number."""
-        if not isinstance(value, Real) or value.atom:
+        if not isinstance(value, RealText) or value.atom:
             return value
         if len(self.lines) >= MOST:
             raise CodegenError(f"written out the system has more than {MOST} operations")
         name = f"x{next(self._names)}"
         self.lines.append(f"{name} = {value.text}")
-        return Real(name)
+        return RealText(name)
 
     # -- statements
 
@@ -150,7 +150,7 @@ class Straight:
     def _value(self, node: ast.expr, env: dict[str, Any]) -> Any:
         match node:
             case ast.Constant(value=x):
-                return Real(repr(x)) if isinstance(x, float) else x
+                return RealText(repr(x)) if isinstance(x, float) else x
             case ast.Name(id=name):
                 return env[name]
             case ast.Tuple(elts=parts):
@@ -159,12 +159,12 @@ class Straight:
                 return self._operate(op, self._value(a, env), self._value(b, env))
             case ast.UnaryOp(op=ast.USub(), operand=a):
                 value = self._value(a, env)
-                return Real(f"-{_text(value)}", False) if isinstance(value, Real) else -value
+                return RealText(f"-{_text(value)}", False) if isinstance(value, RealText) else -value
             case ast.Compare(left=a, ops=[op], comparators=[b]):
                 return self._compare(op, self._value(a, env), self._value(b, env))
             case ast.BoolOp(op=op, values=parts):
                 word = " and " if isinstance(op, ast.And) else " or "
-                return Real(f"({word.join(_text(real_of(self._value(p, env))) for p in parts)})", False)
+                return RealText(f"({word.join(_text(real_of(self._value(p, env))) for p in parts)})", False)
             case ast.IfExp(test=test, body=yes, orelse=no):
                 return self._choose(self._value(test, env), yes, no, env)
             case ast.Subscript(value=array, slice=index):
@@ -179,8 +179,8 @@ class Straight:
 
     def _operate(self, op: ast.operator, a: Any, b: Any) -> Any:
         sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**"}[type(op)]
-        if isinstance(a, Real) or isinstance(b, Real):
-            return Real(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
+        if isinstance(a, RealText) or isinstance(b, RealText):
+            return RealText(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
         exact: dict[str, Callable[[int, int], int]] = {
             "+": int.__add__,
             "-": int.__sub__,
@@ -194,15 +194,15 @@ class Straight:
 
     def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         sign = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}[type(op)]
-        if isinstance(a, Real) or isinstance(b, Real):
-            return Real(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
+        if isinstance(a, RealText) or isinstance(b, RealText):
+            return RealText(f"{_text(real_of(a))} {sign} {_text(real_of(b))}", False)
         return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[sign]
 
     def _choose(self, test: Any, yes: ast.expr, no: ast.expr, env: dict[str, Any]) -> Any:
-        if not isinstance(test, Real):
+        if not isinstance(test, RealText):
             return self._value(yes if test else no, env)
         a, b = (self.named(real_of(self._value(part, env))) for part in (yes, no))
-        return Real(f"({a.text} if {test.text} else {b.text})", False)
+        return RealText(f"({a.text} if {test.text} else {b.text})", False)
 
     # -- calls
 
@@ -214,10 +214,10 @@ class Straight:
         builtin = getattr(self, f"_do_{name}", None)
         if builtin is not None:
             return builtin(*args)
-        return Real(f"{name}({', '.join(str(a) if isinstance(a, int) else _text(real_of(a), True) for a in args)})", False)
+        return RealText(f"{name}({', '.join(str(a) if isinstance(a, int) else _text(real_of(a), True) for a in args)})", False)
 
-    def _do_float(self, x: Any) -> Real:
-        return Real(repr(float(x)))
+    def _do_float(self, x: Any) -> RealText:
+        return RealText(repr(float(x)))
 
     def _do_min(self, a: int, b: int) -> int:
         return min(a, b)
@@ -249,10 +249,10 @@ class Straight:
         for i in range(high - low):
             out.cells[out.place((i,))] = y.cells[y.place((low + i,))]
 
-    def _do_block_sum(self, a: View, n: int) -> Real:
+    def _do_block_sum(self, a: View, n: int) -> RealText:
         return self._added([_text(v) for v in a.values()[:n]])
 
-    def _do_block_dot(self, a: View, b: View, n: int) -> Real:
+    def _do_block_dot(self, a: View, b: View, n: int) -> RealText:
         return self._added([f"{_text(x)}*{_text(y)}" for x, y in zip(a.values()[:n], b.values()[:n], strict=True)])
 
     def _added(self, terms: list[str]) -> Any:
@@ -260,21 +260,21 @@ class Straight:
         lanes = LANES if len(terms) > SEQUENCE else 1
         sums = [ZERO] * lanes
         for i, term in enumerate(terms):
-            sums[i % lanes] = self.named(Real(f"{sums[i % lanes].text} + {term}", False))
+            sums[i % lanes] = self.named(RealText(f"{sums[i % lanes].text} + {term}", False))
         while len(sums) > 1:
             half = len(sums) // 2
-            sums = [self.named(Real(f"{a.text} + {b.text}", False)) for a, b in zip(sums[:half], sums[half:], strict=True)]
+            sums = [self.named(RealText(f"{a.text} + {b.text}", False)) for a, b in zip(sums[:half], sums[half:], strict=True)]
         return sums[0]
 
     def _do_block_max(self, a: View, n: int) -> Any:
         highest = self._highest(a.values()[:n])
-        top = self.named(Real(f"{highest.text} + 0.0", False))
+        top = self.named(RealText(f"{highest.text} + 0.0", False))
         return self._chained(top, highest)  # that of one element too
 
     def _highest(self, values: list[Any]) -> Any:
         top, *rest = values
         for v in rest:
-            top = self._chained(self.named(Real(f"maximum({top.text}, {v.text})", False)), top, v)
+            top = self._chained(self.named(RealText(f"maximum({top.text}, {v.text})", False)), top, v)
         return top
 
     def _chained(self, top: Any, *parts: Any) -> Any:
@@ -288,7 +288,7 @@ class Straight:
         while len(sums) > 1:
             half = (len(sums) + 1) // 2
             for k in range(len(sums) - half):
-                sums[k] = self.named(Real(f"{sums[k].text} + {sums[k + half].text}", False))
+                sums[k] = self.named(RealText(f"{sums[k].text} + {sums[k + half].text}", False))
             sums = sums[:half]
         return sums[0]
 
@@ -301,16 +301,16 @@ class Straight:
                 total = self.named(out.stored(ZERO))
                 for k in range(a.shape[1]):
                     x, y = a.cells[a.place((i, k))], b.cells[b.place((k, j))]
-                    total = self.named(Real(f"{total.text} + {_text(x)}*{_text(y)}", False))
+                    total = self.named(RealText(f"{total.text} + {_text(x)}*{_text(y)}", False))
                 out.cells[out.place((i, j))] = total
 
 
-def real_of(value: Any) -> Real:
+def real_of(value: Any) -> RealText:
     """value as a real number."""
-    return value if isinstance(value, Real) else Real(repr(float(value)))
+    return value if isinstance(value, RealText) else RealText(repr(float(value)))
 
 
-def _text(value: Real, alone: bool = False) -> str:
+def _text(value: RealText, alone: bool = False) -> str:
     """Its text, in brackets unless it is an atom or stands alone."""
     return value.text if (value.atom and not value.text.startswith("-")) or alone else f"({value.text})"
 

@@ -18,7 +18,7 @@ Guard = tuple[tuple[str, bool], ...]
 MOST_WAYS = 8
 
 
-class Text:
+class Operations:
     """Lines of single operations, each text once; numbers are folded, and nothing is multiplied by one."""
 
     def __init__(self, letter: str) -> None:
@@ -80,7 +80,7 @@ class Flat:
     """
 
     def __init__(self, formulas: Formulas) -> None:
-        self.text = Text("j")
+        self.text = Operations("j")
         self.slopes: dict[str, Slopes] = {}
         self._env: dict[str, str] = {}
         self._trees: dict[str, ast.expr] = {}
@@ -264,7 +264,7 @@ RULES = {
 """df/da of f(a)."""
 
 
-def written(text: Text, rule: str, words: Mapping[str, str]) -> str:
+def written(text: Operations, rule: str, words: Mapping[str, str]) -> str:
     """The name of a rule's value, or its number."""
 
     def atom(node: ast.expr) -> str:

@@ -19,9 +19,9 @@ from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.engines.gpu.source import THREADS, thread_source
 from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.engines.lanes.invariants import start_sums
-from odesim.engines.lanes.plan import AT, SLOTS, Plan
+from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan
 from odesim.engines.parts import Turns, part_obstacle, parts_of
-from odesim.ensembles.request import Chunk, Request
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import DeviceError, SolveError
 from odesim.inputs.bind import Numbers
 
@@ -31,7 +31,7 @@ PAUSE = 2e-4  # s between two looks at a launch that is under way
 NOT_READY = 600  # cudaErrorNotReady
 
 
-def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
+def device_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
     plan = part_obstacle(request) or plan
@@ -42,13 +42,13 @@ def device_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> "D
 
 
 @lru_cache(maxsize=64)
-def source_of(plan: Plan) -> str:
+def source_of(plan: KernelPlan) -> str:
     """The text of a plan, made once a process."""
     return thread_source(plan)
 
 
 @lru_cache(maxsize=64)
-def kernel_of(plan: Plan, device: int) -> Any:
+def kernel_of(plan: KernelPlan, device: int) -> Any:
     """`ensemble` on a device, for the current one of this thread."""
     options = options_for(architecture(device), plan.strict)
     return compute_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
@@ -58,9 +58,9 @@ def kernel_of(plan: Plan, device: int) -> Any:
 class DeviceEngine:
     """A kernel for members of one System and request, with the numbers that all of them share. plan: of width one."""
 
-    request: Request
+    request: EnsembleRequest
     numbers: Numbers
-    plan: Plan
+    plan: KernelPlan
 
     @property
     def together(self) -> int:

@@ -7,13 +7,13 @@ of S is one number of the thread: all places in S are constants, so that the com
 import re
 
 from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import Scope, Translation, module_scope
+from odesim.codegen.cuda.translate import ModuleScope, Translation, module_scope
 from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS
 from odesim.engines.lanes.feed import FIRST_LOOK, TOO_SMALL, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops
 from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
-from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long ta
 """.strip("\n")
 
 
-def thread_source(plan: Plan) -> str:
+def thread_source(plan: KernelPlan) -> str:
     """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
     rows = Rows(plan)
     far, scope = distant_rows(plan, rows), thread_scope(plan)
@@ -165,7 +165,7 @@ def thread_source(plan: Plan) -> str:
     return cuda_source(f"{about}: one member a thread, generated", KERNEL.format(functions=translation.text(), **words))
 
 
-def thread_scope(plan: Plan) -> Scope:
+def thread_scope(plan: KernelPlan) -> ModuleScope:
     """The functions of one member in Python, before they are translated."""
     rows = Rows(plan)
     texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
@@ -174,7 +174,7 @@ def thread_scope(plan: Plan) -> Scope:
     return module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
 
 
-def distant_rows(plan: Plan, rows: Rows) -> set[int]:
+def distant_rows(plan: KernelPlan, rows: Rows) -> set[int]:
     """The rows that lie in T and not in S. Where states between steps are wanted there are more rows than a thread has registers for:
     then only the state and its derivative stay in S."""
     few = plan.watch is None and plan.formulas.states <= MOST_NEAR
@@ -192,7 +192,7 @@ def in_thread(text: str, far: set[int]) -> str:
     return re.sub(r"\b(?!copy_all\b)(\w+)\(S(?=[,)])", r"\1(S, T", text)
 
 
-def adaptive_text(plan: Plan, rows: Rows) -> str:
+def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
     """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
     words |= AT | {"next": rows.next_save, "LOOK": LOOK, "TOO_SMALL": TOO_SMALL, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
@@ -224,7 +224,7 @@ if ended > 0:
 """.strip("\n")
 
 
-def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
+def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a fixed step, and member(at, S, T, zeros, i)."""
     words = {**AT, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     march = "march(S, t0, t1, step, total, h, k, k + 1)"

@@ -19,10 +19,10 @@ from odesim.codegen.unrolled.formulas import write_out, write_values
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
-from odesim.engines.lanes.plan import AT, SLOTS, Plan, Watch, facts_of
+from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.parts import Turns, part_obstacle, parts_of
-from odesim.ensembles.request import HELD, UNDONE, Chunk, Request
+from odesim.ensembles.request import HELD, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import longest_step
@@ -40,14 +40,14 @@ MOST_STATES = 64
 MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
-_PLANS: Memo[Plan | str] = Memo()
+_PLANS: Memo[KernelPlan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
 _CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
-_STATUSES = np.array([UNDONE, *map(Request.number, _CODES), HELD], np.int8)
+_STATUSES = np.array([UNDONE, *map(EnsembleRequest.number, _CODES), HELD], np.int8)
 
 
 @lru_cache(maxsize=64)
-def compiled_kernel(plan: Plan) -> Callable[[int], None]:
+def compiled_kernel(plan: KernelPlan) -> Callable[[int], None]:
     """The function of a kernel, made once a process."""
     address = load_native(kernel_text(plan), _stem(plan), ["run"])["run"]
     found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
@@ -55,12 +55,12 @@ def compiled_kernel(plan: Plan) -> Callable[[int], None]:
 
 
 @lru_cache(maxsize=64)
-def kernel_name(plan: Plan) -> str:
+def kernel_name(plan: KernelPlan) -> str:
     """What names a kernel: the same name, the same bits."""
     return module_name(kernel_text(plan), _stem(plan))
 
 
-def _stem(plan: Plan) -> str:
+def _stem(plan: KernelPlan) -> str:
     return f"{plan.name.replace('.', '_')}_lanes"
 
 
@@ -71,9 +71,9 @@ class LaneEngine:
     origin (1, n): where all of them began, if not where they start from here.
     """
 
-    request: Request
+    request: EnsembleRequest
     numbers: Numbers
-    plan: Plan
+    plan: KernelPlan
     origin: Array | None = None
 
     @property
@@ -190,7 +190,7 @@ class LaneEngine:
         self._run(own.ctypes.data)
 
 
-def starts(request: Request, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
+def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
     """(count, n): the states that members start from, as the dtype of the request has them; (1, n) where all start from the same."""
     layout = request.layout
     (first, *others), n = layout.names, layout.size
@@ -212,7 +212,7 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
     chunk.status[...] = _STATUSES[codes]
 
 
-def reals(request: Request) -> list[float]:
+def reals(request: EnsembleRequest) -> list[float]:
     """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
     found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
     if request.max_step is not None and request.step is None:
@@ -228,15 +228,15 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
     return {name: values[i] if values.ndim > 1 else values[i].item() for name, values in arrays.items()}
 
 
-def lane_engine(request: Request, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
+def lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
     """The engine, or None where lanes cannot do it."""
     if part_obstacle(request):
         return None
     plan = lane_plan(request, numbers, own)
-    return LaneEngine(request, numbers, plan) if isinstance(plan, Plan) else None
+    return LaneEngine(request, numbers, plan) if isinstance(plan, KernelPlan) else None
 
 
-def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan | str:
+def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> KernelPlan | str:
     """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
@@ -248,7 +248,7 @@ def lane_plan(request: Request, numbers: Numbers, own: frozenset[str]) -> Plan |
     return _plan(request, numbers, whole)
 
 
-def method_obstacle(request: Request) -> str:
+def method_obstacle(request: EnsembleRequest) -> str:
     """For what the method, a stiff one, has no lanes, where others have them; nothing of an explicit one."""
     if request.method in ROSENBROCK and request.dtype != "float64":
         return request.dtype
@@ -260,7 +260,7 @@ def no_strict(method: str, what: str) -> str:
     return f"{method} has no strict mode for {what}; {', '.join(m.name for m in METHODS.values() if m.adaptive)} have one"
 
 
-def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
     """The kernel's plan, the same object for the same request; what is too long to write out."""
     compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
     key = (
@@ -276,7 +276,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
-    def make() -> Plan | str:
+    def make() -> KernelPlan | str:
         try:
             return _made(request, numbers, whole)
         except CodegenError as error:
@@ -285,7 +285,7 @@ def _plan(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     return _PLANS(key, make)
 
 
-def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan | str:
+def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
     """The plan, or what is too long for it. Raises CodegenError."""
     compiled, fixed = request.right, request.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
@@ -295,7 +295,7 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
             return f"{what} of {many(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.method not in ROSENBROCK
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
-    plan = Plan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
+    plan = KernelPlan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
     plan = replace(plan, parts=request.switches, limited=request.max_step is not None and not fixed)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
@@ -305,7 +305,7 @@ def _made(request: Request, numbers: Numbers, whole: Mapping[str, Any]) -> Plan 
     return plan
 
 
-def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> Watch | None:
+def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> WatchedEvents | None:
     """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
     compiled, method = request.right, METHOD[request.method]
     program, events = compiled.events_program, compiled.system.events
@@ -313,7 +313,7 @@ def make_watch(request: Request, sizes: Mapping[str, int], whole: Mapping[str, A
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
-    return Watch(
+    return WatchedEvents(
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
         max(4, method.P.shape[1] + (request.method in ROSENBROCK)),

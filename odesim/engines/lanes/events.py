@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odesim.engines.lanes.invariants import restore_lines
-from odesim.engines.lanes.plan import Watch
+from odesim.engines.lanes.plan import WatchedEvents
 
 if TYPE_CHECKING:
-    from odesim.engines.lanes.plan import Plan
+    from odesim.engines.lanes.plan import KernelPlan
     from odesim.engines.lanes.rows import Rows
 
 
@@ -20,19 +20,19 @@ def at(row: int, width: int) -> str:
     return f"S[{row * width} + l]" if row else "S[l]"
 
 
-def cast(plan: "Plan", text: str) -> str:
+def cast(plan: "KernelPlan", text: str) -> str:
     """The number as the dtype of the states."""
     return f"float32({text})" if plan.formulas.dtype == "float32" else text
 
 
-def param_lines(plan: "Plan", rows: "Rows") -> list[str]:
+def param_lines(plan: "KernelPlan", rows: "Rows") -> list[str]:
     """Lines that load the parameters that the functions read."""
     assert plan.watch is not None
     given = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
     return [f"p{k} = {text if k in plan.formulas.doubles else cast(plan, text)}" for k, text in given]
 
 
-def happen_text(watch: Watch) -> str:
+def happen_text(watch: WatchedEvents) -> str:
     """happen(t, states, parameters) -> (size,): the event functions of one member."""
     f = watch.formulas
     arguments = ", ".join(["t", *(f"y{d}" for d in watch.reads("y")), *(f"p{k}" for k in watch.reads("p"))])
@@ -41,17 +41,17 @@ def happen_text(watch: Watch) -> str:
     )
 
 
-def used_stages(plan: "Plan") -> list[int]:
+def used_stages(plan: "KernelPlan") -> list[int]:
     """The stages that the interpolant reads."""
     return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
 
 
-def length(plan: "Plan") -> str:
+def length(plan: "KernelPlan") -> str:
     """What the weights of stages are times: the length of the step, which is in the stages of a stiff method already."""
     return "" if plan.stiff else "h * "
 
 
-def interpolant_text(plan: "Plan") -> str:
+def interpolant_text(plan: "KernelPlan") -> str:
     """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps. Said once: quick to compile."""
     used = used_stages(plan)
     lines = []
@@ -75,14 +75,14 @@ def interpolant_text(plan: "Plan") -> str:
     return "\n".join([*weights, "", "", *blend])
 
 
-def load_lines(plan: "Plan", rows: "Rows", wanted: Iterable[int]) -> list[str]:
+def load_lines(plan: "KernelPlan", rows: "Rows", wanted: Iterable[int]) -> list[str]:
     """Lines that load what the interpolant of the states wanted needs: y<d>, k<stage>_<d>."""
     states = list(wanted)
     lines = [f"y{d} = {at(rows.old[d], plan.width)}" for d in states]
     return lines + [f"k{j}_{d} = {at(rows.stages[j][d], plan.width)}" for d in states for j in used_stages(plan)]
 
 
-def between_lines(plan: "Plan", theta: str | float, wanted: Iterable[int]) -> list[str]:
+def between_lines(plan: "KernelPlan", theta: str | float, wanted: Iterable[int]) -> list[str]:
     """Lines that set z<d>, the states wanted at theta of the last step, from h and what was loaded. theta: a name, or a number."""
     used = used_stages(plan)
     lines = [f"{', '.join(f'c{j}' for j in used)}, = weights(h, theta)"]
@@ -96,7 +96,7 @@ def between_lines(plan: "Plan", theta: str | float, wanted: Iterable[int]) -> li
     return lines + [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
 
 
-def watch_text(plan: "Plan", rows: "Rows") -> str:
+def watch_text(plan: "KernelPlan", rows: "Rows") -> str:
     """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
 
     A lane is searched where the values of a component are not all on one side of zero: the search looks closer. NaN is on no side.
@@ -129,7 +129,7 @@ def watch_text(plan: "Plan", rows: "Rows") -> str:
     return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
 
 
-def probe_text(plan: "Plan", rows: "Rows") -> str:
+def probe_text(plan: "KernelPlan", rows: "Rows") -> str:
     """probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
@@ -141,7 +141,7 @@ def probe_text(plan: "Plan", rows: "Rows") -> str:
     return "\n".join(["@kernel", "def probe(S, l, theta, i):", *(f"    {line}" for line in lines)])
 
 
-def settle_text(plan: "Plan", rows: "Rows") -> list[str]:
+def settle_text(plan: "KernelPlan", rows: "Rows") -> list[str]:
     """settle(S, l): lane l stands where the event that ended it lies."""
     if plan.watch is None or not plan.watch.terminal:
         return []
@@ -153,14 +153,14 @@ def settle_text(plan: "Plan", rows: "Rows") -> list[str]:
     return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
 
 
-def event_texts(plan: "Plan", rows: "Rows") -> list[str]:
+def event_texts(plan: "KernelPlan", rows: "Rows") -> list[str]:
     """The functions of a kernel that watches events."""
     if plan.watch is None:
         return []
     return [interpolant_text(plan), watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
 
 
-def begin_lines(plan: "Plan", rows: "Rows") -> list[str]:
+def begin_lines(plan: "KernelPlan", rows: "Rows") -> list[str]:
     """Lines that set the functions' values where a member begins."""
     if plan.watch is None:
         return []
@@ -215,7 +215,7 @@ if code == 2:
 """.strip("\n")
 
 
-def watching_words(plan: "Plan", rows: "Rows") -> dict[str, object]:
+def watching_words(plan: "KernelPlan", rows: "Rows") -> dict[str, object]:
     """What the templates above name."""
     w = plan.width
     if plan.watch is None:

@@ -12,7 +12,7 @@ from odesim.engines.lanes.lines import (
     span_arguments,
     span_lines,
 )
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 
 
@@ -32,7 +32,7 @@ def squares(what: str, old: str, new: str, n: int) -> list[str]:
     return [*out, "total = total0"]
 
 
-def begin_text(plan: Plan, rows: Rows) -> str:
+def begin_text(plan: KernelPlan, rows: Rows) -> str:
     """The derivative at the start and the first step of all lanes, Hairer, Norsett, Wanner I, II.4."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
@@ -74,13 +74,13 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     )
 
 
-def limit_lines(plan: Plan, rows: Rows, step: str) -> list[str]:
+def limit_lines(plan: KernelPlan, rows: Rows, step: str) -> list[str]:
     """Lines that keep a step that is to come to the largest size there is."""
     most = at(rows.longest, plan.width) if plan.limited else ""
     return [f"{step} = {most} if {step} > {most} else {step}"] if plan.limited else []
 
 
-def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
+def stage_lines(plan: KernelPlan, first: int, last: int) -> list[str]:
     """Stages first to last; z: the state of a stage, k<s>_<d>: its derivative."""
     n, m = plan.formulas.states, plan.method
     out = []
@@ -101,7 +101,7 @@ def stage_lines(plan: Plan, first: int, last: int) -> list[str]:
     return out
 
 
-def error_lines(plan: Plan) -> list[str]:
+def error_lines(plan: KernelPlan) -> list[str]:
     """error: the norm of the estimate, NaN where the new state or its derivative is not finite."""
     n, m = plan.formulas.states, plan.method
     out: list[str] = []
@@ -125,7 +125,7 @@ def error_lines(plan: Plan) -> list[str]:
     return out
 
 
-def step_text(plan: Plan, rows: Rows) -> str:
+def step_text(plan: KernelPlan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = [

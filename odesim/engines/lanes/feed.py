@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
 from odesim.engines.lanes.lines import at
-from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
@@ -130,7 +130,7 @@ S[{next} + l] = save[q] if q < saves else inf
 """.strip("\n")
 
 
-def part_words(plan: Plan, rows: Rows, error: str, saved: str) -> dict[str, str]:
+def part_words(plan: KernelPlan, rows: Rows, error: str, saved: str) -> dict[str, str]:
     """What the templates say of members that run in parts, and of those that have the whole span at once."""
     if not plan.parts:
         whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
@@ -146,7 +146,7 @@ def part_words(plan: Plan, rows: Rows, error: str, saved: str) -> dict[str, str]
     }
 
 
-def first_save(plan: Plan, rows: Rows, where: Where, **words: object) -> str:
+def first_save(plan: KernelPlan, rows: Rows, where: Where, **words: object) -> str:
     """Lines that say which saved time is next where a member begins, and write it where it is that moment."""
     if not plan.saves:
         return "pass"
@@ -154,7 +154,7 @@ def first_save(plan: Plan, rows: Rows, where: Where, **words: object) -> str:
     return fit(text, **{**words, "put": put_state(where.first, rows.y, plan.width), "saved": where.saved})
 
 
-def run_text(plan: Plan, rows: Rows) -> str:
+def run_text(plan: KernelPlan, rows: Rows) -> str:
     """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
     w, where = plan.width, lane_where(plan.formulas.states)
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
@@ -186,7 +186,7 @@ def run_text(plan: Plan, rows: Rows) -> str:
     return fit(RUN, **words)
 
 
-def judged_text(plan: Plan, rows: Rows) -> str:
+def judged_text(plan: KernelPlan, rows: Rows) -> str:
     """judged(S, l, t0, rtol, atol): what a step that became too small means in lane l, a blow-up or that, by the rule of
     odesim.solve.report.runs_away."""
     w, states = plan.width, range(plan.formulas.states)
@@ -206,7 +206,7 @@ def judged_text(plan: Plan, rows: Rows) -> str:
     return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
 
 
-def ending_words(plan: Plan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:
+def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:
     """How events are watched, and what is written of a member that comes to its end. searched: where a search reads a lane."""
     end = "pass" if plan.saves else put_state(where.first, rows.y, plan.width)
     words = {"stopped": put_state(where.end, rows.y, plan.width), "finish": end}
@@ -233,7 +233,7 @@ def start_rows(rows: Rows) -> list[int]:
     return [*rows.f, *rows.slopes, rows.h, rows.code, *rows.g]
 
 
-def fill_lines(plan: Plan, rows: Rows) -> list[str]:
+def fill_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that load the state, the parameters and the invariants of member i: those of all members lie 0 apart."""
     firsts = [*plan.formulas.values.values(), plan.formulas.count]
     lines = [f"S[{row * plan.width} + l] = y0[i * at[{AT['Y0_STEP']}] + {d}]" for d, row in enumerate(rows.y)]

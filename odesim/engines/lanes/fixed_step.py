@@ -11,7 +11,7 @@ from odesim.engines.lanes.events import begin_lines, event_texts, happen_text
 from odesim.engines.lanes.explicit_step import stage_lines
 from odesim.engines.lanes.feed import ending_words, fill_lines
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state
-from odesim.engines.lanes.plan import AT, Plan
+from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import dense_states, dense_weights
 from odesim.engines.template import fit, lane_where, put_state
@@ -143,18 +143,18 @@ while q < saves and save[q] <= new:
 """.strip("\n")
 
 
-def fixed_texts(plan: Plan, rows: Rows) -> list[str]:
+def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """All after the right side: run(table) integrates members FIRST to END - 1 in tiles of W."""
     return [*fixed_loops(plan, rows), run_text(plan, rows)]
 
 
-def fixed_loops(plan: Plan, rows: Rows) -> list[str]:
+def fixed_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step whose length is given."""
     events = [happen_text(plan.watch), *event_texts(plan, rows)] if plan.watch is not None else []
     return [*step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
 
 
-def step_loops(plan: Plan, rows: Rows) -> list[str]:
+def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """begin: the first derivative; march: steps first to end - 1; hold, back: the state before them; bad: how many lanes show numbers
     that are not finite."""
     w, before = plan.width, load_numbers(plan, rows)
@@ -176,7 +176,7 @@ def step_loops(plan: Plan, rows: Rows) -> list[str]:
     ]
 
 
-def dense_loops(plan: Plan, rows: Rows) -> list[str]:
+def dense_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = step_lines(plan, rows, m.stages - 1)
@@ -194,7 +194,7 @@ def dense_loops(plan: Plan, rows: Rows) -> list[str]:
     ]
 
 
-def step_lines(plan: Plan, rows: Rows, last: int) -> list[str]:
+def step_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
     """A step with the stages to `last`; the new state and its derivative take the places of the old ones."""
     w, m = plan.width, plan.method
     lines = [*load_numbers(plan, rows), *load_state(plan, "k0_", rows.f), *stage_lines(plan, 1, last)]
@@ -212,7 +212,7 @@ def loop(width: int, lines: list[str]) -> list[str]:
     return [f"for l in range({width}):", *(f"    {line}" for line in lines)]
 
 
-def run_text(plan: Plan, rows: Rows) -> str:
+def run_text(plan: KernelPlan, rows: Rows) -> str:
     """fill, and run(table)."""
     w, where = plan.width, lane_where(plan.formulas.states)
     words: dict[str, Any] = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}

@@ -9,11 +9,11 @@ from odesim.base.arrays import Array
 from odesim.codegen.invariants.linear import entries, exact_sums, weight_text
 
 if TYPE_CHECKING:
-    from odesim.engines.lanes.plan import Plan
+    from odesim.engines.lanes.plan import KernelPlan
     from odesim.engines.lanes.rows import Rows
 
 
-def restore_lines(plan: "Plan", rows: "Rows", state: str) -> list[str]:
+def restore_lines(plan: "KernelPlan", rows: "Rows", state: str) -> list[str]:
     """Lines that move a state (named <state>0, ...) to where its invariants have the values of the start, one after another."""
     wanted = sorted({k for invariant in plan.invariants for k in invariant.reads})
     lines = [f"p{k} = S[{rows.p[k] * plan.width} + l]" for k in wanted]
@@ -31,12 +31,12 @@ def restore_lines(plan: "Plan", rows: "Rows", state: str) -> list[str]:
     return lines
 
 
-def touched(plan: "Plan") -> list[int]:
+def touched(plan: "KernelPlan") -> list[int]:
     """The states that have a part in an invariant."""
     return sorted({place for invariant in plan.invariants for place in invariant.places})
 
 
-def start_sums(plan: "Plan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
+def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
     """(N, invariants): their values for members that start from states (N, n), with parameters that they share and others of their own
     {name: (N, *shape)}; (1, invariants) where all have the same."""
     firsts = plan.formulas.values

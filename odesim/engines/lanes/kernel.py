@@ -18,7 +18,7 @@ from odesim.engines.lanes.feed import judged_text, run_text
 from odesim.engines.lanes.fixed_step import fixed_texts
 from odesim.engines.lanes.lines import names
 from odesim.engines.lanes.look import limited_text
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
 
@@ -34,7 +34,7 @@ SOURCES = (
 RUNTIME = ("maximum", "minimum", "powi")
 
 
-def kernel_text(plan: Plan) -> str:
+def kernel_text(plan: KernelPlan) -> str:
     """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
     texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), run_text(plan, rows)]
@@ -42,7 +42,7 @@ def kernel_text(plan: Plan) -> str:
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
-def adaptive_loops(plan: Plan, rows: Rows) -> list[str]:
+def adaptive_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step that is each lane's own."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
@@ -80,7 +80,7 @@ def own_key() -> str:
     return hashlib.sha256("".join(map(source_of, SOURCES)).encode()).hexdigest()[:8]
 
 
-def head_text(plan: Plan, body: str) -> str:
+def head_text(plan: KernelPlan, body: str) -> str:
     """The imports that the body needs, and how it is compiled."""
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
@@ -106,7 +106,7 @@ def head_text(plan: Plan, body: str) -> str:
     return "\n".join(lines)
 
 
-def right_text(plan: Plan) -> str:
+def right_text(plan: KernelPlan) -> str:
     """The right side of one member."""
     f = plan.formulas
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])

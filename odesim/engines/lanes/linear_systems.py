@@ -6,8 +6,8 @@ whose residual is not small is rejected: with a shorter one the matrix is nearer
 
 from dataclasses import dataclass, field
 
-from odesim.codegen.unrolled.elimination import WORST, Linear
-from odesim.codegen.unrolled.operations import Text, is_number
+from odesim.codegen.unrolled.elimination import WORST, SparseSystem
+from odesim.codegen.unrolled.operations import Operations, is_number
 
 Vector = dict[str, str]
 """{unknown: name}; 0 where it has none."""
@@ -18,7 +18,7 @@ class Factors:
     """A matrix eliminated: by unknown, the inverse of its pivot ("1.0": none), what of its row goes to those below, and its row, both
     divided by the pivot."""
 
-    linear: Linear
+    linear: SparseSystem
     lines: list[str] = field(default_factory=list)
     inverse: dict[str, str] = field(default_factory=dict)
     below: dict[str, Vector] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Factors:
 
     def solve(self, b: Vector, into: str) -> tuple[list[str], Vector]:
         """Lines, and the names of x; of a state y<k> it is <into><k>."""
-        text, x = Text(f"{into}_"), dict(b)
+        text, x = Operations(f"{into}_"), dict(b)
         for name in self.linear.order:
             if name in x:
                 for row, factor in self.below[name].items():
@@ -57,9 +57,9 @@ def product(a: str, b: str) -> str:
     return {"1.0": b, "-1.0": f"-{b}"}.get(a, f"{a} * {b}")
 
 
-def factor(linear: Linear, g: str) -> Factors:
+def factor(linear: SparseSystem, g: str) -> Factors:
     """The elimination of 1 - g J, each unknown by its diagonal entry."""
-    text, found = Text("w"), Factors(linear)
+    text, found = Operations("w"), Factors(linear)
     rows = {name: {read: e for read, e in row.items() if read != "t"} for name, row in linear.rows.items()}
     for name in linear.order:
         own, scale = rows.pop(name), g if name[0] == "y" else "1.0"
@@ -81,7 +81,7 @@ def factor(linear: Linear, g: str) -> Factors:
     return found
 
 
-def residual(linear: Linear, g: str, b: Vector, x: Vector, good: str) -> list[str]:
+def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str) -> list[str]:
     """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row."""
     lines = []
     for name, row in linear.rows.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 
 
@@ -20,31 +20,31 @@ def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
     return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
 
 
-def real(plan: Plan, text: str) -> str:
+def real(plan: KernelPlan, text: str) -> str:
     """A number of S as the dtype of the states."""
     return f"float32({text})" if plan.formulas.dtype == "float32" else text
 
 
-def load_state(plan: Plan, letter: str, rows: Iterable[int]) -> list[str]:
+def load_state(plan: KernelPlan, letter: str, rows: Iterable[int]) -> list[str]:
     """Lines that name the components of a state or of its derivative."""
     return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
 
 
-def load_numbers(plan: Plan, rows: Rows) -> list[str]:
+def load_numbers(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that name the state and the parameters."""
     numbers = [(k, at(row, plan.width)) for k, row in enumerate(rows.p)]
     given = [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in numbers]
     return [*load_state(plan, "y", rows.y), *given]
 
 
-def call_right(plan: Plan, t: str, state: str, into: str, prefix: str = "p") -> str:
+def call_right(plan: KernelPlan, t: str, state: str, into: str, prefix: str = "p") -> str:
     """k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
     f = plan.formulas
     target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
     return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"
 
 
-def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
+def combination(plan: KernelPlan, start: str, terms: list[tuple[str, str]], late: int = 0) -> str:
     """start + c0*k0 + c1*k1 + ..., one after another; float32 is rounded after every four terms, but for the last `late` ones."""
     text, early = start, len(terms) - late
     for j, (c, k) in enumerate(terms):
@@ -54,7 +54,7 @@ def combination(plan: Plan, start: str, terms: list[tuple[str, str]], late: int 
     return text
 
 
-def counted_lines(plan: Plan, rows: Rows) -> list[str]:
+def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
     w = plan.width
     limit = at(rows.most, w) if plan.looks else "most"
@@ -72,12 +72,12 @@ def counted_lines(plan: Plan, rows: Rows) -> list[str]:
     ]
 
 
-def span_arguments(plan: Plan) -> str:
+def span_arguments(plan: KernelPlan) -> str:
     """The names of a kernel's arguments for the span: each lane has its own where members run in parts."""
     return "start, end" if plan.parts else "t0, t1"
 
 
-def span_lines(plan: Plan, rows: Rows, length: bool = False) -> list[str]:
+def span_lines(plan: KernelPlan, rows: Rows, length: bool = False) -> list[str]:
     """Lines that give a lane's own span its names. length: span too."""
     own = [f"t0, t1 = {at(rows.start, plan.width)}, {at(rows.end, plan.width)}"] if plan.parts else []
     return [*own, *(["span = t1 - t0"] if length else [])]

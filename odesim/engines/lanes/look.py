@@ -5,7 +5,7 @@ from math import cos
 import numpy as np
 
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.auto import HELD, SHORT, stable_up_to
 
@@ -18,7 +18,7 @@ FAR = 1e15
 LEFT = 7  # the code of a member that is left to another method
 
 
-def limited_text(plan: Plan, rows: Rows) -> list[str]:
+def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps; first: the
     first such limit.
 

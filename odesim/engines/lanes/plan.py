@@ -15,7 +15,7 @@ from typing import Any
 
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.unrolled.elimination import Linear, linear_text
+from odesim.codegen.unrolled.elimination import SparseSystem, linear_text
 from odesim.solve.rosenbrock import Rosenbrock
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
@@ -35,7 +35,7 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 
 @dataclass(frozen=True, eq=False)
-class Watch:
+class WatchedEvents:
     """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
 
     pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
@@ -72,7 +72,7 @@ class Watch:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class KernelPlan:
     """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
@@ -85,7 +85,7 @@ class Plan:
     width: int
     strict: bool
     saves: bool
-    watch: Watch | None = None
+    watch: WatchedEvents | None = None
     fixed: bool = False
     parts: bool = False
     limited: bool = False
@@ -117,7 +117,7 @@ class Plan:
         return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.lines) > 10 * MOST_WRITTEN)
 
     @cached_property
-    def linear(self) -> Linear:
+    def linear(self) -> SparseSystem:
         """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
         return linear_text(self.formulas)
 

@@ -7,7 +7,7 @@ it is that of a dense matrix, in loops as well.
 from odesim.engines.lanes.invariants import restore_lines, touched
 from odesim.engines.lanes.linear_systems import residual
 from odesim.engines.lanes.lines import at, call_right, load_rows, span_arguments, span_lines
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rosenbrock_step import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.rosenbrock import Rosenbrock
@@ -75,7 +75,7 @@ def row(first: range | int, width: int) -> str:
     return f"S[{first.start * width} + d + l]" if isinstance(first, range) else at(first, width)
 
 
-def begin_text(plan: Plan, rows: Rows) -> str:
+def begin_text(plan: KernelPlan, rows: Rows) -> str:
     """What a step calls, and f, J and the first step of all lanes."""
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     kept = range(rows.f[0], rows.f[0] + n + len(rows.slopes))
@@ -99,12 +99,12 @@ def begin_text(plan: Plan, rows: Rows) -> str:
     return "\n\n\n".join([*texts, *restore_text(plan, rows), begin])
 
 
-def named(plan: Plan, rows: Rows) -> list[str]:
+def named(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that load what the Jacobian is made of."""
     return [f"{name} = {at(r, plan.width)}" for name, r in zip(plan.linear.kept, rows.slopes, strict=True)]
 
 
-def side_text(plan: Plan, rows: Rows) -> str:
+def side_text(plan: KernelPlan, rows: Rows) -> str:
     """side(S, into, alpha): the right side of the rows z, a part alpha of the step from t."""
     w, loops = plan.width, rows.loops
     time = f"time = {at(rows.t, w)} + alpha * {at(loops.length, w)} if alpha < 1.0 else {at(loops.new, w)}"
@@ -112,7 +112,7 @@ def side_text(plan: Plan, rows: Rows) -> str:
     return lane_loop("side", "S, into, alpha", [*lines, *(f"S[into + {d * w} + l] = k{d}" for d in range(plan.formulas.states))], w)
 
 
-def jacobian_text(plan: Plan, rows: Rows) -> str:
+def jacobian_text(plan: KernelPlan, rows: Rows) -> str:
     """jacobian(S): f and J at the state `after` and the time `new`, into `ahead`."""
     w, loops = plan.width, rows.loops
     lines, f = slope_lines(plan.linear, "n", "new")
@@ -121,7 +121,7 @@ def jacobian_text(plan: Plan, rows: Rows) -> str:
     return lane_loop("jacobian", "S", [*load, *lines, *(f"{at(r, w)} = {x}" for r, x in out)], w)
 
 
-def solver_texts(plan: Plan, rows: Rows) -> list[str]:
+def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """eliminate(S), solve(S, at): the solution in the place of the right-hand side; and check(S), which makes `error` NaN where that of
     the first stage, whose right-hand side z still holds, is not one."""
     linear, w, loops, n = plan.linear, plan.width, rows.loops, plan.formulas.states
@@ -167,7 +167,7 @@ def solver_texts(plan: Plan, rows: Rows) -> list[str]:
     return [*found, lane_loop("check", "S", [*lines, f"{at(loops.error, w)} = {at(loops.error, w)} if good else nan"], w)]
 
 
-def later_text(plan: Plan, rows: Rows) -> list[str]:
+def later_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """later(S, at, d): adds d h df/dt to a right-hand side, where the right side depends on t."""
     linear, w, loops = plan.linear, plan.width, rows.loops
     if not linear.moves:
@@ -187,7 +187,7 @@ def later_text(plan: Plan, rows: Rows) -> list[str]:
     return [lane_loop("later", "S, at, d", lines, w)]
 
 
-def stage_lines(plan: Plan, rows: Rows, i: int) -> list[str]:
+def stage_lines(plan: KernelPlan, rows: Rows, i: int) -> list[str]:
     """Stage i: its state in z, its u in loops.u[i]."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
@@ -209,7 +209,7 @@ def stage_lines(plan: Plan, rows: Rows, i: int) -> list[str]:
     ]
 
 
-def restore_text(plan: Plan, rows: Rows) -> list[str]:
+def restore_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """restore(S): the state `after` moved to where its invariants have their values."""
     places, w = touched(plan), plan.width
     load = [f"n{d} = {at(rows.loops.after[d], w)}" for d in places]
@@ -217,7 +217,7 @@ def restore_text(plan: Plan, rows: Rows) -> list[str]:
     return [lane_loop("restore", "S", [*load, *restore_lines(plan, rows, "n"), *put], w)] if places else []
 
 
-def step_text(plan: Plan, rows: Rows) -> str:
+def step_text(plan: KernelPlan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops

@@ -6,20 +6,20 @@ f, J and df/dt of the point that a step starts from stay in rows: a rejected ste
 import re
 from collections.abc import Sequence
 
-from odesim.codegen.unrolled.elimination import Linear
+from odesim.codegen.unrolled.elimination import SparseSystem
 from odesim.engines.lanes.events import begin_lines
 from odesim.engines.lanes.explicit_step import limit_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.linear_systems import Factors, factor, residual
 from odesim.engines.lanes.lines import at, call_right, counted_lines, load_rows, span_arguments, span_lines
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED
 
 
-def slope_lines(linear: Linear, state: str, t: str) -> tuple[list[str], list[str]]:
+def slope_lines(linear: SparseSystem, state: str, t: str) -> tuple[list[str], list[str]]:
     """Lines that compute f and J at a state (named <state>0, ...) and time, and the names of f."""
 
     def moved(text: str) -> str:
@@ -39,7 +39,7 @@ def zero(values: Sequence[str]) -> str:
     return " + ".join(f"0.0 * {x}" for x in values) or "0.0"
 
 
-def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
+def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
     """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does; code 5: not finite."""
     linear, w = plan.linear, plan.width
     y = [f"y{d}" for d in range(len(f))]
@@ -64,7 +64,7 @@ def first_step_lines(plan: Plan, rows: Rows, f: list[str]) -> list[str]:
     ]
 
 
-def begin_text(plan: Plan, rows: Rows) -> str:
+def begin_text(plan: KernelPlan, rows: Rows) -> str:
     """f, J and the first step of all lanes."""
     linear, w = plan.linear, plan.width
     lines, f = slope_lines(linear, "y", "t0")
@@ -86,7 +86,7 @@ def weighted(start: str, weights: list[tuple[float, str]]) -> str:
     return " + ".join([*([start] if start else []), *terms]) or "0.0"
 
 
-def stage_lines(plan: Plan, factors: Factors, i: int) -> list[str]:
+def stage_lines(plan: KernelPlan, factors: Factors, i: int) -> list[str]:
     """Stage i: z, the state it sees, and u<i>_d."""
     m: Rosenbrock = plan.method
     linear, n = plan.linear, plan.formulas.states
@@ -121,7 +121,7 @@ def stage_lines(plan: Plan, factors: Factors, i: int) -> list[str]:
     return out
 
 
-def defect_lines(plan: Plan, factors: Factors) -> list[str]:
+def defect_lines(plan: KernelPlan, factors: Factors) -> list[str]:
     """q<d>: how far the interpolant is from the solution within the step (odesim.solve.rosenbrock.stages.Stages.defect)."""
     m: Rosenbrock = plan.method
     n = plan.formulas.states
@@ -133,7 +133,7 @@ def defect_lines(plan: Plan, factors: Factors) -> list[str]:
     return [*out, *lines]
 
 
-def ahead_lines(plan: Plan, rows: Rows) -> list[str]:
+def ahead_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that say where the step goes: new, h, g = gamma h; and whether it is the last one, or too small to be one."""
     w = plan.width
     return [
@@ -148,7 +148,7 @@ def ahead_lines(plan: Plan, rows: Rows) -> list[str]:
     ]
 
 
-def judge_lines(plan: Plan, rows: Rows) -> list[str]:
+def judge_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that make accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
     w, p = plan.width, float(plan.method.error_order)
     most = 1e-2 ** (-1 / p)
@@ -170,7 +170,7 @@ def judge_lines(plan: Plan, rows: Rows) -> list[str]:
     ]
 
 
-def saved_lines(plan: Plan, rows: Rows) -> list[str]:
+def saved_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that keep where the step was, for `interpolate`."""
     w = plan.width
     where = [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
@@ -178,7 +178,7 @@ def saved_lines(plan: Plan, rows: Rows) -> list[str]:
     return [*(where if plan.dense else []), *(due if plan.saves else [])]
 
 
-def power_lines(plan: Plan) -> list[str]:
+def power_lines(plan: KernelPlan) -> list[str]:
     """less = error^(-1/p), of the larger one of error and defect where the error fits; both are squared norms."""
     return [
         "error = (error if error >= defect else defect) if error <= 1.0 else error",
@@ -187,7 +187,7 @@ def power_lines(plan: Plan) -> list[str]:
     ]
 
 
-def step_text(plan: Plan, rows: Rows) -> str:
+def step_text(plan: KernelPlan, rows: Rows) -> str:
     """One step of all lanes; how many have come to an end."""
     m: Rosenbrock = plan.method
     linear, w, n = plan.linear, plan.width, plan.formulas.states
@@ -226,7 +226,7 @@ def step_text(plan: Plan, rows: Rows) -> str:
     return "\n".join([*head, *body, "    return ended, due"])
 
 
-def save_text(plan: Plan, rows: Rows) -> list[str]:
+def save_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """The state of all lanes at their next saved times, by the interpolant of the last step."""
     if not plan.saves:
         return []

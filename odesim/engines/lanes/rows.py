@@ -1,13 +1,13 @@
 """Where the numbers of members stand, and how the text of a lane kernel names them."""
 
 from odesim.engines.lanes.linear_systems import Factors, factor
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 
 
 class Rows:
     """Names of the rows of S, and how many there are."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: KernelPlan) -> None:
         n, m = plan.formulas.states, plan.method
         self.count = 0
         self.y, self.f = self.take(n), self.take(n)
@@ -60,7 +60,7 @@ MOST_FACTORS = 300
 class Loops:
     """Names of the further rows of S that loops need."""
 
-    def __init__(self, plan: Plan, rows: Rows) -> None:
+    def __init__(self, plan: KernelPlan, rows: Rows) -> None:
         linear, n = plan.linear, plan.formulas.states
         found = factor(linear, "g")
         self.factors: Factors | None = found if len(found.lines) <= MOST_FACTORS else None

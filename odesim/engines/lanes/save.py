@@ -3,7 +3,7 @@
 from typing import Any
 
 from odesim.engines.lanes.lines import at, combination
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import Where, fit, put_state
 from odesim.solve.methods import Method
@@ -45,7 +45,7 @@ if due > 0:
 """.strip("\n")
 
 
-def saving_text(plan: Plan, rows: Rows, where: Where) -> str:
+def saving_text(plan: KernelPlan, rows: Rows, where: Where) -> str:
     """Lines that write what the last step passed."""
     n, w = plan.formulas.states, plan.width
     words: dict[str, Any] = {"member": where.member, "saved": where.saved}
@@ -75,7 +75,7 @@ def horner(coefficients: list[str]) -> str:
     return text
 
 
-def save_texts(plan: Plan, rows: Rows) -> list[str]:
+def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S), the
     polynomial in theta that the interpolant is, computed once for all times that a step passes."""
     if not plan.saves:
@@ -110,7 +110,7 @@ def dense_weights(m: Method) -> list[str]:
     return lines
 
 
-def dense_states(plan: Plan, rows: Rows) -> list[str]:
+def dense_states(plan: KernelPlan, rows: Rows) -> list[str]:
     """The components of the state at theta."""
     w, used = plan.width, dense_stages(plan.method)
     return [combination(plan, at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in rows.old.items()]

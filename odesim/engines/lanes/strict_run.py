@@ -18,14 +18,14 @@ from odesim.base.arrays import Array
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
-from odesim.engines.lanes.plan import Plan
+from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.outputs import make_kept
-from odesim.ensembles.request import STATUSES, UNDONE, Chunk, Request
+from odesim.ensembles.request import STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit import places
-from odesim.solve.laws import Watch, Worst
+from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.options import check_options, save_grid, usable
 from odesim.solve.problem import Problem, Progress, Raw, Status
 from odesim.solve.report import collect
@@ -48,13 +48,15 @@ _CODES = {
 }
 
 
-def alone(compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any) -> Request:
+def alone(
+    compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any
+) -> EnsembleRequest:
     """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
     kept = make_kept(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
-    return Request(compiled, dict(sizes), *span, times, method, kept=kept, **options)
+    return EnsembleRequest(compiled, dict(sizes), *span, times, method, kept=kept, **options)
 
 
-def strict_obstacle(request: Request, numbers: Numbers, own: frozenset[str]) -> str:
+def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
     """For what members of a request with a stiff method have no strict mode, in lanes or, in the rescaled clock, one by one."""
     if request.clock is not None:
         clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
@@ -98,7 +100,7 @@ class LaneRun:
         request = alone(compiled, sizes, name, (problem.t0, problem.t1), times, **options)
         numbers = Numbers(dict(sizes), dict(params), problem.rhs.layout.split(problem.y0), problem.t0, problem.t1)
         plan = lane_plan(request, numbers, frozenset())
-        if not isinstance(plan, Plan):
+        if not isinstance(plan, KernelPlan):
             raise SolveError(no_strict(name, plan))
         self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
@@ -115,7 +117,7 @@ class LaneRun:
         self._lanes = self._memory[: rows.count * width].reshape(rows.count, width)
         self._lanes[rows.t], self._lanes[rows.y, 0] = self.problem.t0, self.problem.y0
         self._chunk = self._engine.request.room(1)
-        self._watch = Watch(self.problem.laws, self.problem.rhs.dtype) if self.problem.laws else None
+        self._watch = LawWatch(self.problem.laws, self.problem.rhs.dtype) if self.problem.laws else None
         self._failure: BaseException | None = None
         if self._watch:
             self._watch.look(self.problem.t0, self.problem.y0)

@@ -14,7 +14,7 @@ BLOCK = 64  # iterations drawn at once
 MOST = 1000  # windows of the validation that are looked at
 
 
-class Draws:
+class WindowNumbers:
     """Whole numbers (R, batch) below `end` for each iteration, the same whatever was asked for before."""
 
     def __init__(self, seeds: Sequence[int], end: int, batch: int) -> None:
@@ -31,12 +31,12 @@ class Draws:
         return found
 
 
-class Contexts:
+class CorpusContexts:
     """A Stream of training windows, uniformly drawn: {"classes": (R, B), "counts": (R, B, W)} of the tokens support[n] (W,)."""
 
     def __init__(self, found: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
         self.found, self.seeds, self.dtype = found, tuple(seeds), dtype
-        self.draws = Draws(seeds, len(found.of), batch)
+        self.draws = WindowNumbers(seeds, len(found.of), batch)
         held = token_counts(found.validation, found.validation_of, *found.P.shape)
         self.support, self.place = _support((found.P > 0) | (held > 0))
 
@@ -88,7 +88,7 @@ class Stretches:
 
     def __init__(self, windows: Windows, held: Windows, seeds: Sequence[int], batch: int) -> None:
         self.windows, self.held, self.seeds = windows, held, tuple(seeds)
-        self.draws = Draws(seeds, len(windows.at), batch)
+        self.draws = WindowNumbers(seeds, len(windows.at), batch)
 
     def __call__(self, iteration: int) -> Batch:
         return self.batch(self.windows, self.draws(iteration))

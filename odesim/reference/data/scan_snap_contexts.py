@@ -13,7 +13,7 @@ BLOCK = 64  # iterations drawn at once
 BUCKETS = 2**16
 
 
-class Draws:
+class TokenCounts:
     """Counts of tokens drawn from P (W,): 16 random bits a token choose one of 2^16 buckets.
 
     Each token has as many buckets as fit its probability. Those left over go to one token more, whose draws are made again from
@@ -42,12 +42,12 @@ class Draws:
         return table[:, :-1]
 
 
-class Contexts:
+class ScanSnapContexts:
     """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: classes uniformly, then `length` tokens i.i.d. from P (K, W)."""
 
     def __init__(self, seeds: Sequence[int], P: Array, *, batch: int, length: int, dtype: str) -> None:
         self.seeds, self.batch, self.length, self.dtype = tuple(seeds), batch, length, dtype
-        self.draws = [Draws(row) for row in P]
+        self.draws = [TokenCounts(row) for row in P]
         self.small = np.min_scalar_type(length)
         self.block = -1
         self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))

@@ -21,7 +21,7 @@ from typing import Any
 from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.corpus_classes import PairClasses, pair_classes, windows
-from odesim.reference.data.corpus_streams import BLOCK, MOST, Contexts, DrawnContexts, Stretches, population
+from odesim.reference.data.corpus_streams import BLOCK, MOST, CorpusContexts, DrawnContexts, Stretches, population
 from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
 from odesim.reference.one_layer.model import DECODERS, YZ
 from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
@@ -116,7 +116,7 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
         raise ParamError(f"drawn={values['drawn']} needs contexts=drawn, not {values['contexts']}")
     sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
     found = pair_classes(corpus, **sizes, fraction=values["validation"])
-    stream = Contexts(found, seeds, values["batch"], dtype)
+    stream = CorpusContexts(found, seeds, values["batch"], dtype)
     model = CorpusYZ(
         found.P,
         found.psi,
@@ -144,7 +144,7 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
     )
 
 
-def contexts(found: PairClasses, windows: Contexts, values: Mapping[str, Any], dtype: str) -> Stream:
+def contexts(found: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
     """The batches of the setting `contexts`."""
     if values["contexts"] == "infinite":
         return population

@@ -10,7 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.data.scan_snap_contexts import BLOCK, Contexts
+from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
 from odesim.reference.data.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
 from odesim.reference.one_layer.model import DECODERS, INITS, YZ
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
@@ -121,10 +121,10 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
             raise ParamError(f"{name} has no meaning without P: the generator's settings fix it")
 
 
-def sampled(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Contexts:
+def sampled(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:
     """The stream of contexts: length - 1 tokens before the query."""
     P = np.take_along_axis(yz.P, yz.counted, axis=1)
-    return Contexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
+    return ScanSnapContexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:

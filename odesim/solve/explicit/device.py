@@ -11,7 +11,7 @@ from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.base.wording import many
 from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.source import Driver
-from odesim.codegen.cuda.translate import Scope
+from odesim.codegen.cuda.translate import ModuleScope
 from odesim.errors import DeviceError
 from odesim.solve.explicit import LOOP, control, places
 from odesim.solve.explicit.state import RunState
@@ -35,7 +35,7 @@ def driver_text() -> Driver:
                     known[constant] = value
     words = ("K", "ROWS", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
     named = {word: getattr(places, word) for word in words}
-    return Driver(Scope(functions, known, "solve_"), named)
+    return Driver(ModuleScope(functions, known, "solve_"), named)
 
 
 class DeviceRun:

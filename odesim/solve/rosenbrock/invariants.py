@@ -16,7 +16,7 @@ MOST_ROUNDS = 12
 """Invariants that share states, one after another: beyond it they take the time of the step."""
 
 
-class Kept:
+class KeptInvariants:
     """Linear invariants, whose weights are numbers, with the values that they have at the start (n,) of a run."""
 
     def __init__(self, invariants: Sequence[LinearInvariant], start: Array) -> None:

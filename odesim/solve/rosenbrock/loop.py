@@ -7,9 +7,9 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.solve.explicit import places
 from odesim.solve.explicit.state import longest_step
-from odesim.solve.laws import Watch, Worst
+from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.methods.rosenbrock import Rosenbrock
-from odesim.solve.problem import Linear, Problem
+from odesim.solve.problem import Derivatives, Problem
 from odesim.solve.rosenbrock.control import Control, first_step, norm
 from odesim.solve.rosenbrock.events import Search
 from odesim.solve.rosenbrock.stages import Stages
@@ -21,7 +21,7 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        linear: Linear,
+        linear: Derivatives,
         method: Rosenbrock,
         save: Array,
         *,
@@ -43,7 +43,7 @@ class Run:
         self.stages = Stages(problem, linear, method)
         self._control = Control(method.error_order)
         self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
-        self._watch = Watch(problem.laws, problem.rhs.dtype) if problem.laws else None
+        self._watch = LawWatch(problem.laws, problem.rhs.dtype) if problem.laws else None
         self._total = min(max(1, math.ceil((problem.t1 - problem.t0) / step - 1e-9)), 2**62) if step is not None else 0
 
     @property

@@ -5,8 +5,8 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.codegen.jacobian.structured import Solver, UnsolvableError
 from odesim.solve.methods.rosenbrock import Rosenbrock
-from odesim.solve.problem import Linear, Problem
-from odesim.solve.rosenbrock.invariants import Kept
+from odesim.solve.problem import Derivatives, Problem
+from odesim.solve.rosenbrock.invariants import KeptInvariants
 
 CHECKED = 0.8
 """Where in a step the interpolant is checked: near the largest error that either method has there on a stiff component."""
@@ -18,7 +18,7 @@ class Stages:
     y is float64; the right side sees it in the problem's dtype.
     """
 
-    def __init__(self, problem: Problem, linear: Linear, method: Rosenbrock) -> None:
+    def __init__(self, problem: Problem, linear: Derivatives, method: Rosenbrock) -> None:
         n = problem.rhs.layout.size
         self.problem, self.linear, self.method = problem, linear, method
         self.u = np.zeros((method.stages, n))
@@ -27,7 +27,7 @@ class Stages:
         self._solver: Solver | None = None
         self._h = 0.0
         self._checked, self._checked_slope = method.dense(CHECKED), method.dense_slope(CHECKED)
-        self.kept = Kept(linear.invariants(), problem.began.astype(np.float64))
+        self.kept = KeptInvariants(linear.invariants(), problem.began.astype(np.float64))
 
     def derivative(self, t: float, y: Array) -> Array:
         """f(t, y) (n,)."""

@@ -15,7 +15,7 @@ Gradients = dict[str, Array]
 Norm = Literal["pre", "post", "none"]
 
 
-class Design(Protocol):
+class BlockOptions(Protocol):
     """What a block asks of the network it stands in."""
 
     @property
@@ -69,7 +69,7 @@ def _linear_back(dy: Array, x: Array, p: Weights, name: str, g: Gradients) -> Ar
     return dx
 
 
-def block(x: Array, p: Weights, design: Design, *, B: int, bias: Array | None) -> tuple[Array, Tape]:
+def block(x: Array, p: Weights, design: BlockOptions, *, B: int, bias: Array | None) -> tuple[Array, Tape]:
     """The block's output (R, N, d) of x (R, N, d), and its tape; bias: see attention.key_bias."""
     saved: dict[str, Normed] = {}
     u = _normed(x, p, "norm1", saved) if design.norm == "pre" else x  # (R, N, d)
@@ -91,7 +91,7 @@ def block(x: Array, p: Weights, design: Design, *, B: int, bias: Array | None) -
     return z, tape
 
 
-def block_back(dz: Array, p: Weights, design: Design, tape: Tape) -> tuple[Array, Gradients]:
+def block_back(dz: Array, p: Weights, design: BlockOptions, tape: Tape) -> tuple[Array, Gradients]:
     """dx (R, N, d) and the gradients {name: (R, ...)} of dz (R, N, d)."""
     g: Gradients = {}
     saved = tape.normed
