@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import CodegenError, DeviceError, ParamError, no_such
+from odesim.base.backends import TRAINING, find_backend
+from odesim.errors import CodegenError, DeviceError
 
 DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
 LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"
-ARRAYS = ("numpy", "cuda")  # backends of what computes with whole arrays
 
 
 @cache
@@ -55,10 +55,8 @@ def cupy_here() -> Any:
 
 
 def array_module(backend: str) -> ModuleType:
-    """numpy, or for "cuda" cupy with a device. Raises ParamError for another name, CodegenError with what is missing."""
-    if backend not in ARRAYS:
-        raise ParamError(no_such("backend", str(backend), ARRAYS, "a training"))
-    found: ModuleType = np if backend == "numpy" else cupy_here()
+    """numpy, or cupy with a device, by the backend of a training. Raises ParamError for another name, CodegenError with what is missing."""
+    found: ModuleType = cupy_here() if find_backend(backend, TRAINING).gpu else np
     return found
 
 

@@ -1,0 +1,44 @@
+"""The table of backends: its names are those of the methods and types that there are."""
+
+import pytest
+
+from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, TRAINING, backends_for, find_backend
+from odesim.base.run_options import RunOptions
+from odesim.errors import ParamError
+from odesim.solve.methods import METHODS
+from odesim.solve.rosenbrock import ROSENBROCK
+
+USES = (RUN, ENSEMBLE, TRAINING)
+
+
+def test_methods_are_those_that_there_are():
+    """The names that help and tables have, without importing a method, are the methods'."""
+    assert tuple(METHODS) == EXPLICIT
+    assert tuple(ROSENBROCK) == STIFF
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_row_is_sound(name):
+    """A backend has a use; what is strict is a method there; what is told is a phrase."""
+    backend = BACKENDS[name]
+    assert backend.name == name and backend.uses and set(backend.uses) <= set(USES) and set(backend.dtypes) <= set(DTYPES)
+    for ability in backend.uses.values():
+        assert set(ability.strict) <= set(ability.methods) <= {*EXPLICIT, *STIFF} and ability.summary
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_backend_that_is_none_is_refused(use):
+    """The sentence has the name, the use, the choices and the nearest spelling."""
+    for name, backend in BACKENDS.items():
+        if use in backend.uses:
+            assert find_backend(name, use) is backend
+        else:
+            with pytest.raises(ParamError, match=f"no backend '{name}' in {use}; choose from {', '.join(sorted(backends_for(use)))}"):
+                find_backend(name, use)
+    with pytest.raises(ParamError, match=f"no backend 'cudo' in {use}.*; did you mean 'cuda'"):
+        find_backend("cudo", use)
+
+
+def test_the_default_serves_runs_and_ensembles():
+    """A run that names no backend has one."""
+    assert {RUN, ENSEMBLE} <= set(find_backend(RunOptions().backend).uses)

@@ -1,0 +1,49 @@
+"""Options of a run: each field is known wherever a run is asked for, told, stored and computed again."""
+
+from dataclasses import fields, replace
+from inspect import signature
+from typing import Any
+
+import pytest
+
+import odesim
+from odesim.base.run_options import CLOCKS, NAMES, RESCALED, RunOptions, options_of
+
+# another value than the default for every field
+OTHER: dict[str, Any] = {
+    "method": "dop853",
+    "step": 0.125,
+    "rtol": 1e-3,
+    "atol": 0.0,
+    "max_steps": 77,
+    "max_step": 0.5,
+    "stop_at": (0.25, 0.75),
+    "backend": "numpy",
+    "dtype": "float32",
+    "strict": True,
+    "clock": RESCALED,
+    "seed": 3,
+}
+
+
+@pytest.mark.parametrize("call", [odesim.integrate, odesim.ensemble], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_is_an_argument(name, call):
+    """What people call takes every option by its name, with the default of the field."""
+    assert signature(call).parameters[name].default == getattr(RunOptions(), name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes_hold_every_option(name):
+    """An option survives its way into attributes and back, alone and with all others."""
+    assert OTHER[name] != getattr(RunOptions(), name)
+    for options in (replace(RunOptions(), **{name: OTHER[name]}), RunOptions(**OTHER)):
+        assert options_of(options.attributes()) == options
+        rest = {key: value for key, value in options.attributes().items() if key != name}
+        assert options_of(rest) == replace(options, **{name: getattr(RunOptions(), name)})
+
+
+def test_every_option_has_another_value_here():
+    """The table above names the fields and no others."""
+    assert set(OTHER) == set(NAMES) == {f.name for f in fields(RunOptions)}
+    assert set(CLOCKS) == {RunOptions().clock, OTHER["clock"]}
