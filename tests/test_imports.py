@@ -37,7 +37,7 @@ def modules_after(arguments: list[str], folder: Path) -> set[str]:
 )
 def test_help_is_light(arguments, tmp_path):
     """Help and version come without numbers, symbols, compilers or pictures, and without a look at other packages."""
-    heavy = {"numpy", "sympy", "numba", "scipy", "pydantic", "rich", "matplotlib", "xarray", "zarr", "importlib.metadata"}
+    heavy = {"numpy", "sympy", "numba", "scipy", "matplotlib", "xarray", "zarr", "importlib.metadata"}
     assert not heavy & modules_after(arguments, tmp_path)
 
 
@@ -47,7 +47,7 @@ def test_integrate_imports_no_store_and_no_plot(tmp_path):
     for run in ("maybe cold", "warm"):
         loaded = modules_after(command, tmp_path)
         assert "llvmlite" in loaded  # it did run
-        assert not {"zarr", "xarray", "pandas", "matplotlib", "pydantic", "scipy.integrate"} & loaded
+        assert not {"zarr", "xarray", "pandas", "matplotlib", "scipy.integrate"} & loaded
         assert run == "maybe cold" or "numba" not in loaded
 
 
@@ -61,7 +61,7 @@ def test_solve_runs_without_sympy(tmp_path):
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, stdin=subprocess.DEVNULL)
 
 
-ABSENT = ("zarr", "xarray", "pydantic", "platformdirs", "click", "rich", "matplotlib", "pandas")  # on a bare machine with a GPU, say
+ABSENT = ("zarr", "xarray", "platformdirs", "click", "matplotlib", "pandas")  # on a bare machine with a GPU, say
 MISSING = f"""
 import os, sys
 from pathlib import Path

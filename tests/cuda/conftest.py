@@ -21,7 +21,7 @@ from tests.cuda.host import make_cupy
 
 # a machine with a GPU may have no more than numpy, scipy, sympy, numba, cupy and pytest: what needs these packages is left out there
 NEEDS = {
-    ("click", "matplotlib", "platformdirs", "pydantic", "rich", "xarray", "zarr"): (
+    ("click", "matplotlib", "platformdirs", "xarray", "zarr"): (
         *("test_arrays.py", "test_failures.py", "test_requests.py", "test_threads.py", "test_training_runs.py"),
     ),
     ("threadpoolctl",): ("test_training.py",),

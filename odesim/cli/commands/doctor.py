@@ -11,7 +11,7 @@ import click
 from odesim.base.wording import many
 from odesim.cli.output.tables import echo
 
-CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "rich", "pydantic", "zarr", "xarray", "platformdirs")
+CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "zarr", "xarray", "platformdirs")
 CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
 
 

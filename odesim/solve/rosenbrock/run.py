@@ -22,13 +22,6 @@ from odesim.solve.rosenbrock.loop import Run
 PROGRESS_SECONDS = 0.05
 
 
-def integrate_rosenbrock(problem: Problem, method: Rosenbrock, *, save: Array | None = None, **options: Any) -> Raw:
-    """The run of a problem that knows its Jacobian; options and result as of odesim.solve.integrate_problem. Raises SolveError."""
-    run = RosenbrockRun(problem, method, save, **options)
-    run.go()
-    return run.raw()
-
-
 def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
     """A run of a stiff method that has not begun. strict: with the same bits on every machine, as LAPACK's are not. Raises SolveError."""
     if not strict:
