@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, styled
 from odesim.reference.tasks import load_task
@@ -126,7 +126,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_xlim(0, iterations[-1])
             axes.set_xlabel("iteration")
             few_ticks(axes)
-        figure.suptitle(f"Attention follows the MLP: mean and range of {many(ds.sizes['seed'], 'seed')}")
+        figure.suptitle(f"Attention follows the MLP: mean and range of {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, styled
 from odesim.reference.tasks import load_task
@@ -81,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
         bar = figure.colorbar(images[-1], ax=figure.axes[1:], aspect=16, pad=0.02)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=SMALL, color=FAINT)
-        figure.suptitle(f"Scan and snap: two queries, {many(ds.sizes['seed'], 'seed')}")
+        figure.suptitle(f"Scan and snap: two queries, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

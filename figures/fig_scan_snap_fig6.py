@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
 from odesim.reference.tasks import load_task
@@ -76,13 +76,13 @@ def draw(ds: xr.Dataset) -> Figure:
             panel.set_xscale("log")
             panel.set_xticks(ds.ratio.values, [f"{r:g}" for r in ds.ratio.values])
             panel.minorticks_off()
-            panel.set_title(many(int(last), "query", "queries"))
+            panel.set_title(counted(int(last), "query", "queries"))
             panel.set_xlabel("$η_Y / η_Z$")
         panels[0].set_ylabel("entropy, distinct tokens")
         panels[0].legend(loc="lower right")
         panels[-1].legend(loc="lower right")
         few_ticks(panels[0], y=5)
-        figure.suptitle(f"Attention after 100 iterations, {many(ds.sizes['seed'], 'seed')}")
+        figure.suptitle(f"Attention after 100 iterations, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 
@@ -100,10 +100,12 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         rows, blur = (table.sel(num_last=last).values for table in (ours, 2 * ds.sd / np.sqrt(ds.sizes["seed"])))
         rising = int(np.sum(np.diff(rows, axis=0) >= blur[1:] + blur[:-1]))
         features.append(
-            Feature(f"{many(int(last), 'query', 'queries')}: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0)
+            Feature(
+                f"{counted(int(last), 'query', 'queries')}: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0
+            )
         )
         low = 0 if last == 1 else 1
         below = int(np.sum(rows + blur < rows[:, low : low + 1] - blur[:, low : low + 1]))
-        name = f"{many(int(last), 'query', 'queries')}: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
+        name = f"{counted(int(last), 'query', 'queries')}: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
         features.append(Feature(name, float(below), 0.0, 0.0))
     return features

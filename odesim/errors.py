@@ -7,7 +7,7 @@ LONGEST = 200  # characters of one word of a message
 PLAIN = "\n\u00a0\u2009\u202f"  # what is printed as it is, though Python calls it unprintable: ends of lines and narrow spaces
 
 
-def visible(text: str, keep: str = PLAIN) -> str:
+def escaped(text: str, keep: str = PLAIN) -> str:
     """text with every character escaped that a terminal would act on or not show: ESC, carriage returns, marks of direction, ...
 
     keep: characters that stay.
@@ -24,7 +24,7 @@ class OdesimError(Exception):
     """
 
     def __init__(self, sentence: str = "", *more: object) -> None:
-        super().__init__(visible(" ".join(map(shorter, str(sentence).split(" ")))), *more)
+        super().__init__(escaped(" ".join(map(shorter, str(sentence).split(" ")))), *more)
 
 
 class SpecError(OdesimError):
@@ -71,7 +71,7 @@ def shorter(word: str, most: int = LONGEST) -> str:
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """value as messages show it: one line of at most 60 characters."""
     try:
         text = " ".join(repr(value).split())
@@ -94,3 +94,9 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
     place = f" in {where}" if where else ""
     listed = f"; choose from {', '.join(options)}" if options else "; there are none"
     return f"no {what} {shorter(name, 60)!r}{place}{listed}{nearest(name, options)}"
+
+
+def counted(count: float, noun: str, plural: str = "") -> str:
+    """`1 member`, `2 members`, `0 members`, `0.5 steps`; plural: of a noun that takes another ending than s."""
+    word = noun if count == 1 else plural or f"{noun}s"
+    return f"{count:g} {word}" if isinstance(count, float) and count < 1e6 else f"{count:.0f} {word}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odesim.api.differences import Rerun
-from odesim.base.wording import many
+from odesim.errors import counted
 
 ROOT = Path(__file__).parents[1]
 # nouns that a number stands before, in messages, titles and tables
@@ -22,12 +22,12 @@ BETWEEN = {"saved", "right", "recorded", "learned", "failed", "explicit", "stiff
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (many(1, "member"), "1 member"),
-        (many(0, "member"), "0 members"),
-        (many(2, "member"), "2 members"),
-        (many(1.0, "step"), "1 step"),
-        (many(1_000_000, "step"), "1000000 steps"),
-        (many(3, "index", "indices"), "3 indices"),
+        (counted(1, "member"), "1 member"),
+        (counted(0, "member"), "0 members"),
+        (counted(2, "member"), "2 members"),
+        (counted(1.0, "step"), "1 step"),
+        (counted(1_000_000, "step"), "1000000 steps"),
+        (counted(3, "index", "indices"), "3 indices"),
     ],
 )
 def test_words(made: str, text: str) -> None:
@@ -56,8 +56,8 @@ def written_by_hand(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 # what is always more than one, or no count: {file: the values}
 PLURAL: dict[str, set[str]] = {
-    "train_result.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
-    "linear.py": {"{n} states is not small blocks plus few sums, and "},  # above MOST_DENSE
+    "training.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
+    "linearization.py": {"{n} states is not small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{spaced(quantity.count)} components)"},  # of a picture that has no room for them
     "sizes.py": {"{entries:.3g} entries ("},  # too many for any memory
     "auto.py": {"{rounded(whole)} steps"},  # more than a pilot has
@@ -67,7 +67,7 @@ PLURAL: dict[str, set[str]] = {
 
 @pytest.mark.parametrize("room", ["odesim", "figures"])
 def test_nouns_are_counted_by_the_helper(room: str) -> None:
-    """`{n} members` in an f-string says "1 members" for one: `many(n, "member")` does not. Names and words may stand before a noun."""
+    """`{n} members` in an f-string says "1 members" for one: `counted(n, "member")` does not. Names and words may stand before a noun."""
     found = []
     for path in sorted((ROOT / room).rglob("*.py")):
         allowed = PLURAL.get(path.name, set())

@@ -15,12 +15,11 @@ from odesim.base.arrays import Array
 from odesim.base.gpu import array_module
 from odesim.base.memory import check_room
 from odesim.base.signals import stopping
-from odesim.base.wording import many
 from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
 from odesim.comparison.side import Side, side_of_solution, side_of_training
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import checked
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Experiment, Task
@@ -123,7 +122,7 @@ def compare_training(
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {
         "theory": system.name,
-        "training": f"{trained.label}, {many(training.iteration, 'iteration')}",
+        "training": f"{trained.label}, {counted(training.iteration, 'iteration')}",
         "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
@@ -189,7 +188,7 @@ def side_of(run: Solution | Trajectory) -> Side:
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
     """What the run is, and where it is stored."""
     where = f" ({place})" if isinstance(place, str | PathLike) else ""
-    iterations = f", {many(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
+    iterations = f", {counted(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
     return f"{side.label}{iterations}{where}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
+from odesim.errors import counted
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth
@@ -49,7 +49,7 @@ class Rerun:
     @property
     def message(self) -> str:
         """One sentence."""
-        rows = f"{many(self.counted, self.unit)}{self.of}"
+        rows = f"{counted(self.counted, self.unit)}{self.of}"
         head = f"stopped after {rows}" if self.stopped else f"{rows} computed again"
         head += f" by other code ({self.other})" if self.other else ""
         tail = f"; {self.lost}" if self.lost else ""

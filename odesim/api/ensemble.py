@@ -15,7 +15,6 @@ from odesim.base.arrays import on_host
 from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_room
 from odesim.base.signals import stopping
-from odesim.base.wording import many
 from odesim.engines.choose import make_engine, together
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import run_chunks
@@ -24,7 +23,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import MOST_EVENTS
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.inputs.arguments import checked
 from odesim.inputs.registry import load_model, load_original
 from odesim.symbolic.system import System
@@ -152,7 +151,7 @@ def ensemble(
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
     with stopping() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
-    what = f"the states of {many(count, 'member')} of {request.system.name}"
+    what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
         return dataset(request, chosen, held.ended())
 

@@ -9,6 +9,7 @@ import numpy as np
 from odesim.api.options import RESCALED, check_clock
 from odesim.base.gpu import cupy_here
 from odesim.engines.choose import auto_rule
+from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.strict_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
@@ -20,7 +21,6 @@ from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.outputs import MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.request import EnsembleRequest
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.inputs.guards import guarded_system, with_slack
 from odesim.inputs.schema import make_plan
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

@@ -11,8 +11,7 @@ import numpy as np
 from odesim.base.gpu import array_module, device_name
 from odesim.base.memory import check_fits
 from odesim.base.versions import __version__
-from odesim.base.wording import many
-from odesim.errors import ParamError, no_such, shown
+from odesim.errors import ParamError, counted, no_such, value_text
 from odesim.reference.protocols import Experiment, Optimizer, Task
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import load_task
@@ -47,7 +46,7 @@ def make_experiment(
         given = {**given, "optimizer": optimizer}
     given = with_rates(task, given, rates)
     values = check_settings(task.name, task.settings, given)
-    named = f"{many(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
+    named = f"{counted(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
     check_fits(f"a training of {named} with these settings", task.room(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
     spec = experiment.optimizer
@@ -92,7 +91,7 @@ def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, An
 def as_task(task: Any) -> Task:
     """A task by its name, or one that is given. Raises ParamError."""
     if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "room", "make")):
-        raise ParamError(f"a task is a name or a Task, not {shown(task)}")
+        raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
     found: Task = load_task(task) if isinstance(task, str) else task
     return found
 
@@ -100,16 +99,16 @@ def as_task(task: Any) -> Task:
 def check_seeds(seeds: Any) -> tuple[int, ...]:
     """Seeds (R,) as distinct whole numbers from 0 up. Raises ParamError."""
     if isinstance(seeds, str | bytes | Mapping | set | frozenset):
-        raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {shown(seeds)}")
+        raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {value_text(seeds)}")
     try:
         found = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
     except TypeError:
-        raise ParamError(f"seeds must be whole numbers, not {shown(seeds)}") from None
+        raise ParamError(f"seeds must be whole numbers, not {value_text(seeds)}") from None
     if not 1 <= len(found) <= MOST_SEEDS:
         raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if found else 'none'}")
     for seed in found:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-            raise ParamError(f"a seed is a whole number from 0 up, not {shown(seed)}")
+            raise ParamError(f"a seed is a whole number from 0 up, not {value_text(seed)}")
     if len(set(found)) < len(found):
         raise ParamError("a seed is given twice")
     return tuple(map(int, found))

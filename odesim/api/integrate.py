@@ -15,10 +15,10 @@ from odesim.base.arrays import Array, beside, check_dtype
 from odesim.base.gpu import device_errors, device_here
 from odesim.base.memory import check_room
 from odesim.base.versions import versions
+from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import checked
 from odesim.inputs.bind import bind
-from odesim.inputs.guards import guard_names, guarded_system, with_slack
 from odesim.inputs.registry import load_original
 from odesim.inputs.times import Save, as_save, save_times, stop_times
 from odesim.solve import integrate_problem

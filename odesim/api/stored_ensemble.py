@@ -11,14 +11,13 @@ from typing import Any
 from odesim.api.ensemble_manifest import check_members, make_manifest, options_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.signals import stopping
-from odesim.base.wording import many
 from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, open_chunks, run_chunks
 from odesim.ensembles.ledger import GOOD, Progress, Tally, tally
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import UNDONE, EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
-from odesim.errors import DeviceError, ParamError, StoreError
+from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.solve.auto import STIFF
 from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -85,13 +84,15 @@ class EnsembleRun:
     def message(self) -> str:
         """One sentence on what is missing or failed."""
         t = self.tally
-        failed = f"{t.failed} of {many(t.done, 'member')} failed ({t.failures})" if t.failed else ""
+        failed = f"{t.failed} of {counted(t.done, 'member')} failed ({t.failures})" if t.failed else ""
         if self.lost:
             return f"{self.path} {lost_sentence(self.lost)}"
         if t.done < t.total:
-            how = f"stopped after {t.done} of {many(t.total, 'member')}" if t.stopped else f"{t.done} of {many(t.total, 'member')} done"
+            how = (
+                f"stopped after {t.done} of {counted(t.total, 'member')}" if t.stopped else f"{t.done} of {counted(t.total, 'member')} done"
+            )
             return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
-        return f"{failed}; what was computed is in {self.path}" if failed else f"{many(t.total, 'member')} done"
+        return f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
 
 
 def begin(
@@ -148,7 +149,7 @@ def kept(error: DeviceError, path: Path) -> DeviceError:
         done = tally(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
         return error
-    return DeviceError(f"{error}; {many(done, 'member')} kept in {path}, {AGAIN}", kept=True)
+    return DeviceError(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", kept=True)
 
 
 def integrate(

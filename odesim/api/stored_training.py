@@ -12,8 +12,7 @@ from odesim.api.experiment import make_experiment, versions
 from odesim.base.arrays import Array
 from odesim.base.memory import check_room
 from odesim.base.signals import stopping
-from odesim.base.wording import many
-from odesim.errors import DeviceError, ParamError, StoreError
+from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
 from odesim.reference.training.checkpoint import read_checkpoint
@@ -90,7 +89,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
     stopped = new.iteration < min(last, old.steps)
     found = Differences()
     compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
-    of = "" if len(old.seeds) == 1 else f" of {many(len(old.seeds), 'seed')}"
+    of = "" if len(old.seeds) == 1 else f" of {counted(len(old.seeds), 'seed')}"
     other = other_code(said, "", versions(said["backend"]))
     return found.report(path, "recorded iteration", of=of, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)
 
@@ -206,7 +205,7 @@ def place(
         check_same(path, old, about)
     steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
-        raise ParamError(f"{path} has {many(old['iteration'], 'iteration')} already, more than the {steps} asked for")
+        raise ParamError(f"{path} has {counted(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and os.path.exists(checkpoint_file(path)) else None
     if old and state:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container, which may be less than the machine has
 STATUS = Path("/proc/meminfo")
@@ -21,7 +20,7 @@ def check_room(rows: int, entries: int, width: int) -> None:
     free = free_bytes()
     if free is not None and need > free:
         raise ParamError(
-            f"{many(rows, 'saved time')} of {many(entries, 'number')} would take {need / 1e9:.3g} GB, "
+            f"{counted(rows, 'saved time')} of {counted(entries, 'number')} would take {need / 1e9:.3g} GB, "
             f"more than the {free / 1e9:.3g} GB that are free"
         )
 

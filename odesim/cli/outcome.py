@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import DeviceError, OdesimError, visible
+from odesim.errors import DeviceError, OdesimError, escaped
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -19,7 +19,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def say(sentence: str) -> None:
     """Writes `odesim: sentence` to stderr, on one line."""
     with suppress(OSError):  # nobody reads it
-        print(f"odesim: {visible(' '.join(str(sentence).split()))}", file=sys.stderr, flush=True)
+        print(f"odesim: {escaped(' '.join(str(sentence).split()))}", file=sys.stderr, flush=True)
 
 
 def exit_code(run: Callable[[], int]) -> int:

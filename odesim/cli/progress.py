@@ -6,7 +6,7 @@ from collections.abc import Callable
 from shutil import get_terminal_size
 from typing import Self
 
-from odesim.errors import visible
+from odesim.errors import escaped
 
 BAR = 20  # characters
 FIRST, AGAIN = 0.5, 0.1  # s: a short run shows nothing; at most ten lines a second
@@ -16,7 +16,7 @@ class Progress:
     """Call it with the fraction done; used as a context, it wipes its line at the end."""
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
-        label = visible(label, "")
+        label = escaped(label, "")
         self.label = label if len(label) <= 30 else f"...{label[-27:]}"
         self.watched = sys.stderr.isatty() if watched is None else watched
         self.start = time.monotonic()

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 
@@ -77,7 +76,7 @@ def training_label(training: Trajectory, seeds: int) -> str:
     """Task, model, seeds and optimizer in a phrase."""
     spec = training.attrs.get("optimizer", {})
     momentum = f" with momentum {spec['momentum']:g}" if spec.get("momentum") and "adam" not in str(spec.get("name")) else ""
-    return f"{training.task} ({training.model}), {many(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
+    return f"{training.task} ({training.model}), {counted(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
 
 
 def resampled(t: Array, values: Array, times: Array) -> Array:

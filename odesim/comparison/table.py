@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
 from odesim.comparison.metrics import METRICS
-from odesim.errors import visible
+from odesim.errors import counted, escaped
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
@@ -26,7 +25,7 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
         lines = [entry("first", said["theory"]), entry("second", said["training"])]
     unit = f" {said['unit']}" if said["unit"] else ""
     lines += [entry("clock", said["clock"])] if said["clock"] else []
-    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {many(len(t), 'time')}")]
+    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     lines += [entry("note", note) for note in notes]
     lines += [entry(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
     names = [m.name for m in METRICS if m.name not in LATER and (m.name != "spread" or len(seeds) > 1)]
@@ -77,7 +76,7 @@ def deviation(values: Array) -> float:
 
 def title(row: Mapping[str, Any]) -> str:
     """c (2, 30); only the name of a number."""
-    return visible(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
+    return escaped(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
 
 
 def cell(name: str, value: float, *, blank: bool = False) -> str:
@@ -101,4 +100,4 @@ def short(value: float) -> str:
 
 def entry(word: str, text: str) -> str:
     """word and text, wrapped under itself."""
-    return textwrap.fill(visible(text), WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)
+    return textwrap.fill(escaped(text), WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)

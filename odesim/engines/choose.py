@@ -5,6 +5,7 @@ from typing import Any
 
 from odesim.codegen.build.cache import module_name
 from odesim.engines.gpu.engine import DeviceEngine, device_engine, source_of
+from odesim.engines.guards import with_slack
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
 from odesim.engines.lanes.kernel import stiff_key
@@ -14,7 +15,6 @@ from odesim.engines.one_by_one import SingleEngine
 from odesim.engines.rescaled import ClockEngine
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
-from odesim.inputs.guards import with_slack
 from odesim.solve.auto import PILOT, STIFF, explicit_name
 
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver

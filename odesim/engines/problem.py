@@ -11,9 +11,9 @@ from odesim.base.memo import Memo, Same
 from odesim.base.memory import check_fits
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
+from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
-from odesim.inputs.guards import event_specs
 from odesim.solve import Derivatives, Problem, callback_system
 from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun

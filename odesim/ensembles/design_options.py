@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
 from odesim.ensembles.design import FUNCTIONS, Design, Part, Points, Random, Table
 from odesim.ensembles.members import Members, make_members
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_number, show_text
 from odesim.inputs.schema import Place, make_plan
@@ -98,13 +97,13 @@ def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
     if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MOST):
         raise ParamError(f"members must be a whole number, 1 to {MOST}, not {members!r}")
     if combinations is not None and members is not None:
-        raise ParamError(f"--members and --grid or --zip: these already make {many(int(combinations), 'member')}")
+        raise ParamError(f"--members and --grid or --zip: these already make {counted(int(combinations), 'member')}")
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
     asked = combinations if combinations is not None else members
     for name, n in tables.items():
         asked = n if asked is None else asked
         if n != asked:
-            raise ParamError(f"members disagree: {name} has {many(n, 'row')} for {many(int(asked), 'member')}")
+            raise ParamError(f"members disagree: {name} has {counted(n, 'row')} for {counted(int(asked), 'member')}")
     if not parts:
         raise ParamError(
             "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
@@ -112,7 +111,7 @@ def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
     if asked is None:
         raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")
     if asked > MOST:
-        raise ParamError(f"{many(int(asked), 'member')} are more than {MOST}")
+        raise ParamError(f"{counted(int(asked), 'member')} are more than {MOST}")
     return int(asked)
 
 

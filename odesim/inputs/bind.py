@@ -10,8 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.memory import SMALL, free_bytes
-from odesim.base.wording import many
-from odesim.errors import ModelError, ParamError, no_such
+from odesim.errors import ModelError, ParamError, counted, no_such
 from odesim.inputs.checks import check_cover, check_number, check_numbers, check_rules
 from odesim.inputs.grammar import EXACT
 from odesim.inputs.schema import Formula, Place, Schema, make_plan
@@ -102,7 +101,7 @@ def _check_places(plan: Schema, known: Sizes) -> None:
         n = extent.value(known.values)
         if i >= n:
             said = f" ({extent.text} = {n})" if extent.terms else ""
-            raise ParamError(f"{element} is out of range: that axis has {many(n, 'element')}{said}")
+            raise ParamError(f"{element} is out of range: that axis has {counted(n, 'element')}{said}")
 
 
 def check_name(plan: Schema, kind: str, name: str) -> None:

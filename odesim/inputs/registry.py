@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ModelError, ModelWarning, nearest, no_such, shown
+from odesim.errors import ModelError, ModelWarning, nearest, no_such, value_text
 from odesim.inputs.mistakes import param_line, place, sentence
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def load_original(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict
 
     if isinstance(ref, System):
         return ref, {"ref": None}
-    raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {shown(ref)}")
+    raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {value_text(ref)}")
 
 
 def load_same(path: str, digest: str) -> "System":

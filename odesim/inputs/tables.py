@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.wording import many
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.grammar import parse_number, show_text
 
 if TYPE_CHECKING:
@@ -67,7 +66,9 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
                 row = _csv_row(line, f"{where}: {path!r}, line {number}")
                 first = first or number
                 if rows and len(row) != len(rows[0]):
-                    raise ParamError(f"{where}: {path!r}, line {number}: {many(len(row), 'value')}, where line {first} has {len(rows[0])}")
+                    raise ParamError(
+                        f"{where}: {path!r}, line {number}: {counted(len(row), 'value')}, where line {first} has {len(rows[0])}"
+                    )
                 rows.append(row)
     except UnicodeDecodeError:
         raise ParamError(f"{where}: {path!r} is not text") from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ParamError, shown
+from odesim.errors import ParamError, value_text
 from odesim.inputs.grammar import parse_number, parse_numbers, show_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_span(span: Any, where: str = "span") -> tuple[float, float]:
     try:
         t0, t1 = map(float, span)
     except (TypeError, ValueError, OverflowError):
-        raise ParamError(f"{where} takes two numbers (t0, t1), not {shown(span)}") from None
+        raise ParamError(f"{where} takes two numbers (t0, t1), not {value_text(span)}") from None
     if not (math.isfinite(t0) and math.isfinite(t1) and math.isfinite(t1 - t0)):
         raise ParamError(f"{where} {t0:g}:{t1:g} is not finite")
     if not t1 > t0:
@@ -105,7 +105,7 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     except (TypeError, ValueError, OverflowError):
         times = np.empty((0, 0))
     if times.ndim != 1 or isinstance(stop_at, str):
-        raise ParamError(f"stop_at takes a time or a list of times, not {shown(stop_at)}")
+        raise ParamError(f"stop_at takes a time or a list of times, not {value_text(stop_at)}")
     times = np.unique(times)
     outside = times[~((times >= t0) & (times <= t1))]
     if outside.size:
@@ -127,10 +127,10 @@ def as_save(save: Any) -> "Save | Array":
     try:
         array = np.asarray(save, float)
     except (TypeError, ValueError, OverflowError):
-        raise ParamError(f"save takes None, a number of times or the times, not {shown(save)}") from None
+        raise ParamError(f"save takes None, a number of times or the times, not {value_text(save)}") from None
     if array.ndim == 0:
         if not isinstance(save, int | np.integer) or isinstance(save, bool):
-            raise ParamError(f"save takes a whole number of times or a list of times, not {shown(save)}")
+            raise ParamError(f"save takes a whole number of times or a list of times, not {value_text(save)}")
         return Save(_check_count(int(save), f"save {save}"))
     if array.ndim > 1 or not array.size:
         raise ParamError(f"save takes one row of times, not an array of shape {array.shape}")

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
@@ -99,7 +99,9 @@ def title_of(comparison: "Comparison", left_out: list[str]) -> str:
     said, count = comparison.said, len(comparison.seeds)
     whose = f"{short(said['theory'])} beside {short(said['training'])}"
     dark = (said["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
-    how = f"bands: {many(count, 'seed')} (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
+    how = (
+        f"bands: {counted(count, 'seed')} (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
+    )
     lines = [whose, f"dark: {dark}", how] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
     return plain("\n".join(fill(line, TITLE) for line in lines))
 

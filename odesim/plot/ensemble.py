@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.base.wording import many
-from odesim.errors import StoreError
+from odesim.errors import StoreError, counted
 from odesim.plot.labels import EndLabels, end_labels, settle
 from odesim.plot.panels import Quantity, last_finite, set_value_scale, spaced, subset
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
@@ -110,7 +109,7 @@ def say_part(axes: Axes, quantity: Quantity, parts: list[tuple[str, Any]], more:
     whole = np.isfinite(np.stack([values for _, values in parts])).all(axis=(0, 1))
     count = int(np.prod(quantity.values.shape[2:], dtype=int))
     said = [f"{len(parts)} of {spaced(count)}"] * (len(parts) < count)
-    said += [f"{spaced(int(whole.sum()))} of {many(len(whole), 'member')}"] * (not whole.all())
+    said += [f"{spaced(int(whole.sum()))} of {counted(len(whole), 'member')}"] * (not whole.all())
     axes.set_title(", ".join([*said, *[more] * bool(more)]), loc="right", fontsize=SMALL)
 
 
@@ -147,7 +146,7 @@ def title_of(run: "xarray.Dataset", status: Any, drawn: int) -> str:
     early = [(name, int((status == k).sum())) for k, name in enumerate(names) if name != "ok"]
     ended = ", ".join(f"{spaced(n)} {name}" for name, n in early if n)
     done = int((status >= 0).sum())
-    lines = [f"{run.attrs['model']}, {many(len(status), 'member')}"]
+    lines = [f"{run.attrs['model']}, {counted(len(status), 'member')}"]
     lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
     lines += [f"held at their last value: {ended}"] * bool(ended)
     lines += [f"not done: {spaced(len(status) - done)}"] * (done < len(status))

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from odesim.errors import visible
+from odesim.errors import escaped
 
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NORMAL, LARGE = 6.0, 7.0, 8.0  # type, in points at true size
@@ -109,7 +109,7 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
 
 def plain(text: str) -> str:
     """text that is shown as it stands: a dollar sign starts no formula, and a control character is escaped."""
-    return visible(text).replace("$", r"\$")
+    return escaped(text).replace("$", r"\$")
 
 
 def broken(text: str, most: int = 18) -> str:

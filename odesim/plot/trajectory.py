@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from odesim.base.wording import many
-from odesim.errors import StoreError
+from odesim.errors import StoreError, counted
 from odesim.plot.labels import settle
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
@@ -91,7 +90,7 @@ def space_ticks(axes: Sequence[Axes], clock: TimeAxis) -> None:
 def title_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> str:
     """Task, model and seeds, and what is drawn of them; under it what ended the run early and what is not shown."""
     said, count = run.attrs, run.sizes[SEED]
-    seeds = many(count, "seed") if count > 1 else f"seed {run[SEED].values[0]}"
+    seeds = counted(count, "seed") if count > 1 else f"seed {run[SEED].values[0]}"
     lines = [f"{said['task']} ({said['model']}), {seeds}"]
     if count > 1:
         lines += ["median, middle half and range of seeds"] + ["arrays: mean over seeds"] * arrays

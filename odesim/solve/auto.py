@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import CodegenError, SolveError
+from odesim.errors import CodegenError, SolveError, counted
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.methods import METHODS, Method
 from odesim.solve.options import usable
@@ -90,7 +89,7 @@ def looks_between(problem: Problem, save: Array | None) -> bool:
 def sentence(raw: Raw) -> str:
     """How a run ended."""
     ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
-    return f"{ended} {many(raw.stats['steps'], 'step')}"
+    return f"{ended} {counted(raw.stats['steps'], 'step')}"
 
 
 class Rival:
@@ -133,7 +132,7 @@ class Rival:
                 return None
         ended = self._run.go(allowed if hopeless else budget)
         if not ended and self._run.t <= run.t:
-            its = f"{STIFF} came to t = {self._run.t:.4g} in {many(budget, 'step')}"
+            its = f"{STIFF} came to t = {self._run.t:.4g} in {counted(budget, 'step')}"
             self.why = f"; stability limits them, but {its}, which cost what the first {run.tried} did, up to t = {run.t:.4g}"
             return None
         if not ended:
@@ -143,7 +142,7 @@ class Rival:
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
         whole = run.tried + left
-        calls = many(run.state.stats()["rhs_calls"], "right side")
+        calls = counted(run.state.stats()["rhs_calls"], "right side")
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 

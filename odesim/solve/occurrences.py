@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
+from odesim.errors import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,4 +52,4 @@ class Events(Sequence[dict[str, Any]]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(list(self)) if len(self) <= 8 else f"<{many(len(self), 'event')}, t = {self.t[0]:g} to {self.t[-1]:g}>"
+        return repr(list(self)) if len(self) <= 8 else f"<{counted(len(self), 'event')}, t = {self.t[0]:g} to {self.t[-1]:g}>"

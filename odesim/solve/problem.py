@@ -8,10 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.wording import many
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.jacobian.structured import Dense, Structured
-from odesim.errors import SolveError
+from odesim.errors import SolveError, counted
 from odesim.solve.laws import Laws, Worst
 from odesim.solve.occurrences import Events
 
@@ -204,7 +203,7 @@ class Problem:
             raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
         total = sum(event.size for event in self.events)
         if total != self.rhs.n_events:
-            raise SolveError(f"the events have {many(total, 'component')}, the system computes {self.rhs.n_events}")
+            raise SolveError(f"the events have {counted(total, 'component')}, the system computes {self.rhs.n_events}")
 
 
 @dataclass(frozen=True)

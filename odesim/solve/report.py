@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.solve.explicit import places
 from odesim.solve.laws import Worst, with_broken
 from odesim.solve.methods import Method
@@ -114,7 +114,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
 def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     t, step = state.t, state.step
     if status is Status.OK:
-        return f"reached t = {t:.9g} in {many(int(state.count[places.STEPS]), 'step')}"
+        return f"reached t = {t:.9g} in {counted(int(state.count[places.STEPS]), 'step')}"
     h = float(state.real[places.H]) if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"

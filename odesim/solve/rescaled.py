@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.solve.integrate import integrate_problem
 from odesim.solve.laws import CLAUSE, Laws, broken, with_broken
 from odesim.solve.methods import METHODS
@@ -162,7 +162,7 @@ class RescaledRun:
 
     def _message(self, run: Raw, status: Status, t_last: float, blow_up: tuple[float, float] | None) -> str:
         """One sentence in t."""
-        steps = f"{many(run.stats['steps'], 'step')} of the rescaled clock"
+        steps = f"{counted(run.stats['steps'], 'step')} of the rescaled clock"
         if blow_up is not None:
             known = (
                 f"to within {blow_up[1]:.1g}"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.base.wording import many
-from odesim.errors import SolveError, shown
+from odesim.errors import SolveError, counted, value_text
 
 if TYPE_CHECKING:
     import xarray
@@ -153,7 +152,7 @@ class Solution:
                 raise TypeError("a complex number is no time")
             asked = np.asarray(given, np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise SolveError(f"times must be numbers, not {shown(times)}") from None
+            raise SolveError(f"times must be numbers, not {value_text(times)}") from None
         if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
             raise SolveError("at() takes one time; dense() takes a vector of finite times that increase")
         start = float(self.attrs["span"][0])
@@ -181,7 +180,7 @@ class Solution:
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())
-        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {many(len(self.t), 'saved time')}; {states}>"
+        return f"<Solution of {self.model}: {self.status} at t = {self.t_end:g}; {counted(len(self.t), 'saved time')}; {states}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -192,7 +191,7 @@ class Solution:
             f"<tr><td><b>{escape(name)}</b></td><td>{kind}</td><td>{shape or ''}</td><td>{_span(values)}</td></tr>"
             for name, kind, shape, values in rows
         )
-        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {many(self.stats['steps'], 'step')}"
+        head = f"<b>{escape(self.model)}</b>, to t = {self.t_end:g}, {self.method}, {counted(self.stats['steps'], 'step')}"
         titles = "".join(f"<th>{title}</th>" for title in ("name", "", "shape", "last values"))
         return f"<div>{head}<br>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 

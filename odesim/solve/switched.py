@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.solve.auto import PILOT, explicit_name, looks_between
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.laws import with_broken
@@ -41,7 +41,7 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
     raw = run.go()
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
         return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
-    steps = f"done in {many(raw.stats['steps'], 'step')}"
+    steps = f"done in {counted(raw.stats['steps'], 'step')}"
     return replace(raw, auto=f"{raw.method}: {run.why or steps}")
 
 
@@ -75,7 +75,7 @@ class Segments:
             status, message = Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
         times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
         if status is Status.OK:
-            message = f"reached t = {self.t:.9g} in {many(self.stats['steps'], 'step')}"
+            message = f"reached t = {self.t:.9g} in {counted(self.stats['steps'], 'step')}"
             message = with_broken(message, self.problem.laws, self.last.worst)
         elif not len(times) or times[-1] < self.t:
             xp = array_namespace(rows)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.wording import many
 from odesim.ensembles.design import Design, Table, design_of
 from odesim.ensembles.outputs import kept_of
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk
 from odesim.ensembles.slabs import slabs
-from odesim.errors import StoreError
+from odesim.errors import StoreError, counted
 from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
 from odesim.store.paths import open_group, reading
@@ -42,7 +41,7 @@ class EnsembleStore:
             for name, array in arrays.items():
                 if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
                     raise ValueError(
-                        f"{name} is stored as {array.dtype} {array.shape} in chunks {array.chunks} for {many(self.count, 'member')}"
+                        f"{name} is stored as {array.dtype} {array.shape} in chunks {array.chunks} for {counted(self.count, 'member')}"
                     )
             self.arrays = arrays
             times: Any = self.group[TIME]
@@ -221,7 +220,7 @@ class EnsembleStore:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
         attempts = [*self.said["attempts"], dict(options)]
         if len(attempts) > np.iinfo(np.int8).max:
-            raise StoreError(f"{self.path} was tried {many(len(attempts) - 1, 'time')} already")
+            raise StoreError(f"{self.path} was tried {counted(len(attempts) - 1, 'time')} already")
         marked = 0
         for first, end in ((k, min(k + self.chunk, b)) for a, b in self.begun() for k in range(a, b, self.chunk)):
             status = self.status(first, end)
@@ -241,4 +240,4 @@ class EnsembleStore:
 
 def lost_sentence(members: int) -> str:
     """What to do about members that are said to be done and are not all there."""
-    return f"lacks files of {many(members, 'finished member')}: odesim resume computes them again"
+    return f"lacks files of {counted(members, 'finished member')}: odesim resume computes them again"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.memory import check_fits
-from odesim.base.wording import many
-from odesim.errors import StoreError, no_such, visible
+from odesim.errors import StoreError, counted, escaped, no_such
 from odesim.store.inspected import run_kind
 from odesim.store.paths import check_file, reading, whole_file
 from odesim.store.read import arrays_in, open_run
@@ -103,12 +102,12 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
 def check_columns(total: int) -> None:
     """Raises StoreError for more columns than a csv is for."""
     if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {many(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
+        raise StoreError(f"a csv of this run would have {counted(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
 
 
 def cell(text: str) -> str:
     """A text as it stands in a csv: never a formula for the program that opens it, and nothing that a terminal acts on."""
-    text = visible(text, "")
+    text = escaped(text, "")
     try:
         float(text)
     except ValueError:
@@ -157,7 +156,7 @@ def check_begun(source: Path) -> None:
         store = EnsembleStore(source)
         begun = sum(b - a for a, b in store.begun())
         if store.count - begun > ABSENT:
-            raise StoreError(f"{source} has {begun} of its {many(store.count, 'member')}: odesim resume goes on, and csv takes these")
+            raise StoreError(f"{source} has {begun} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
 
 
 def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import StoreError
+from odesim.errors import StoreError, counted
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axes
 from odesim.store.inspected import check_present, inspect_run
 from odesim.store.lock import RunLock
@@ -103,7 +102,7 @@ class RunSink:
             array = arrays[name]
             shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
             if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < held:
-                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {many(held, 'row')}")
+                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {counted(held, 'row')}")
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
@@ -171,7 +170,9 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
 def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
     """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
     if said[ROWS] < written:
-        raise StoreError(f"{path} is damaged: it has {many(said[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}")
+        raise StoreError(
+            f"{path} is damaged: it has {counted(said[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}"
+        )
 
 
 def read_trajectory(path: str | Path) -> Trajectory:

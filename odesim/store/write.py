@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
@@ -42,7 +42,7 @@ class Stored:
         """What became of a run that could not be written whole."""
         if self.path is None:
             return f"nothing could be stored: {self.reason}"
-        return f"{self.rows} of {many(self.total, 'saved time')} are stored in {self.path}: {self.reason}"
+        return f"{self.rows} of {counted(self.total, 'saved time')} are stored in {self.path}: {self.reason}"
 
 
 def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
@@ -107,8 +107,8 @@ def _fill(work: Path, solution: Solution) -> tuple[int, str]:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
         for part in (PARAMS, INITIAL):
             _fill_small(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
-        many = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
-        _fill_small(group, EVENTS, {key: event_rows(found) for key, found in many.items()})
+        counted = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
+        _fill_small(group, EVENTS, {key: event_rows(found) for key, found in counted.items()})
         _fill_small(group, FINAL, final_values(solution))
         arrays = {name: _create(group, name, values, *_labels(solution, name)) for name, values in data.items()}
         try:  # room to say how many rows there are: a new zarr.json beside the old one
@@ -136,7 +136,7 @@ def _reason(error: OSError | None) -> str:
 def _cut_attributes(solution: Solution, rows: int, reason: str) -> dict[str, Any]:
     """What a run says of which only the first rows saved times are there."""
     ends = {} if final_values(solution) else {"t_end": float(solution.t[rows - 1])}
-    message = f"{rows} of {many(len(solution.t), 'saved time')} are stored: {reason}; the run itself: {solution.message}"
+    message = f"{rows} of {counted(len(solution.t), 'saved time')} are stored: {reason}; the run itself: {solution.message}"
     return {"status": INCOMPLETE, "message": message, INCOMPLETE: reason, **ends}
 
 

@@ -12,8 +12,7 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
-from odesim.base.wording import many
-from odesim.errors import SpecError, nearest, no_such, shorter, shown
+from odesim.errors import SpecError, counted, nearest, no_such, shorter, value_text
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.check_types import LONGEST, element, of_part
 from odesim.symbolic.definition import Definition
@@ -62,31 +61,33 @@ def _check_laws(s: Definition, scope: "NameScope") -> None:
             _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
             scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
             if inv.tol is not None and not is_tolerance(inv.tol):
-                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {shown(inv.tol)}")
+                raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {value_text(inv.tol)}")
             if not isinstance(inv.when, Boolean):
-                raise SpecError(f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {shown(inv.when)}")
+                raise SpecError(
+                    f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {value_text(inv.when)}"
+                )
             scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
             _timeless(inv.when, f"{s.name}: the condition of invariant {inv.name!r} is one on the start")
     for number, event in enumerate(s.events):
         with of_part("events", number):
             _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
             if not isinstance(event.terminal, bool):
-                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {shown(event.terminal)}")
+                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {value_text(event.terminal)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
     for number, c in enumerate(s.constraints):
         with of_part("constraints", number):
             _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
             if not is_tolerance(c.tol):
-                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {shown(c.tol)}")
+                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {value_text(c.tol)}")
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
             _timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
     for number, form in enumerate(s.closed_forms):
         with of_part("closed_forms", number):
             _one_of(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
             if not isinstance(form.where, str):
-                raise SpecError(f"{s.name}: closed form {form.name!r}: where says in words where it holds, not {shown(form.where)}")
+                raise SpecError(f"{s.name}: closed form {form.name!r}: where says in words where it holds, not {value_text(form.where)}")
             if not callable(form.function) or isinstance(form.function, type):
-                raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {shown(form.function)}")
+                raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {value_text(form.function)}")
 
 
 def _timeless(e: Any, what: str) -> None:
@@ -105,7 +106,7 @@ def _check_span(s: Definition) -> None:
     except TypeError:
         times = ()
     if len(times) != 2 or not all(isinstance(t, Real) or (isinstance(t, sp.Expr) and t.is_real and t.is_number) for t in times):
-        raise SpecError(f"{s.name}: span must be two numbers (t0, t1), not {shown(s.span)}")
+        raise SpecError(f"{s.name}: span must be two numbers (t0, t1), not {value_text(s.span)}")
     if not (isfinite(times[0]) and isfinite(times[1]) and times[0] < times[1]):
         raise SpecError(f"{s.name}: span {s.span} does not go forward between finite times")
 
@@ -118,17 +119,17 @@ def _check_sizes(s: Definition) -> None:
             raise SpecError(f"{s.name}: axis {i} runs over {extent}, which is no whole number from 1 and no sum of sizes")
     for size, n in s.sizes.items():
         if not isinstance(size, str | Symbol):
-            raise SpecError(f"{s.name}: sizes has the key {shown(size)}, which is no size: write one of sizes()")
+            raise SpecError(f"{s.name}: sizes has the key {value_text(size)}, which is no size: write one of sizes()")
         name = str(size)
         if name not in s.size_names:
             raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {shown(n)}")
+            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {value_text(n)}")
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, str | Integral) or value not in choices:
-        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {shown(value)}")
+        raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {value_text(value)}")
 
 
 def _check_names(s: Definition) -> None:
@@ -287,7 +288,7 @@ class NameScope:
             fail(f"{e} is a state; only parameters and sizes may stand here")
         shape = self.shapes[name]
         if len(shape) != len(e.indices):
-            fail(f"{e} has {many(len(e.indices), 'index', 'indices')}, {name} has {many(len(shape), 'axis', 'axes')}")
+            fail(f"{e} has {counted(len(e.indices), 'index', 'indices')}, {name} has {counted(len(shape), 'axis', 'axes')}")
         for i, extent in zip(e.indices, shape, strict=True):
             if isinstance(i, Symbol):
                 if i not in extents or i not in free:

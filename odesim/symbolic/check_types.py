@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, shown
+from odesim.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import needed
 
@@ -36,9 +36,9 @@ def check_parts(s: "Definition") -> None:
     from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 
     if not isinstance(s.name, str):
-        raise SpecError(f"the name of a System is a text, such as 'family.model', not {shown(s.name)}")
+        raise SpecError(f"the name of a System is a text, such as 'family.model', not {value_text(s.name)}")
     if not isinstance(s.source, Source):
-        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {shown(s.source)}")
+        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         with of_part(field):
@@ -59,9 +59,9 @@ def check_parts(s: "Definition") -> None:
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
     for name, made in s.sensitivities.items():
         if not isinstance(name, str) or not isinstance(made, Mapping) or not all(isinstance(x, str) for pair in made.items() for x in pair):
-            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {shown(made)} of {shown(name)} is none")
+            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(made)} of {value_text(name)} is none")
     if not isinstance(s.time, str):
-        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {shown(s.time)}")
+        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {value_text(s.time)}")
 
 
 def _check_axes(s: "Definition") -> None:
@@ -70,31 +70,34 @@ def _check_axes(s: "Definition") -> None:
     for number, (key, extent) in enumerate(s.axes.items()):
         with of_part("axes", number):
             if isinstance(key, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axes has the key {shown(key)}, which is a tuple: take the index out of it, (i,) = index("i")')
+                raise SpecError(
+                    f'{s.name}: axes has the key {value_text(key)}, which is a tuple: take the index out of it, (i,) = index("i")'
+                )
             if not isinstance(key, Symbol):
                 raise SpecError(
-                    f"{s.name}: axes has the key {shown(key)}, which is no index: write one of index(), and give its name to nothing else"
+                    f"{s.name}: axes has the key {value_text(key)}, which is no index: write one of index(), "
+                    "and give its name to nothing else"
                 )
             if isinstance(extent, tuple | list | sp.Tuple):
-                raise SpecError(f'{s.name}: axis {key} runs over {shown(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
+                raise SpecError(f'{s.name}: axis {key} runs over {value_text(extent)}, a tuple: take the size out of it, (M,) = sizes("M")')
             whole = isinstance(extent, Integral) and not isinstance(extent, bool)
             if not (whole or isinstance(extent, sp.Expr)):
-                raise SpecError(f"{s.name}: axis {key} runs over {shown(extent)}, which is no whole number and no size")
+                raise SpecError(f"{s.name}: axis {key} runs over {value_text(extent)}, which is no whole number and no size")
 
 
 def _check_mapping(s: "Definition", field: str, example: str) -> None:
     value = getattr(s, field)
     if not isinstance(value, Mapping):
-        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {shown(value)}")
+        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {value_text(value)}")
 
 
 def _check_key(s: "Definition", field: str, key: Any) -> None:
     if isinstance(key, str):
-        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {shown(key)[1:-1]}")
+        raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {value_text(key)[1:-1]}")
     if isinstance(key, IndexedBase) and field == "equations":
         raise SpecError(f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element(key.label, key.shape, s)}")
     if not isinstance(key, Indexed | Symbol | IndexedBase):
-        raise SpecError(f"{s.name}: {shown(key)} cannot be a state: write an element such as v[i], or a symbol")
+        raise SpecError(f"{s.name}: {value_text(key)} cannot be a state: write an element such as v[i], or a symbol")
 
 
 def _check_items(s: "Definition", field: str, kind: type) -> None:
@@ -104,11 +107,11 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
         if isinstance(value, kind):
             raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
         if not isinstance(value, tuple | list):
-            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {shown(value)}")
+            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {value_text(value)}")
     for number, item in enumerate(value):
         with of_part(field, number):
             if not isinstance(item, kind):
-                raise SpecError(f"{s.name}: {field} holds {shown(item)}, which is no {name}: write {name}({_arguments(kind)})")
+                raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {name}: write {name}({_arguments(kind)})")
             _check_name(s, name, item.name)  # type: ignore[attr-defined]
     object.__setattr__(s, field, tuple(value))
 
@@ -116,9 +119,9 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
 def _check_name(s: "Definition", what: str, name: Any) -> None:
     """A name of what results hold becomes that of a file."""
     if not isinstance(name, str):
-        raise SpecError(f"{s.name}: the name of {_a(what)} is a text, not {shown(name)}")
+        raise SpecError(f"{s.name}: the name of {_a(what)} is a text, not {value_text(name)}")
     if not name or len(name) > LONGEST or not name.isprintable():
-        raise SpecError(f"{s.name}: the name of {_a(what)} has 1 to {LONGEST} characters that can be printed, not {shown(name)}")
+        raise SpecError(f"{s.name}: the name of {_a(what)} has 1 to {LONGEST} characters that can be printed, not {value_text(name)}")
 
 
 def _arguments(kind: type) -> str:

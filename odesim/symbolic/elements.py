@@ -9,8 +9,7 @@ import sympy
 from sympy import Expr, Indexed
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
-from odesim.base.wording import many
-from odesim.errors import SpecError
+from odesim.errors import SpecError, counted
 
 
 class EndlessError(SpecError, TypeError):
@@ -26,7 +25,7 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
     def __getitem__(self, indices: Any, **_: Any) -> Any:
         given = tuple(indices) if isinstance(indices, tuple | list | sympy.Tuple) else (indices,)
         if self.shape and len(self.shape) != len(given):
-            have, need = many(len(given), "index", "indices"), many(len(self.shape), "axis", "axes")
+            have, need = counted(len(given), "index", "indices"), counted(len(self.shape), "axis", "axes")
             raise SpecError(f"{self}[{', '.join(map(str, given))}] has {have}, {self} has {need}")
         # not Indexed(...): sympy takes a class with __iter__ for a list of numbers
         made = Expr.__new__(Indexed, self, *map(sympy.sympify, given))

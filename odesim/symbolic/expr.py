@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 
-from odesim.errors import SpecError, shown
+from odesim.errors import SpecError, value_text
 from odesim.symbolic.bound import bound_to
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 from odesim.symbolic.weighted import Counted, Weighted
@@ -28,7 +28,9 @@ def sizes(names: str) -> tuple[Symbol, ...]:
 
 def _names(call: str, names: Any) -> str:
     if not isinstance(names, str) or not names.replace(",", " ").strip():
-        raise SpecError(f"{call}() takes names in one text, such as {call}({'i j' if call == 'index' else 'M N'!r}), not {shown(names)}")
+        raise SpecError(
+            f"{call}() takes names in one text, such as {call}({'i j' if call == 'index' else 'M N'!r}), not {value_text(names)}"
+        )
     return names
 
 
@@ -38,13 +40,13 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
     """
     if not (isinstance(op, type) and issubclass(op, Sum | MaxOver)):
-        raise SpecError(f"over({shown(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
+        raise SpecError(f"over({value_text(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
     body, limits = part("over()", body), []
     for axis in axes:
         k, n = axis if isinstance(axis, tuple) and len(axis) == 2 else (None, None)
         if not isinstance(k, Symbol) or isinstance(n, bool) or not isinstance(n, Expr | Integral):
             raise SpecError(
-                f"over({op.__name__}, {shown(body)}, ...): write each axis as (index, extent), such as (k, M), not {shown(axis)}"
+                f"over({op.__name__}, {value_text(body)}, ...): write each axis as (index, extent), such as (k, M), not {value_text(axis)}"
             )
         limits.append((k, 0, n - 1))
     twice = [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]
@@ -84,7 +86,7 @@ def part(call: str, e: Any) -> Expr:
     except Exception:  # sympy asks an unknown object what it is
         made = None
     if not isinstance(made, Expr) or made.is_Matrix:
-        raise SpecError(f"{call} takes an expression, not {shown(e)}")
+        raise SpecError(f"{call} takes an expression, not {value_text(e)}")
     return made
 
 

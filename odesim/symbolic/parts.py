@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, shown
+from odesim.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Source:
     def __post_init__(self) -> None:
         for name, value in (("key", self.key), ("where", self.where), ("note", self.note)):
             if not isinstance(value, str):
-                raise SpecError(f"the {name} of a Source is a text, not {shown(value)}")
+                raise SpecError(f"the {name} of a Source is a text, not {value_text(value)}")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def expression(e: Any, where: str) -> sp.Expr:
             hint = "; for an array give a Param with that default, and write its element"
         elif isinstance(made, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
-        raise SpecError(f"{where} must be an expression, not {shown(e)}{hint}")
+        raise SpecError(f"{where} must be an expression, not {value_text(e)}{hint}")
     return canonical(made)
 
 
@@ -155,18 +155,18 @@ def check_param(p: Param) -> None:
     if not isinstance(p.symbol, Symbol | IndexedBase):
         array = isinstance(p.symbol, Indexed)
         hint = f"its array, {p.symbol.base}" if array else "a symbol, or an IndexedBase with a shape"
-        raise SpecError(f"the symbol of a Param is {shown(p.symbol)}: write {hint}")
+        raise SpecError(f"the symbol of a Param is {value_text(p.symbol)}: write {hint}")
     where = f"Param {p.symbol}"
     if isinstance(p.symbol, IndexedBase) and p.symbol.shape is None:
         raise SpecError(f"{where} needs a shape: IndexedBase({str(p.symbol.label)!r}, shape=(...))")
     if not isinstance(p.domain, sp.Set):
         pair = isinstance(p.domain, tuple | list) and len(p.domain) == 2
         hint = f"Interval({p.domain[0]}, {p.domain[1]})" if pair else "a set of sympy, such as Interval(-oo, oo) or S.Naturals"
-        raise SpecError(f"{where}: the domain must be {hint}, not {shown(p.domain)}")
+        raise SpecError(f"{where}: the domain must be {hint}, not {value_text(p.domain)}")
     if not isinstance(p.doc, str):
-        raise SpecError(f"{where}: doc says what it is in words, not {shown(p.doc)}")
+        raise SpecError(f"{where}: doc says what it is in words, not {value_text(p.doc)}")
     if p.indexes is not None and not isinstance(p.indexes, sp.Expr):
-        raise SpecError(f"{where}: indexes is the size whose rows the values name, not {shown(p.indexes)}")
+        raise SpecError(f"{where}: indexes is the size whose rows the values name, not {value_text(p.indexes)}")
     _check_default(where, p.default)
 
 
@@ -183,7 +183,7 @@ def _check_default(where: str, default: Any) -> None:
         hint = (
             "" if isinstance(default, str | type(None)) or not hasattr(default, "__len__") else ": write lambda sizes: [...] for an array"
         )
-        raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {shown(default)}{hint}")
+        raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {value_text(default)}{hint}")
 
 
 def needed(function: Callable[..., Any]) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import SpecError, no_such, shown
+from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.derive import Direction, directional, element, twin_of, unit
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.lowering import all_names
@@ -24,9 +24,9 @@ def sensitivities(system: System, *names: str) -> System:
     laws stay as they are. Raises SpecError for a name that is none, or of whole numbers.
     """
     if not isinstance(system, System):
-        raise SpecError(f"sensitivities() takes a System and names of it, not {shown(system)}")
+        raise SpecError(f"sensitivities() takes a System and names of it, not {value_text(system)}")
     if wrong := [name for name in names if not isinstance(name, str)]:
-        raise SpecError(f"sensitivities() takes names of parameters and states, not {shown(wrong[0])}")
+        raise SpecError(f"sensitivities() takes names of parameters and states, not {value_text(wrong[0])}")
     axes, equations, initial, observables = dict(system.axes), dict(system.equations), dict(system.initial), dict(system.observables)
     found: dict[str, dict[str, str]] = {}
     seen = {name: e for name, e in system.observables.items() if isinstance(e, Expr)}

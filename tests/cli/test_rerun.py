@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import odesim as library
-from odesim.base.wording import many
+from odesim.errors import counted
 from odesim.solve.problem import Status
 from odesim.store.paths import attributes_of
 from tests.reference import toy
@@ -74,7 +74,7 @@ def test_an_integration_again(case, run, folder, monkeypatch):
     file = "--model ../my.py" if INTEGRATIONS[case].startswith("my.py") else ""
     done = run(f"rerun ../run.zarr {file}")
     rows = library.open_run("../run.zarr").sizes["time"]
-    assert (done.exit_code, done.stdout) == (0, f"{many(rows, 'saved time')} computed again: every bit is the same\n"), done.stderr
+    assert (done.exit_code, done.stdout) == (0, f"{counted(rows, 'saved time')} computed again: every bit is the same\n"), done.stderr
     (folder / "elsewhere" / "my.py").unlink(missing_ok=True)
     (folder / "elsewhere").rmdir()
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before

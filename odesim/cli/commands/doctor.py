@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from odesim.base.wording import many
 from odesim.cli.output.tables import echo
+from odesim.errors import counted
 
 CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "zarr", "xarray", "platformdirs")
 CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
@@ -53,7 +53,7 @@ def cache() -> Iterator[tuple[str, str]]:
 
     found = entries()
     yield "folder", str(cache_dir())
-    yield "size", f"{many(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
+    yield "size", f"{counted(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
     used, why = used_folder()
     yield "used", "yes" if not why else f"no: {why}; {f'{used} is used in its place' if used else 'every run compiles'}"
 

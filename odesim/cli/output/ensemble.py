@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.wording import many
 from odesim.cli.output.tables import echo
 from odesim.cli.progress import Counter
-from odesim.errors import visible
+from odesim.errors import counted, escaped
 
 RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
 
@@ -69,12 +68,12 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
-    now = f"{many(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
+    now = f"{counted(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
     rest = [("now", now), ("method", f"{methods}, {way}")]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
-    head = f"{visible(run.model, '')}: {run.status}, {t.done} of {many(t.total, 'member')}"
+    head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
 from odesim.cli.output.tables import GLUE, number, shape_text, table
-from odesim.errors import visible
+from odesim.errors import counted, escaped
 from odesim.solve.solution import Solution
 from odesim.store.plain_data import plain, plain_events
 
@@ -57,7 +56,7 @@ def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
-    head = f"{visible(solution.model, '')}: {solution.status} at t = {number(solution.t_end)}, {many(len(solution.t), 'saved time')}"
+    head = f"{escaped(solution.model, '')}: {solution.status} at t = {number(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
@@ -115,6 +114,6 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
     return [
         ("method", f"{solution.method} on {solution.backend}"),
         *([("auto", chosen)] if chosen else []),
-        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {many(s['rhs_calls'], 'right side')}"),
+        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {counted(s['rhs_calls'], 'right side')}"),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]

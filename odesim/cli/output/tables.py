@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from odesim.errors import visible
+from odesim.errors import escaped
 
 WIDTH = 79
 GAP = "  "
@@ -15,12 +15,12 @@ GLUE = "\N{NO-BREAK SPACE}"  # a space where no line is broken; printed as a pla
 
 def echo(text: str, *, nl: bool = True) -> None:
     """Prints text on stdout; what a terminal would act on is escaped, whoever the text is from."""
-    click.echo(visible(text), nl=nl)
+    click.echo(escaped(text), nl=nl)
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, indent: str = "  ", right: Sequence[int] = ()) -> str:
     """Lines of aligned columns; the last one wraps at WIDTH. right: columns that end flush, for numbers."""
-    body = [tuple(visible(str(text), GLUE) for text in row) for row in rows]
+    body = [tuple(escaped(str(text), GLUE) for text in row) for row in rows]
     every = [tuple(header), *body] if header else body
     if not every:
         return ""

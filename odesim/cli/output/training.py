@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
 from odesim.cli.output.tables import number, shape_text, table
+from odesim.errors import counted
 from odesim.reference.training.optimizers import used
 from odesim.reference.training.trajectory import Trajectory
 from odesim.store.plain_data import plain
@@ -41,7 +41,7 @@ def json_text(trajectory: Trajectory, out: Path | None) -> str:
 def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
     """The final observables over the seeds and how fast it was, in 80 columns."""
     count = len(trajectory.seeds)
-    seeds = many(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
+    seeds = counted(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
     head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
     rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
     stats = trajectory.stats

@@ -14,7 +14,6 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
-from odesim.base.wording import many
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.engines.gpu.source import THREADS, thread_source
 from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
@@ -22,7 +21,7 @@ from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import DeviceError, SolveError
+from odesim.errors import DeviceError, SolveError, counted
 from odesim.inputs.bind import Numbers
 
 TOGETHER = 1 << 20  # members of a launch
@@ -87,7 +86,7 @@ class DeviceEngine:
             with cupy_here().cuda.Device(device):
                 self._members(device, params, initial, edges[device], edges[device + 1], stop, chunk)
 
-        with device_errors(f"{many(count, 'member')} of {self.request.system.name}", "fewer members or saved times"):
+        with device_errors(f"{counted(count, 'member')} of {self.request.system.name}", "fewer members or saved times"):
             if devices == 1:
                 share(0)
             else:
@@ -120,7 +119,7 @@ class DeviceEngine:
 
 def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
-    what = f"{many(shape[0], 'member')}, {many(shape[1], 'saved time')} of {many(shape[2], 'number')} each"
+    what = f"{counted(shape[0], 'member')}, {counted(shape[1], 'saved time')} of {counted(shape[2], 'number')} each"
     with device_errors(what, "fewer"), first_device():
         return cupy_here().empty(shape, dtype)
 

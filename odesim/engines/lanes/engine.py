@@ -11,7 +11,6 @@ import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.memo import Memo, Same
-from odesim.base.wording import many
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
 from odesim.codegen.invariants.declared import declared_invariants, true_invariants
@@ -23,7 +22,7 @@ from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, fact
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import HELD, UNDONE, Chunk, EnsembleRequest
-from odesim.errors import CodegenError
+from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import longest_step
 from odesim.solve.methods import METHODS
@@ -240,7 +239,7 @@ def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -
     """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
-        return f"{many(request.layout.size, 'state')}: at most {MOST_STATES}"
+        return f"{counted(request.layout.size, 'state')}: at most {MOST_STATES}"
     if what := method_obstacle(request):
         return what
     if own & set(whole):
@@ -292,7 +291,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
-            return f"{what} of {many(lines, 'operation')}: at most {MOST_LINES}"
+            return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.method not in ROSENBROCK
     width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
@@ -301,7 +300,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=true_invariants(declared, formulas))
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
-        return f"a Jacobian of {many(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
+        return f"a Jacobian of {counted(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan
 
 

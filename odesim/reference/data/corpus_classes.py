@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.reference.data.text import Corpus, is_word
 
 
@@ -58,7 +57,7 @@ def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Wind
         at = at[corpus.document[at - length + 1] == corpus.document[at + 1]]
         if not len(at) and (part == "training" or fraction > 0):
             raise ParamError(
-                f"the text is too short: of its {many(n, 'token')} {stop - start} are for {part}, "
+                f"the text is too short: of its {counted(n, 'token')} {stop - start} are for {part}, "
                 f"without a document of the {length + 1} that length={length} needs"
             )
         found.append(Windows(corpus.ids, at, length))

@@ -9,8 +9,7 @@ from random import Random
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ def draw(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int
 
 def check_sizes(sizes: Mapping[str, int], num_children: int, vocabulary: int) -> None:
     """Raises ParamError where a layer has more nodes than there are sets; sizes {name: nodes} from the lowest layer up."""
-    below, of = vocabulary - 1, f"{many(vocabulary - 1, 'token')} (the last one of the vocabulary pads)"
+    below, of = vocabulary - 1, f"{counted(vocabulary - 1, 'token')} (the last one of the vocabulary pads)"
     for name, size in sizes.items():
         most = comb(below, num_children)
         if size > most:

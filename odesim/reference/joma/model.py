@@ -15,8 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, beside
-from odesim.base.wording import many
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.reference.joma.attention import ATTENTIONS
 from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
 from odesim.reference.protocols import Batch, Observable, Params
@@ -55,7 +54,7 @@ class JomaBlock:
             raise ParamError(f"temperature must be above 0, not {self.temperature}")
         columns = self.shape[0] + self.shape[1]
         if self.embeddings is not None and self.embeddings.shape[1:] != (columns,):
-            raise ParamError(f"embeddings must have {many(columns, 'column')}, one a token, not the shape {self.embeddings.shape}")
+            raise ParamError(f"embeddings must have {counted(columns, 'column')}, one a token, not the shape {self.embeddings.shape}")
 
     @property
     def groups(self) -> Mapping[str, str]:

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.gpu import array_module, device_errors
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.reference.protocols import Experiment, Params
 from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import make_optimizer
@@ -64,7 +63,7 @@ def train(
     times = recorded_iterations(steps, save) if recorded is None else recorded
     if old is not None:
         if old.iteration > steps:
-            raise ParamError(f"the training has {many(old.iteration, 'iteration')} already, more than the {steps} asked for")
+            raise ParamError(f"the training has {counted(old.iteration, 'iteration')} already, more than the {steps} asked for")
         times = old.times if old.times[-1] == steps else extended(old.times[old.times <= old.iteration], steps, save)
     params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
+from odesim.errors import counted
 
 if TYPE_CHECKING:
     import xarray
@@ -72,9 +72,8 @@ class Trajectory:
             for name, value in self.final.items()
         )
         titles = "".join(f"<th>{title}</th>" for title in ("name", "shape", "last values, over the seeds", "kept"))
-        head = (
-            f"<b>{escape(self.task)}</b> ({escape(self.model)}), {many(len(self.seeds), 'seed')}, {many(len(self.t), 'recorded iteration')}"
-        )
+        counts = f"{counted(len(self.seeds), 'seed')}, {counted(len(self.t), 'recorded iteration')}"
+        head = f"<b>{escape(self.task)}</b> ({escape(self.model)}), {counts}"
         return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
@@ -99,4 +98,4 @@ def sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) ->
     if status == INTERRUPTED:
         where = f"interrupted at iteration {iteration} of {steps}"
         return "; ".join(filter(None, (where, not_finite)))
-    return not_finite or f"trained for {many(iteration, 'iteration')}"
+    return not_finite or f"trained for {counted(iteration, 'iteration')}"

@@ -11,8 +11,7 @@ squared_error they are numbers, with one more axis (C,).
 """
 
 from odesim.base.arrays import Array
-from odesim.base.wording import many
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.reference.protocols import Batch
 from odesim.reference.transformer.architecture import Architecture
 
@@ -28,7 +27,7 @@ def check_batch(model: Architecture, batch: Batch) -> tuple[int, int, int]:
         raise ParamError(f"tokens have the axes (seed, sample, position), none of them empty, not the shape {tokens.shape}")
     R, B, T = tokens.shape
     if model.positions and model.positions < T:
-        raise ParamError(f"a sequence of {many(T, 'token')} is longer than the {many(model.positions, 'learned position')}")
+        raise ParamError(f"a sequence of {counted(T, 'token')} is longer than the {counted(model.positions, 'learned position')}")
     _within("tokens", tokens, model.vocabulary, low=0)
     for name, shape in (("padding", (R, B, T)), ("log_weight", (R, B, T)), ("weight", (R, B))):
         if name in batch and batch[name].shape != shape:

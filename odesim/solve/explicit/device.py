@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
-from odesim.base.wording import many
 from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.source import Driver
 from odesim.codegen.cuda.translate import ModuleScope
-from odesim.errors import DeviceError
+from odesim.errors import DeviceError, counted
 from odesim.solve.explicit import LOOP, control, places
 from odesim.solve.explicit.state import RunState
 
@@ -86,7 +85,7 @@ class DeviceRun:
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
             rows, n = shapes[places.OUT][0]
-            what = f"{self.state.problem.ref}: {many(rows - 1, 'saved time')} of {many(n, 'number')}"
+            what = f"{self.state.problem.ref}: {counted(rows - 1, 'saved time')} of {counted(n, 'number')}"
             what += f", and {shapes[places.K][0][0] + 3} more states of a run"
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
