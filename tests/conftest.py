@@ -21,3 +21,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             cupy_here()
         except CodegenError as error:
             pytest.skip(str(error))
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 8 members, so that a few dozen are several."""
+    from tests.support.begun import SIZE
+
+    monkeypatch.setattr("odesim.api.ensemble_manifest.chunk_size", lambda count, row: min(SIZE, count))

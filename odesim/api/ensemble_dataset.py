@@ -11,8 +11,7 @@ from odesim.engines.problem import dimensions
 from odesim.ensembles.design import Design
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import FIXED
-from odesim.ensembles.request import STATUSES, Chunk, EnsembleRequest, meanings
-from odesim.solve.integrate import METHOD_NAMES
+from odesim.ensembles.request import METHOD_NAMES, STATUSES, Chunk, EnsembleRequest, meanings
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What computes: one row a backend, with all that it can do. Whoever needs to know asks here.
 
-It imports no numbers, so that help can ask too. How a backend computes right-hand sides is a row in odesim.engines.right_sides.
+It imports no numbers, so that help can ask too. How a backend computes right sides is a row in odesim.engines.right_sides.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Ability:
 class Backend:
     """A backend and what it can do.
 
-    compiles: what a right-hand side becomes there, nothing where numpy evaluates it. gpu: it computes on a GPU, through cupy.
+    compiles: what a right side becomes there, nothing where numpy evaluates it. gpu: it computes on a GPU, through cupy.
     uses {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. events: it finds them. arrays: whose arrays results can be.
     """
 

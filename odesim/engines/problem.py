@@ -93,7 +93,7 @@ def held_problem(
 ) -> Problem:
     """The Problem of a held System (odesim.symbolic.switches), whose conditions change where a run comes to them.
 
-    compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
+    compiled: the right side of held.system. stop_at: more times that runs step to exactly.
     """
     from odesim.engines.switching import make_switching
 
@@ -109,7 +109,7 @@ def held_problem(
 def switched_problem(
     system: System, numbers: Numbers, backend: str, dtype: str, strict: bool, *, stop_at: Sequence[float] = (), stays: bool = False
 ) -> tuple[CompiledRHS, Problem]:
-    """The compiled right-hand side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
+    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
     from odesim.engines.switching import held_of
 
     held = held_of(system)
@@ -133,7 +133,7 @@ def rescaled_system(system: System) -> System:
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
-    """The right-hand side with numbers, where its backend computes it."""
+    """The right side with numbers, where its backend computes it."""
     if compiled.backend == "numpy":
         return _numpy_system(compiled, numbers)
     if compiled.backend == "cuda":
@@ -142,7 +142,7 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 
 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
-    """The right-hand side for a GPU, made once a process."""
+    """The right side for a GPU, made once a process."""
     from odesim.codegen.cuda.bound import CudaRHS
     from odesim.solve.explicit.device import driver_text
 
@@ -155,7 +155,7 @@ def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
-    """The right-hand side in numpy behind the integrator's C functions."""
+    """The right side in numpy behind the integrator's C functions."""
     layout = compiled.layout(numbers.sizes)
     sizes = numbers.sizes
     values = _as_dtype(numbers.params, compiled.dtype)
@@ -185,7 +185,7 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
 
 
 def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
-    """The compiled right-hand side of a System, made once a process."""
+    """The compiled right side of a System, made once a process."""
 
     def make() -> Parts:
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)

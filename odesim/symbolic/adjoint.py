@@ -1,4 +1,4 @@
-"""Reverse derivatives: J^T u as a Program, by going back through the statements of the right-hand side."""
+"""Reverse derivatives: J^T u as a Program, by going back through the statements of the right side."""
 
 from collections import defaultdict
 from itertools import count
@@ -28,7 +28,7 @@ def covector(key: Key) -> Key:
 
 
 def lower_vjp(system: System) -> Program:
-    """J(t, v)^T u as a Program: inputs v and u_v, outputs d_u_v, at the cost of a few right-hand sides.
+    """J(t, v)^T u as a Program: inputs v and u_v, outputs d_u_v, at the cost of a few right sides.
 
     Each read in a statement gives its array a share of what is asked of the statement:
     r[n] = sum_l a[n, l]*z[psi[n], l]  gives z[q, l] the share  sum_n delta(q, psi[n])*a[n, l]*(share of r[n])

@@ -92,6 +92,6 @@ def joined(term: Expr) -> Expr:
 
 
 def element_of(key: Any, rhs: Expr) -> Direction:
-    """The right-hand side of a state at the place of any of its elements."""
+    """The right side of a state at the place of any of its elements."""
     own = key_indices(key)
     return lambda i: at(rhs, dict(zip(own, i, strict=True)))

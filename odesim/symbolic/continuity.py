@@ -1,7 +1,7 @@
-"""Whether a right-hand side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits.
+"""Whether a right side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits.
 
 Other conditions may hide the jump, (t < a) & (y < b) at a t above a: it is looked for in every combination of their outcomes, and
-where it is in one of them the right-hand side jumps.
+where it is in one of them the right side jumps.
 """
 
 import random
@@ -21,7 +21,7 @@ DIGITS = 40
 SAME = sp.Float("1e-25")
 POINTS, TRIALS = 4, 40
 MOST = 128
-"""Combinations of other conditions that are looked through; where there are more, a right-hand side is taken to jump."""
+"""Combinations of other conditions that are looked through; where there are more, a right side is taken to jump."""
 
 
 def jumps(rhs: Any, kind: str, g: Expr) -> bool:
@@ -106,7 +106,7 @@ def _differ(above: Any, below: Any) -> bool:
             sides = [e.xreplace(point).evalf(DIGITS) for e in (above, below)]
         except (TypeError, ValueError, ZeroDivisionError, AttributeError):
             continue
-        if sp.nan not in sides:  # on one side only: the end of where the right-hand side is defined, which a step does not pass
+        if sp.nan not in sides:  # on one side only: the end of where the right side is defined, which a step does not pass
             if not all(x.is_number and x.is_real and x.is_finite for x in sides):
                 continue
             if abs(sides[0] - sides[1]) > SAME * (1 + abs(sides[0])):

@@ -22,9 +22,9 @@ STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
 
 
 def jvp(system: System) -> System:
-    """The System with a direction w_v beside each state v: dw/dt = J(t, v) w, the derivative of the right-hand side along w.
+    """The System with a direction w_v beside each state v: dw/dt = J(t, v) w, the derivative of the right side along w.
 
-    Its new right-hand side at any (v, w) is the exact product J w, through nested sums, shifts and gathers.
+    Its new right side at any (v, w) is the exact product J w, through nested sums, shifts and gathers.
     """
     twins = [twin_of(key, beside(system, "w", base_name(key))) for key in system.equations]
     ways: dict[str, Direction] = {base_name(key): element(twin) for key, twin in zip(system.equations, twins, strict=True)}

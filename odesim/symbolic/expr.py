@@ -13,7 +13,7 @@ from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 from odesim.symbolic.weighted import Counted, Weighted
 
 time = Symbol("t", real=True)
-"""The independent variable, for right-hand sides that depend on it (schedules)."""
+"""The independent variable, for right sides that depend on it (schedules)."""
 
 
 def index(names: str) -> tuple[Symbol, ...]:

@@ -36,7 +36,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Links:
-    """The links of a right-hand side, each after those of the arrays it reads.
+    """The links of a right side, each after those of the arrays it reads.
 
     program computes the slopes from states and parameters, free: its outputs' indices. states, targets: names and indices.
     """
@@ -49,7 +49,7 @@ class Links:
 
 
 def linearize(system: System) -> Links:
-    """The Links of the right-hand side of a System.
+    """The Links of the right side of a System.
 
     d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
     """
@@ -79,7 +79,7 @@ def linearize(system: System) -> Links:
 
 
 def time_slope(system: System) -> Program | None:
-    """df/dt as a Program with an output d_v for each state v; None where no right-hand side depends on t."""
+    """df/dt as a Program with an output d_v for each state v; None where no right side depends on t."""
     if not any(time in rhs.free_symbols for rhs in system.equations.values()):
         return None
     slopes = {derivative(key): directional(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}

@@ -15,7 +15,7 @@ from odesim.symbolic.system import System
 
 
 def lower(system: System) -> Program:
-    """The right-hand sides of a System as a Program; the output of state v is called d_v."""
+    """The right sides of a System as a Program; the output of state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
     return lower_expressions(outputs, system.axes, all_names(system))
 

@@ -14,7 +14,7 @@ from odesim.symbolic.reductions import REDUCTIONS, Shift, unfolded
 from odesim.symbolic.weighted import Weighted
 
 LONG = 40
-"""Operations in a right-hand side beyond which its sums are named and listed."""
+"""Operations in a right side beyond which its sums are named and listed."""
 
 
 def latex(system: Definition) -> str:
@@ -26,7 +26,7 @@ def latex(system: Definition) -> str:
 
 
 def named_sums(system: Definition) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
-    """(state -> right-hand side, name -> sum): the equations as they are, or, where one is long, in terms of named sums."""
+    """(state -> right side, name -> sum): the equations as they are, or, where one is long, in terms of named sums."""
     rates = {key: plain(e) for key, e in system.equations.items()}
     if all(sp.count_ops(e) <= LONG for e in rates.values()):
         return rates, {}

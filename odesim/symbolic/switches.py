@@ -1,4 +1,4 @@
-"""Conditions at which a right-hand side jumps, held by parameters: between two switches the right-hand side is smooth.
+"""Conditions at which a right side jumps, held by parameters: between two switches the right side is smooth.
 
 Piecewise((a, t < s), (b, True))  ->  Piecewise((a, held by switch_0), (b, True)), with the times at which switch_0 changes.
 A parameter of a condition is the sign that its expression has there, 1, -1 or 0, or PLAIN where the condition is taken as it is written;
@@ -66,7 +66,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Kink:
-    """Times at which a right-hand side has a kink in the time, for every value of the indices."""
+    """Times at which a right side has a kink in the time, for every value of the indices."""
 
     indices: tuple[Symbol, ...]
     extents: tuple[Any, ...]
@@ -251,7 +251,7 @@ class _Work:
             ) from None
 
     def _jump(self, kind: str, g: Expr) -> bool:
-        """Whether the right-hand side of a state itself jumps where g changes its sign."""
+        """Whether the right side of a state itself jumps where g changes its sign."""
         key = (kind, g)
         if key not in self._jumps:
             whole_parts = without_remainders(g)
@@ -273,7 +273,7 @@ class _Work:
 
 
 def _held(m: Expr, condition: Any, sign: int) -> Any:
-    """The condition by the sign m of its left-hand side less its right-hand one, which is turned where sign is -1."""
+    """The condition by the sign m of its left side less its right one, which is turned where sign is -1."""
     plain = sp.And(m > PLAIN - HALF, condition)
     if isinstance(condition, sp.StrictGreaterThan | sp.GreaterThan) == (sign > 0):
         least = HALF if isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan) else -HALF

@@ -13,9 +13,9 @@ from odesim.symbolic.parts import expression
 
 @dataclass(frozen=True)
 class System(Definition):
-    """d state / dt = right-hand side, for every value of the state's indices.
+    """d state / dt = right side, for every value of the state's indices.
 
-    axes: index -> extent (a size or an affine expression of one). equations: state -> right-hand side.
+    axes: index -> extent (a size or an affine expression of one). equations: state -> right side.
     initial: state -> expression in parameters, sizes and indices. sizes: default values. span: default (t0, t1).
     time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
     its dimensions) or function(t, states, derivatives, params) in numpy.

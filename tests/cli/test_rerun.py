@@ -14,7 +14,7 @@ import odesim as library
 from odesim.errors import counted
 from odesim.solve.problem import Status
 from odesim.store.paths import attributes_of
-from tests.reference import toy
+from tests.support import toy
 
 MODEL = """
 from sympy import Interval, oo
@@ -193,7 +193,7 @@ def stopped(monkeypatch, at: int) -> None:
     def stopping():
         yield lambda: next(asked) >= at
 
-    monkeypatch.setattr("odesim.api.train.stopping", stopping)
+    monkeypatch.setattr("odesim.api.stored_training.stopping", stopping)
 
 
 @pytest.mark.parametrize("at", [0, 7])

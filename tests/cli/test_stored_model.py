@@ -137,7 +137,7 @@ IDENTICAL = {
 def test_resume_goes_on_with_what_was_begun(kind, run, folder, monkeypatch):
     """Whatever identifies a run and was changed between a stop and resume: exit code 2, one sentence, and nothing is written."""
     from tests.cli.test_rerun import stopped
-    from tests.reference import toy
+    from tests.support import toy
 
     monkeypatch.setattr("odesim.reference.tasks.TASKS", ("toy", "scan_snap"))
     monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)

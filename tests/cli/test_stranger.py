@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.strangers import MARKED, READS, check_reading, copy, edit, make_runs, read
+from tests.support.strangers import MARKED, READS, check_reading, copy, edit, make_runs, read
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_cells_of_a_csv_are_no_formulas(tmp_path):
     """A text that begins with = + - @ is text to a spreadsheet; numbers are numbers."""
     from odesim.store.export import cell
     from odesim.store.write import write_solution
-    from tests.test_store import solution
+    from tests.store.test_store import solution
 
     for text in ("=cmd()", "+1+cmd()", "-cmd()", "@cmd()", "=1", "-"):
         assert cell(text) == f"'{text}"
@@ -260,7 +260,7 @@ def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
     import zarr
 
     from odesim.store import export_run, write_solution
-    from tests.test_store import solution
+    from tests.store.test_store import solution
 
     large = {"mu": np.arange(1500.0), "tau": 2.5, "psi": np.arange(1200)}
     write_solution(solution(attrs={**solution().attrs, "params": large, "initial": {"v": np.arange(1001.0)}}), tmp_path / "run.zarr")

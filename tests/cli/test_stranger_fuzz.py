@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.strangers import READS, check_reading, copy, make_runs
+from tests.support.strangers import READS, check_reading, copy, make_runs
 
 MISSING = object()
 VALUES: dict[str, Any] = {

@@ -21,7 +21,7 @@ from odesim.comparison.pairs import PAIRS
 from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
-from tests.reference import toy
+from tests.support import toy
 
 ROOT = Path(__file__).parents[2]
 KEYS = ["task", "model", "status", "message", "steps", "seeds", "time", "final", "stats", "optimizer", "backend", "out"]
@@ -252,7 +252,7 @@ COMMAND = """
 import sys
 sys.path.insert(0, {root!r})
 from odesim.reference import tasks
-from tests.reference import toy
+from tests.support import toy
 tasks.TASKS, sys.modules["odesim.reference.tasks.toy"] = ("toy",), toy
 import pathlib, odesim.cli.commands.train
 odesim.cli.commands.train.TrainingProgress.show = lambda self, done, *_: done == 3 and pathlib.Path("running").touch()

@@ -14,8 +14,8 @@ from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumex
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower
-from tests.brute import right_side
-from tests.systems import SOURCE, param
+from tests.support.brute import right_side
+from tests.support.systems import SOURCE, param
 
 m, k, l, q = index("m k l q")
 M, K, Q, R = sizes("M K Q R")
@@ -99,7 +99,7 @@ def truth() -> dict[str, np.ndarray]:
 
 
 def rates(dtype: str) -> np.ndarray:
-    """The right-hand side on whole arrays of this dtype, as one vector."""
+    """The right side on whole arrays of this dtype, as one vector."""
     params, where, y = numbers()
     given = {n: p.astype(dtype) if isinstance(p, np.ndarray) and p.dtype == float else p for n, p in params.items()}
     made = ArrayFunction(lower(hard()))(SIZES, {**given, **where.split(y.astype(dtype)), "t": 0.3})

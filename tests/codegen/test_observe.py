@@ -10,7 +10,7 @@ from sympy import Symbol
 from odesim.api.integrate import integrate
 from odesim.errors import ModelError
 from odesim.symbolic import System
-from tests.systems import SOURCE
+from tests.support.systems import SOURCE
 
 x = Symbol("x")
 

@@ -8,7 +8,7 @@ import pytest
 from odesim.comparison import compare_sides
 from odesim.comparison.align import best_order
 from odesim.errors import ParamError
-from tests.comparison.curves import rising, side
+from tests.support.curves import rising, side
 
 SAID = {"theory": "a", "training": "b", "map": "", "clock": "", "unit": ""}
 

@@ -18,7 +18,7 @@ from odesim.comparison.metrics import (
     spread,
     sup,
 )
-from tests.comparison.curves import T, rising
+from tests.support.curves import T, rising
 
 B = rising([0.5, 1.0, 2.0])
 IDEAL: dict[str, float] = {"correlation": 1, "relative_l2": 0, "sup": 0, "scale": 1, "shift": 0, "shift_worst": 0}

@@ -16,8 +16,8 @@ from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
 from odesim.reference.transformer.layers import embedding
 from odesim.solve.explicit import device
-from tests.cuda.arrays import make_arrays
-from tests.cuda.host import make_cupy
+from tests.support.cuda_host import make_cupy
+from tests.support.cupy_arrays import make_arrays
 
 # a machine with a GPU may have no more than numpy, scipy, sympy, numba, cupy and pytest: what needs these packages is left out there
 NEEDS = {

@@ -20,10 +20,10 @@ from odesim.plot.solution import figure_of
 from odesim.store import write_solution
 from odesim.store.read import read_solution
 from odesim.symbolic.system import System
-from tests.cuda.arrays import OnDevice, failure
 from tests.cuda.test_threads import same as same_members
 from tests.cuda.test_wide import same
-from tests.ensembles.test_events import W, turning
+from tests.engines.test_events import W, turning
+from tests.support.cupy_arrays import OnDevice, failure
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(7)

@@ -18,7 +18,7 @@ from odesim.base.arrays import on_host
 from odesim.cli import cli
 from odesim.errors import DeviceError
 from odesim.store.ensemble import EnsembleStore
-from tests.cuda.arrays import failure, make_arrays
+from tests.support.cupy_arrays import failure, make_arrays
 
 Shim = Callable[..., ModuleType]
 ILLEGAL = "cudaErrorIllegalAddress: an illegal memory access was encountered"
@@ -336,7 +336,7 @@ def test_shim_the_pilot_is_interrupted(devices: int, shim: Shim, interrupts: Non
         "max_events": 0,
         "max_steps": 10**9,
     }
-    from tests.cuda.threads import asked
+    from tests.support.threads import asked
 
     _, engine = asked("joma.nonlinear", **given)
     engine.prepare()

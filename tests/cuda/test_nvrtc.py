@@ -16,7 +16,7 @@ from odesim.errors import CodegenError
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import System, sensitivities
-from tests.cuda.threads import METHODS, MODELS, thread_text
+from tests.support.threads import METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 EVERY = [arch if arch == "sm_90" else pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHITECTURES]
@@ -44,7 +44,7 @@ def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, a
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), [("scan_snap.full", "eta_Y"), ("scan_snap.symmetric", "p")])
 def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
-    """A right-hand side of several hundred lines has no more registers than another one."""
+    """A right side of several hundred lines has no more registers than another one."""
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
 
 

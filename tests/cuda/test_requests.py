@@ -19,8 +19,8 @@ from odesim.cli.commands import doctor
 from odesim.codegen.build import nvrtc
 from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
-from tests.cuda.arrays import failure
 from tests.cuda.test_threads import same
+from tests.support.cupy_arrays import failure
 
 Shim = Callable[..., ModuleType]
 CUPY = "the backend cuda needs cupy, which is not installed: pip install 'odesim[cuda"

@@ -14,11 +14,11 @@ from odesim.engines.gpu import engine as device_engine
 from odesim.ensembles.request import UNDONE
 from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
-from tests.cuda.threads import METHODS, MODELS, asked, same_as_runs
-from tests.ensembles.pulses import PULSES, own
-from tests.ensembles.test_events import W, turning
-from tests.stiff_set import SET, Known, drag
-from tests.systems import SYSTEMS, numbers
+from tests.engines.test_events import W, turning
+from tests.support.pulses import PULSES, own
+from tests.support.stiff_set import SET, Known, drag
+from tests.support.systems import SYSTEMS, numbers
+from tests.support.threads import METHODS, MODELS, asked, same_as_runs
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
@@ -245,7 +245,7 @@ def test_threads_by_auto(cuda: Shim) -> None:
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 def test_threads_end_where_a_state_leaves_its_set(method: str, cuda: Shim) -> None:
     """The status of a guard, and every bit of numba's lanes."""
-    from tests.test_guards import LEAVES
+    from tests.api.test_guards import LEAVES
 
     cuda()
     rates = np.array([[0.1, 0.2, 3.0], [0.1, 0.2, 0.3], [-0.1, 0.2, 0.3]])

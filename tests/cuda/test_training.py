@@ -16,9 +16,9 @@ from odesim.reference.tasks import TASKS
 from odesim.reference.training.optimizers import OPTIMIZERS
 from odesim.reference.training.trajectory import Trajectory
 from odesim.reference.transformer.layers import embedding
-from tests.cuda.arrays import FUNCTIONS, LINALG, OnDevice
-from tests.reference import transformer_cases
-from tests.reference.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
+from tests.support import transformer_cases
+from tests.support.cupy_arrays import FUNCTIONS, LINALG, OnDevice
+from tests.support.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of
 
 P = [[0.5, 0.3, 0.2, 0.0], [0.1, 0.0, 0.4, 0.5], [0.25, 0.25, 0.25, 0.25]]
 SMALL: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ from odesim.codegen.runtime import stages as runtime
 from odesim.codegen.runtime import vmath
 from odesim.errors import CodegenError
 from odesim.solve.explicit import control
-from tests.cuda.host import build
+from tests.support.cuda_host import build
 
 ONE = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}
 ONE |= {"log2": control.log2, "exp2": control.exp2}

@@ -14,8 +14,8 @@ from odesim.base.gpu import architecture
 from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
-from tests.ensembles.pulses import PULSES
-from tests.systems import SOURCE, SYSTEMS, numbers, param
+from tests.support.pulses import PULSES
+from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
 MODELS = list(list_models())
@@ -179,7 +179,7 @@ def test_cuda_without_a_gpu_says_so(shim: Shim) -> None:
 @pytest.mark.slow
 def test_wide_ends_where_a_state_leaves_its_set(cuda: Shim) -> None:
     """The bits, the time and the sentence of numba."""
-    from tests.test_guards import LEAVES
+    from tests.api.test_guards import LEAVES
 
     cuda()
     a, b = (odesim.integrate(LEAVES, strict=True, backend=name) for name in ("numba", "cuda"))

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from odesim.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
-from tests.plot.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts
 
 NAMES = ["joma_fig2_3", "joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4", "scan_snap_fig6"]
 

@@ -11,7 +11,7 @@ from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import free_in_order, key_indices
-from tests.models.truth import RIGHT_SIDES, full_loss
+from tests.support.truth import RIGHT_SIDES, full_loss
 
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
     "scan_snap.full": {
@@ -115,7 +115,7 @@ def test_a_rare_rival_is_a_rival():
 
 @pytest.mark.parametrize("excess", [1.0, 1.0 + 1e-9, 3.0])
 def test_reduced_flow_is_not_a_number_outside_its_domain(excess):
-    """S_d < 1 / max(p)^2: at and beyond it the right-hand side gives the integrator nothing to go on with."""
+    """S_d < 1 / max(p)^2: at and beyond it the right side gives the integrator nothing to go on with."""
     system, numbers, states = odd_case("scan_snap.reduced_symmetric")
     states["S_d"] = excess / numbers.params["p"].max() ** 2
     got = [float(value(system, rhs, numbers, states, ())) for rhs in list(system.equations.values())[:3]]

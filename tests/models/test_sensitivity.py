@@ -14,7 +14,7 @@ from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import Param, System
 from odesim.symbolic.assumed import facts, holds
-from tests.moves import check_moves, moves
+from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
 HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take seconds to derive and lower
@@ -68,7 +68,7 @@ def test_sensitivities_are_the_difference_of_two_runs(model, name):
     "model", ["scan_snap.reduced_symmetric", "scan_snap.theorem4", pytest.param("scan_snap.full", marks=pytest.mark.slow)]
 )
 def test_learning_rates_are_a_clock(model):
-    """Right-hand sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
+    """Right sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
 
     No difference of runs stands in between: 100 times the tolerance.
     """

@@ -9,7 +9,7 @@ import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.jacobian.structured import Structured
 from odesim.inputs.registry import list_models, load_model
-from tests.codegen.test_jacobian import bound, every_form, right_side
+from tests.codegen.jacobian.test_jacobian import bound, every_form, right_side
 from tests.models.test_generated import near_start
 
 METHODS = pytest.mark.parametrize("method", ["rodas4", "rodas5p"])

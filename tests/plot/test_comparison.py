@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from odesim.comparison import Comparison
 from odesim.plot.comparison import COMPONENTS, components, figure_of_comparison, short
 from odesim.plot.style import INK, SMALL, WIDTH
-from tests.plot.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 20.0, 30)
 

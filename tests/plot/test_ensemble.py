@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from odesim.plot import ensemble
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.style import SMALL
-from tests.plot.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 5.0, 26)
 STATUSES = ["ok", "event", "max_steps", "blow_up"]

@@ -16,7 +16,7 @@ from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from odesim.plot.times import clock_of, edges
-from tests.plot.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 20.0, 40)
 LOG = np.append(0.0, np.geomspace(2e-3, 20.0, 39))

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from odesim.errors import StoreError
 from odesim.plot.style import SMALL
 from odesim.plot.trajectory import figure_of_trajectory
-from tests.plot.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts
 
 
 def run(last: int, seeds: int, end: float, **shapes: tuple[int, ...]) -> xr.Dataset:

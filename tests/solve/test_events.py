@@ -8,8 +8,8 @@ import pytest
 from odesim.errors import SolveError
 from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
 from odesim.solve.explicit import run as integrate
-from tests.solve.stiff import stiff
-from tests.solve.systems import problem
+from tests.support.problems import problem
+from tests.support.stiff_problems import stiff
 
 ADAPTIVE = pytest.mark.parametrize("method", [m.name for m in METHODS.values() if m.adaptive])
 

@@ -19,7 +19,7 @@ import odesim
 from odesim.errors import ParamError, StoreError
 from odesim.store import read_solution
 from odesim.store.trajectory import checkpoint_file, read_trajectory
-from tests.reference.toy import TASK
+from tests.support.toy import TASK
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +72,7 @@ def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
     if block:
         monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
     path, count = tmp_path / "run.zarr", iter(range(10**6))
-    monkeypatch.setattr("odesim.api.train.stopping", lambda: _Stop(lambda: next(count) == at))
+    monkeypatch.setattr("odesim.api.stored_training.stopping", lambda: _Stop(lambda: next(count) == at))
     half = odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
     monkeypatch.undo()
     run, back = odesim.open_run(path), read_trajectory(path)
@@ -120,7 +120,7 @@ import sys
 import time
 sys.path.insert(0, {root!r})
 import odesim
-from tests.reference.toy import TASK
+from tests.support.toy import TASK
 
 
 def hang(done, *_):  # however late the signal is, the training is not done

@@ -8,7 +8,7 @@ import odesim
 from odesim.errors import ParamError, SpecError
 from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
 from odesim.symbolic.assumed import assumed, facts, holds
-from tests.systems import REAL, SOURCE
+from tests.support.systems import REAL, SOURCE
 
 (m,), (M,) = index("m"), sizes("M")
 OPEN, CLOSED = Interval.open(0, oo), Interval(0, oo)

@@ -15,8 +15,8 @@ from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logs
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.elements import own_arrays
 from odesim.symbolic.show import text_of, unicode
-from tests.brute import value
-from tests.systems import REAL, SOURCE
+from tests.support.brute import value
+from tests.support.systems import REAL, SOURCE
 
 i, k, l = index("i k l")
 M, Q = sizes("M Q")

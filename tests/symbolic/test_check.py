@@ -8,7 +8,7 @@ from sympy import Sum, symbols
 
 from odesim.errors import SpecError
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, System, index, over, sizes
-from tests.systems import REAL, SOURCE
+from tests.support.systems import REAL, SOURCE
 
 (m, k), (M, K) = index("m k"), sizes("M K")
 v, a, X = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("X", shape=(M, K))

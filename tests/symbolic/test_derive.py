@@ -12,7 +12,7 @@ from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
-from tests.systems import SOURCE, SYSTEMS, Numbers, numbers, param
+from tests.support.systems import SOURCE, SYSTEMS, Numbers, numbers, param
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
@@ -22,7 +22,7 @@ def layout(system: System, x: Numbers) -> Layout:
 
 
 def flat(system: System, x: Numbers, y: np.ndarray) -> np.ndarray:
-    """The right-hand side at the flat state y (n,)."""
+    """The right side at the flat state y (n,)."""
     where = layout(system, x)
     got = compile_system(system).arrays(x.sizes, {**x.env, **where.split(y)})
     return where.join({n: got[f"d_{n}"] for n in where.names})
@@ -101,5 +101,5 @@ def test_a_name_that_a_derivative_needs_is_refused(make, name):
 
 
 def test_vjp_is_no_dearer_than_a_few_right_sides():
-    """Back through a gather and a softmax: no statement has more loops than the products of the right-hand side."""
+    """Back through a gather and a softmax: no statement has more loops than the products of the right side."""
     assert max(len(s.loops) for s in lower_vjp(SYSTEMS["gathered"]).statements()) <= 2

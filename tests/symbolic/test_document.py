@@ -10,7 +10,7 @@ from sympy import Symbol
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from odesim.symbolic.document import escape, latex_document
-from tests.systems import REAL, SYSTEMS
+from tests.support.systems import REAL, SYSTEMS
 
 (m,), (M,) = index("m"), sizes("M")
 odd, lambda_ = IndexedBase("odd_name_2", shape=(M,)), Symbol("lambda_", real=True)

@@ -1,4 +1,4 @@
-"""Lowering keeps the value of every right-hand side, and does what it promises about its cost."""
+"""Lowering keeps the value of every right side, and does what it promises about its cost."""
 
 import pickle
 
@@ -12,8 +12,8 @@ from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.symbolic import IndexedBase, System, index, over, sizes, softmax
 from odesim.symbolic.lower import lower, lower_expressions
 from odesim.symbolic.program import Program
-from tests.brute import right_side, value
-from tests.systems import SYSTEMS, numbers
+from tests.support.brute import right_side, value
+from tests.support.systems import SYSTEMS, numbers
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 ROUNDING = 1e-13

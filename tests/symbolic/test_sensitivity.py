@@ -15,8 +15,8 @@ from odesim.inputs.bind import bind
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.lower import lower
-from tests.moves import check_moves, moves
-from tests.systems import SOURCE, SYSTEMS, numbers, param
+from tests.support.moves import check_moves, moves
+from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 
 (i, j, m, n), (M, N) = index("i j m n"), sizes("M N")
 x, y, A = IndexedBase("x", shape=(M,)), IndexedBase("y", shape=(M,)), IndexedBase("A", shape=(M, M))

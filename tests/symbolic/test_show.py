@@ -6,8 +6,8 @@ import sympy as sp
 
 from odesim.symbolic import IndexedBase, MaxOver, index, logsumexp, over, sizes
 from odesim.symbolic.show import LONG, describe, domain_text, latex, named_sums, text_of, unicode
-from tests.brute import value
-from tests.systems import SYSTEMS, numbers
+from tests.support.brute import value
+from tests.support.systems import SYSTEMS, numbers
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
@@ -45,7 +45,7 @@ def test_powers_of_sums_have_brackets():
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS.keys() - {"masked"}))  # whose formula overflows as it is shown
 def test_named_sums_have_the_value_of_the_equation(name):
-    """Definitions put back in order give the right-hand side: the list below a long equation is complete and right."""
+    """Definitions put back in order give the right side: the list below a long equation is complete and right."""
     system = SYSTEMS[name]
     x = numbers(system)
     rates, where = named_sums(system)

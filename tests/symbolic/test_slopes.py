@@ -14,7 +14,7 @@ from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import evaluate
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
 from odesim.symbolic.derive import directional
-from tests.systems import REAL, SOURCE
+from tests.support.systems import REAL, SOURCE
 
 (m, k), (M,) = index("m k"), sizes("M")
 x, w = IndexedBase("x", shape=(M,)), IndexedBase("w", shape=(M,))

@@ -1,4 +1,4 @@
-"""The derivatives of a System's right-hand side, bound to numbers: what a stiff method asks for."""
+"""The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,7 +32,7 @@ MOST_NUMBERS = 50_000_000
 
 @dataclass(frozen=True)
 class Linearization:
-    """The derivatives of a System, compiled once for all sizes. program: its right-hand side."""
+    """The derivatives of a System, compiled once for all sizes. program: its right side."""
 
     system: System
     program: Program
@@ -48,7 +48,7 @@ class Linearization:
 
     @cached_property
     def time(self) -> ArrayFunction | None:
-        """df/dt on whole arrays, d_v for each state v; None where the right-hand side does not depend on t."""
+        """df/dt on whole arrays, d_v for each state v; None where the right side does not depend on t."""
         program = time_slope(self.system)
         return ArrayFunction(program) if program is not None else None
 
@@ -58,7 +58,7 @@ class Linearization:
 
     @cached_property
     def block_plans(self) -> tuple[ChainPlan, ...]:
-        """The plans for blocks, one for each axis along which the right-hand side has them."""
+        """The plans for blocks, one for each axis along which the right side has them."""
         found = []
         for along in {self.links.extents[i]: None for axes in self.links.states.values() for i in axes}:
             try:
@@ -93,7 +93,7 @@ class Linearization:
 
 @dataclass(frozen=True)
 class BoundLinear:
-    """The derivatives of a right-hand side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
+    """The derivatives of a right side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
 
     linear: Linearization
     sizes: dict[str, int]
@@ -116,7 +116,7 @@ class BoundLinear:
         return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
 
     def invariants(self) -> tuple[LinearInvariant, ...]:
-        """The linear invariants that the right-hand side has, of few states, and that the System declares."""
+        """The linear invariants that the right side has, of few states, and that the System declares."""
         n = self.layout.size
         if n > MOST_DENSE:
             return ()

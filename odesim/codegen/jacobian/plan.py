@@ -15,7 +15,7 @@ LOCAL, SUMMED = "(local)", "(summed)"
 
 
 class NotLocalError(Exception):
-    """A right-hand side mixes different places of the axis that was to index the blocks."""
+    """A right side mixes different places of the axis that was to index the blocks."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class ChainPlan:
 
     @property
     def used(self) -> list[str]:
-        """The sums that the right-hand side depends on."""
+        """The sums that the right side depends on."""
         return sorted(set[str]().union(*(self.onto.get(t, set()) for t in self.links.targets.values())))
 
 
 def make_plan(links: Links, along: Expr | None) -> ChainPlan:
-    """The Plan of a right-hand side. Raises NotLocalError where it has no such form."""
+    """The Plan of a right side. Raises NotLocalError where it has no such form."""
     plan = ChainPlan(links, along, {**{x.statement.name: x.statement.free for x in links.links}, **links.states})
     for name, axes in links.states.items():
         if plan.place(name) is not None:

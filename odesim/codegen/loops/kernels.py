@@ -73,7 +73,7 @@ class Kernel:
 
 
 class RightSide(Kernel):
-    """The right-hand side of a System; where its shape allows, it forms the state on its way and leaves a scaled stage."""
+    """The right side of a System; where its shape allows, it forms the state on its way and leaves a scaled stage."""
 
     def __init__(self, system: System, shape: Shape, dtype: str):
         self.shape = shape

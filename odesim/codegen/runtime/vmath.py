@@ -3,7 +3,7 @@
 Error bounds (ulp, whole range, subnormals included): exp, log 1; expm1, log1p, tanh, erf, pow 2. NaN, infinities and signed
 zeros as in C. Every fused product is written as an explicit fma and nothing else may fuse, so one text gives the same bits
 in a caller with fastmath={"contract"} and in a strict one.
-The coefficients are weighted least squares polynomials: tests/codegen/test_coefficients.py makes them.
+The coefficients are weighted least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
 """
 
 from math import inf, nan

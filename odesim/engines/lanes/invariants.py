@@ -1,4 +1,4 @@
-"""Text that keeps a right-hand side's linear invariants in all lanes, as odesim.solve.rosenbrock.invariants does for one."""
+"""The text that keeps the linear invariants of a right side in all lanes, as odesim.solve.rosenbrock.invariants does for one system."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,0 +1,227 @@
+"""The rescaled clock: blow-up times against closed forms, their error estimates, and runs that do not blow up."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.special import exp1
+from sympy import Abs, Expr, Interval, Sum, Symbol, cos, exp, oo
+
+import odesim
+from odesim.cli import cli
+from odesim.errors import SolveError, SpecError
+from odesim.inputs.registry import load_model
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
+
+y, q = Symbol("y", real=True), Symbol("q", real=True)
+l, k = index("l k")
+(M,) = sizes("M")
+v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
+METHODS = ("tsit5", "dop853", "rodas5p")
+
+
+def scalar(name: str, rate: Expr, y0: float, growth: Expr | None) -> System:
+    """y' = rate from y0."""
+    return System(name=f"made.{name}", source=Source("none", name), axes={}, equations={y: rate}, params=(), initial={y: y0}, growth=growth)
+
+
+# System, t*: y^2 etc. by separation; y^2 cos t: 1/2 = sin t; y exp(y^2/2): int exp(-y^2/2)/y dy = E1(y0^2/2)/2
+FORMS: dict[str, tuple[System, float]] = {
+    "y^2": (scalar("square", y**2, 0.5, y), 2.0),
+    "y^3": (scalar("cube", y**3, 1.0, y**2), 0.5),
+    "exp(y)": (scalar("exponential", exp(y), 0.0, exp(y)), 1.0),
+    "-y^2 from -1": (scalar("down", -(y**2), -1.0, Abs(y)), 1.0),
+    "y^2 cos t": (scalar("season", y**2 * cos(time), 2.0, y), np.pi / 6),
+    "y exp(y^2/2)": (scalar("attention", y * exp(y**2 / 2), 0.3, exp(y**2 / 2)), exp1(0.045) / 2),
+    "1e-6 y^2": (scalar("slow", 1e-6 * y**2, 1.0, y), 1e6),
+    "y^3 with the weaker growth y": (scalar("weak", y**3, 1.0, y), 0.5),
+}
+
+
+MORE = ("-y^2 from -1", "1e-6 y^2", "y^3", "exp(y)")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in MORE)) for n in FORMS])
+def test_closed_forms(name: str, method: str) -> None:
+    """t* to ten tolerances; the estimate is never below the error, and at most 400 times it: it holds twice the error of a run at
+    10 times the tolerance, some nine times as large, and an error may happen to be small."""
+    system, exact = FORMS[name]
+    for rtol in (1e-6, 1e-8, 1e-10):
+        run = odesim.integrate(system, clock="rescaled", span=(0, 3 * exact), method=method, rtol=rtol, atol=1e-3 * rtol)
+        found, estimate = run.events["blow_up"][0]["t"], run.attrs["blow_up_error"]
+        assert run.status == "blow_up" and run.events["blow_up"][0]["index"] is None
+        assert abs(found - exact) <= estimate <= max(400 * abs(found - exact), 2e-13 * exact)
+        assert abs(found - exact) <= 10 * rtol * exact
+        assert f"t = {found:.12g}" in run.message and run.t_end == pytest.approx(found, rel=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_joma(method: str) -> None:
+    """joma.linear from random starts: t* = min_i sqrt(pi/2) (1 - sgn(Delta_i) erf(v_i/sqrt 2)) / |Delta_i|, to 1e-8, in any span of t."""
+    from scipy.special import erf
+
+    rng = np.random.default_rng(1)
+    for t0 in (0.0, 100.0):
+        D, start = rng.normal(size=6), 0.3 * rng.normal(size=6)
+        exact = float(np.min(np.sqrt(np.pi / 2) * (1 - np.sign(D) * erf(start / np.sqrt(2))) / np.abs(D)))
+        kw: dict[str, Any] = {"params": {"Delta": D}, "initial": {"v": start}, "method": method, "rtol": 1e-10, "atol": 1e-13}
+        run = odesim.integrate("joma.linear", clock="rescaled", span=(t0, t0 + 10 * exact), **kw)
+        error = abs(run.events["blow_up"][0]["t"] - t0 - exact)
+        assert error <= min(1e-8 * (t0 + exact), run.attrs["blow_up_error"])
+
+
+def test_joma_in_rows() -> None:
+    """joma.linear_multinode: t* = sqrt(pi/2) over the longest row."""
+    D = np.random.default_rng(2).normal(size=(4, 3))
+    run = odesim.integrate("joma.linear_multinode", params={"Delta": D}, clock="rescaled", span=(0, 10), rtol=1e-10, atol=1e-13)
+    exact = np.sqrt(np.pi / 2) / np.linalg.norm(D, axis=1).max()
+    assert abs(run.events["blow_up"][0]["t"] - exact) <= min(1e-8 * exact, run.attrs["blow_up_error"])
+
+
+@pytest.mark.parametrize("options", [{"backend": "numpy"}, {"strict": True}, {"dtype": "float32", "rtol": 1e-5}], ids=str)
+def test_backends_and_dtypes(options: dict[str, Any]) -> None:
+    """Whole arrays, strict bits, float32: the same t*, as far as each can tell."""
+    run = odesim.integrate("joma.linear", clock="rescaled", span=(0, 5), **{"rtol": 1e-8, "atol": 1e-9, **options})
+    assert abs(run.events["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= run.attrs["blow_up_error"] < 6e-3
+
+
+def test_trajectory_up_to_the_blow_up() -> None:
+    """An int saves points even in s: v of the winner grows evenly, the times increase strictly up to t*, every state meets its closed
+    form where t still tells them apart, and events stand at their times t."""
+    run = odesim.integrate("joma.linear", clock="rescaled", span=(0, 5), save=40, rtol=1e-10, atol=1e-13)
+    assert np.all(np.diff(run.t) > 0) and run.t[0] == 0 and run.t[-1] == run.t_end
+    early = run.t < 1.2
+    form = load_model("joma.linear").closed_forms[0].function
+    want = np.array([form(t, {"v": np.zeros(10)}, {"Delta": run.attrs["params"]["Delta"]})["v"] for t in run.t[early]])
+    np.testing.assert_allclose(run.y["v"][early], want, rtol=1e-8, atol=1e-10)
+    late = run.y["v"][:, -1] > 4  # where the sum of the exponentials is that of the winner
+    assert np.diff(run.y["v"][late, -1])[:-1] == pytest.approx(np.diff(run.y["v"][late, -1])[0], rel=1e-3)
+    from scipy.special import erf
+
+    assert run.events["v reaches 6"][0]["t"] == pytest.approx(np.sqrt(np.pi / 2) * erf(6 / np.sqrt(2)), abs=1e-9)
+    worst = run.invariants["clock"]
+    assert worst is not None and worst < 1e-8
+
+
+def test_without_a_blow_up() -> None:
+    """The values of the ordinary clock, at the ordinary times, with its events, its end and its dense output; no blow-up."""
+    grid = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0])
+    kw: dict[str, Any] = {"span": (0.0, 1.0), "save": grid, "rtol": 1e-9, "atol": 1e-12}
+    run, ordinary = odesim.integrate("joma.nonlinear", clock="rescaled", **kw), odesim.integrate("joma.nonlinear", **kw)
+    assert run.ok and np.array_equal(run.t, grid) and run.t_end == 1.0 and not run.events["blow_up"]
+    np.testing.assert_allclose(run.y["v"], ordinary.y["v"], rtol=1e-7)
+    assert [e["t"] for e in run.events["half way"]] == pytest.approx([e["t"] for e in ordinary.events["half way"]], rel=1e-8)
+    assert run.at(0.42)["v"] == pytest.approx(ordinary.at(0.42)["v"], rel=1e-7)
+    assert "blow_up_error" not in run.attrs and run.attrs["clock"] == "rescaled" and "clock" not in ordinary.attrs
+
+
+def test_sensitivities() -> None:
+    """Derivatives by the saliency at times t are those of the ordinary clock, to a hundred tolerances."""
+    kw: dict[str, Any] = {"span": (0.0, 1.0), "save": [0.5, 1.0], "sensitivities": "Delta", "rtol": 1e-9, "atol": 1e-12, "sizes": {"M": 3}}
+    run, ordinary = odesim.integrate("joma.linear", clock="rescaled", **kw), odesim.integrate("joma.linear", **kw)
+    np.testing.assert_allclose(run.y["dv_dDelta"], ordinary.y["dv_dDelta"], rtol=1e-7, atol=1e-8)
+
+
+def test_stops_short_of_the_blow_up() -> None:
+    """A span that ends before t* ends there; one more step is not taken."""
+    run = odesim.integrate("joma.linear", clock="rescaled", span=(0, 1.25), rtol=1e-10, atol=1e-13)
+    assert run.status == "ok" and run.t_end == 1.25 and not run.events["blow_up"]
+    few = odesim.integrate("joma.linear", clock="rescaled", span=(0, 1.25), rtol=1e-10, atol=1e-13, max_steps=5)
+    assert few.status == "max_steps" and f"t = {few.t_end:.9g}" in few.message and 0 < few.t_end < 1.25 and few.t[-1] == few.t_end
+
+
+def test_sums_of_its_own() -> None:
+    """A right side with a sum over its own index: v' = v sum_l v_l^2, growth sum_k v_k^2; |v|^2 = r has r' = 2 r^2, t* = 1/(2 r0)."""
+    system = System(
+        name="made.sums",
+        source=Source("none", "sums"),
+        axes={l: M},
+        equations={v[l]: v[l] * over(Sum, v[l] ** 2, (l, M))},
+        params=(),
+        initial={v[l]: 0.1 * (l + 1)},
+        sizes={M: 5},
+        growth=over(Sum, v[k] ** 2, (k, M)),
+    )
+    run = odesim.integrate(system, clock="rescaled", span=(0, 10), rtol=1e-10, atol=1e-13)
+    assert abs(run.events["blow_up"][0]["t"] - 1 / 1.1) <= run.attrs["blow_up_error"] < 1e-7
+    assert run.y_end["v"] / run.y_end["v"][0] == pytest.approx(np.arange(1, 6), rel=1e-6)
+
+
+def test_wrong_requests() -> None:
+    """No growth rate, a growth with a free index, a clock that is none, names that are taken: one sentence each."""
+    with pytest.raises(SpecError, match="declares no growth rate"):
+        odesim.integrate("scan_snap.theorem4", clock="rescaled")
+    with pytest.raises(SolveError, match=r"no clock 'fast'; choose from ordinary, rescaled"):
+        odesim.integrate("joma.linear", clock="fast")
+    parts: dict[str, Any] = {"name": "made.x", "source": Source("none", "x"), "axes": {l: M}, "sizes": {M: 3}}
+    with pytest.raises(SpecError, match="growth: index l of v"):
+        System(**parts, equations={v[l]: v[l] ** 2}, params=(), initial={v[l]: 1}, growth=v[l])
+    clock = Symbol("clock", real=True)
+    named = System(**parts, equations={v[l]: v[l] ** 2 * clock}, params=(Param(clock, 1.0, Interval(-oo, oo), "x"),), initial={v[l]: 1},
+                   growth=exp(logsumexp(v[l], (l, M))))  # fmt: skip
+    with pytest.raises(SpecError, match="'clock' is needed for the rescaled clock"):
+        odesim.integrate(named, clock="rescaled")
+
+
+def test_ensemble(tmp_path: Any) -> None:
+    """Members as `integrate` does each, bit for bit in strict mode; in memory and on disk; NaN where a member does not blow up."""
+    D = np.random.default_rng(0).normal(size=(4, 10))
+    D[2] = 0.01
+    kw: dict[str, Any] = {"clock": "rescaled", "span": (0.0, 5.0), "method": "tsit5", "rtol": 1e-8, "atol": 1e-11, "strict": True}
+    save = [0.25, 5.0]
+    made = odesim.ensemble("joma.linear", params={"Delta": D}, save=save, **kw)
+    assert [made.attrs["status_names"][s] for s in made.status.values] == ["blow_up", "blow_up", "ok", "blow_up"]
+    for i in range(4):
+        one = odesim.integrate("joma.linear", params={"Delta": D[i]}, save=save, **kw)
+        rows = [k for k, t in enumerate(save) if t in one.t]
+        assert np.array_equal(made.v[i, rows], one.y["v"][: len(rows)]) and np.isnan(made.v[i, len(rows) :]).all()
+        found = [e["t"] for e in one.events["blow_up"]] or [np.nan]
+        np.testing.assert_array_equal([made.blow_up_t[i], made.blow_up_error[i]], [found[0], one.attrs.get("blow_up_error", np.nan)])
+    exact = np.sqrt(np.pi / 2) / np.abs(D).max(axis=1)
+    off = np.abs(made.blow_up_t - exact)
+    assert (off <= made.blow_up_error)[[0, 1, 3]].all() and np.isnan(off[2])
+    out = odesim.ensemble("joma.linear", params={"Delta": D}, save=save, out=tmp_path / "run.zarr", **kw)
+    for name in ("v", "status", "t_end", "blow_up_t", "blow_up_error"):
+        np.testing.assert_array_equal(out[name], made[name])
+    ordinary = odesim.ensemble("joma.linear", params={"Delta": D}, span=(0.0, 0.3), method="tsit5")
+    assert "blow_up_error" not in ordinary and "clock" not in ordinary.attrs
+
+
+def test_command_line(tmp_path: Any) -> None:
+    """--clock rescaled: exit code 3 with t* and its error in one sentence, in --json and in the table; the picture is drawn."""
+    args = ["integrate", "joma.linear", "--clock", "rescaled", "--span", "0:5", "--rtol", "1e-10", "--atol", "1e-13"]
+    done = CliRunner().invoke(cli, [*args, "--json", "--plot", str(tmp_path / "run.png")])
+    said = json.loads(done.stdout)
+    assert (done.exit_code, said["status"], said["clock"]) == (3, "blow_up", "rescaled")
+    assert abs(said["events"]["blow_up"][0]["t"] - np.sqrt(np.pi / 2)) <= said["blow_up_error"] < 1e-8
+    assert "runs to infinity at t = 1.25331413" in done.stderr and (tmp_path / "run.png").exists()
+    assert "t = 1.25331413" in CliRunner().invoke(cli, args).stdout
+
+
+@pytest.mark.parametrize("growth", [y, None], ids=["declared", "none"])
+def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None) -> None:
+    """y' = y^2 ends at t = 1: the message of a run, and what an ensemble says of the status."""
+    system = scalar("advice", y**2, 1.0, growth)
+    run, made = odesim.integrate(system, span=(0, 2)), odesim.ensemble(system, initial={"y": np.ones(2)}, span=(0, 2), method="tsit5")
+    said = dict(zip(made.attrs["status_names"], made.attrs["status_meanings"], strict=True))
+    assert run.status == "blow_up" and made.attrs["status_names"][int(made.status[0])] == "blow_up"
+    for words in (run.message, said["blow_up"]):
+        assert "end the span before it" in words and ("--clock rescaled" in words) == (growth is not None)
+
+
+def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
+    """An event with such a name has another one in every ensemble, whose clock ever: y' = y^2 passes 2 at t = 1/2 and ends at 1."""
+    event = Event("blow-up", y - 2)
+    system = replace(scalar("named", y**2, 1.0, y), events=(event,))
+    asked: dict[str, Any] = {"initial": {"y": np.ones(2)}, "span": (0, 2), "method": "tsit5"}
+    ordinary, rescaled = odesim.ensemble(system, **asked), odesim.ensemble(system, clock="rescaled", **asked)
+    assert "blow_up_t" not in ordinary and rescaled.blow_up_t.dims == ("member",)
+    assert rescaled.blow_up_t[0] == pytest.approx(1, abs=1e-5)
+    for made in (ordinary, rescaled):
+        assert made["blow_up_t_"][0, 0] == pytest.approx(0.5, abs=1e-5)
+    for model in odesim.list_models():
+        assert not any(e.name.replace("-", "_").replace(" ", "_") == "blow_up" for e in load_model(model).events)

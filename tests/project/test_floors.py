@@ -1,0 +1,170 @@
+"""A file imports only from lower floors: read from the source, imports inside functions included."""
+
+import ast
+import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import odesim
+
+ROOT = Path(__file__).parents[2]
+# lowest first; on one floor a name may import the names to its left, which keeps cycles out
+FLOORS = (
+    ("errors", "models", "figures"),  # the last two are stand-ins that import nothing
+    ("base", "symbolic"),
+    ("codegen", "reference"),
+    ("solve", "inputs"),
+    ("ensembles", "comparison", "claims"),
+    ("engines", "store", "plot"),
+    ("api",),
+    ("cli",),
+    ("__main__",),
+)
+ORDER = [name for row in FLOORS for name in row]
+RANK = {name: (floor, column) for floor, row in enumerate(FLOORS) for column, name in enumerate(row)}
+SOURCES = sorted((ROOT / "odesim").rglob("*.py"))
+MODELS = [path for path in sorted((ROOT / "models").rglob("*.py")) if path.name not in ("__init__.py", "claims.py")]
+
+
+def label(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def dotted(path: Path) -> str:
+    """odesim/solve/tableau.py -> odesim.solve.methods; a package's __init__.py -> the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+BY_NAME = {dotted(path): path for path in SOURCES}
+
+
+@cache
+def imported(path: Path, everywhere: bool = True) -> frozenset[str]:
+    """Modules that path imports, a name from a package resolved to its module.
+
+    everywhere: also inside functions and for type checkers only, not just what importing path itself runs.
+    """
+    tree = ast.parse(path.read_text())
+    found: set[str] = set()
+    inside = {
+        child
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+        for child in ast.walk(node)
+        if child is not node
+    }
+    for node in ast.walk(tree):
+        if node in inside and not everywhere:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{label(path)}:{node.lineno} imports relatively; write the absolute name"
+            module = node.module or ""
+            names = {a.name for a in node.names}
+            found.update(f"{module}.{name}" if f"{module}.{name}" in BY_NAME else module for name in names)
+    return frozenset(found)
+
+
+def rank(module: str) -> tuple[int, int]:
+    """Where an odesim module stands: (floor, place on it); the facade, `odesim` itself, on top."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return (len(FLOORS), 0)
+    assert parts[1] in RANK, f"odesim.{parts[1]} has no floor; give it one in {label(Path(__file__))} and in the design it keeps"
+    return RANK[parts[1]]
+
+
+def room(module: str) -> str:
+    """odesim.solve.step.roots -> solve; the facade, `odesim` itself, is a room of its own."""
+    return (*module.split("."), "")[1]
+
+
+ROOMS = sorted({room(name) for name in BY_NAME})
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_only_from_lower_floors(name):
+    """Every odesim name that a file of the room imports stands lower, or is in the room."""
+    wrong = [
+        f"{label(path)} imports {module}"
+        for own, path in BY_NAME.items()
+        for module in imported(path)
+        if room(own) == name and module.split(".")[0] == "odesim" and room(module) != name and not rank(module) < rank(own)
+    ]
+    assert not wrong, f"not lower than {name}: {wrong}"
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_has_no_circle_of_imports(name):
+    """Its files can be put in an order in which each imports earlier ones only, imports inside functions and for types included."""
+    inside = {own: imported(path) & BY_NAME.keys() - {own} for own, path in BY_NAME.items() if room(own) == name}
+    try:
+        TopologicalSorter(inside).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_the_root_holds_rooms_only():
+    """Beside the rooms, the package holds five files."""
+    loose = {p.name for p in (ROOT / "odesim").iterdir() if p.is_file()}
+    assert loose == {"__init__.py", "__main__.py", "errors.py", "figures.py", "models.py", "py.typed"}
+    assert len(FLOORS) <= 9
+
+
+def reach(start: str) -> dict[str, str]:
+    """Every module that start imports, directly or through odesim, inside functions too, with who imports it."""
+    found = {start: start}
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name not in BY_NAME:
+            continue
+        # importing a.b.c runs a/__init__.py and a/b/__init__.py; the facade's functions are not run by that
+        parents = {name.rsplit(".", i)[0] for i in range(1, name.count(".") + 1)} & BY_NAME.keys()
+        for module in imported(BY_NAME[name], everywhere=name != "odesim") | parents:
+            if module not in found:
+                found[module] = name
+                todo.append(module)
+    return found
+
+
+def test_solve_never_reaches_sympy():
+    """Symbols never reach solve: no chain of imports from it ends in sympy."""
+    for name in BY_NAME:
+        for module, by in reach(name).items() if name.split(".")[1:2] == ["solve"] else ():
+            assert module.split(".")[0] != "sympy", f"{name} reaches sympy through {by}"
+
+
+def test_reference_shares_no_code_with_what_it_checks():
+    """The reference training imports errors, base and itself only."""
+    for name, path in BY_NAME.items():
+        for module in imported(path) if name.split(".")[1:2] == ["reference"] else ():
+            if module.split(".")[0] == "odesim":
+                assert module.split(".")[1:2] in (["errors"], ["base"], ["reference"]), f"{label(path)} imports {module}"
+
+
+def test_a_model_file_imports_symbols_only():
+    """A model file needs odesim.symbolic and, for closed forms, numpy and scipy; nothing of how it is computed."""
+    allowed = {"numpy", "scipy", "sympy", *sys.stdlib_module_names}
+    for path in MODELS:
+        for module in imported(path):
+            inner = module == "odesim.symbolic" or module.startswith("odesim.symbolic.")
+            assert inner or module.split(".")[0] in allowed, f"{label(path)} imports {module}"
+
+
+def test_no_facade_name_is_a_submodule():
+    """`odesim.integrate` is one thing: no public name of the facade is also a module or package."""
+    modules = {p.stem for p in (ROOT / "odesim").glob("*.py")} | {p.parent.name for p in (ROOT / "odesim").glob("*/__init__.py")}
+    assert odesim.__all__
+    assert not set(odesim.__all__) & modules
+
+
+def test_every_floor_is_listed_once():
+    """The table of floors holds no name twice."""
+    assert len(ORDER) == len(set(ORDER))

@@ -1,0 +1,213 @@
+"""A wheel, an editable install and a bare checkout hold the same modules and work from any directory."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PARTS = {"odesim": ROOT / "odesim", "odesim.models": ROOT / "models", "odesim.figures": ROOT / "figures"}
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures")
+
+
+@dataclass(frozen=True)
+class House:
+    """A Python that has odesim in one way, and a folder away from its source to run it in."""
+
+    python: Path
+    away: Path
+    path: str = ""
+
+    def run(self, *arguments: str) -> str:
+        """What `python ARGUMENTS` prints in the folder away from the source; fails unless it exits with 0."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONDONTWRITEBYTECODE": "1"}
+        if self.path:
+            environment["PYTHONPATH"] = self.path
+        command = [str(self.python), *arguments]
+        done = subprocess.run(command, cwd=self.away, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of what is shipped: building in the checkout itself would leave files there."""
+    copy = tmp_path_factory.mktemp("source") / "odesim"
+    copy.mkdir()
+    for name in SHIPPED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Callable[[], House]:
+    """Makes an environment with this one's packages but without its odesim.
+
+    A path file names this environment's folder of packages; path files in that folder, which an editable
+    install of odesim consists of, are not read from there.
+    """
+
+    def make() -> House:
+        folder = tmp_path_factory.mktemp("environment")
+        venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+        scheme = {"base": str(folder), "platbase": str(folder)}
+        packages = Path(sysconfig.get_path("purelib", "venv", scheme))
+        theirs = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+        (packages / "outer.pth").write_text("\n".join(theirs) + "\n")
+        away = folder / "away"
+        away.mkdir()
+        return House(Path(sysconfig.get_path("scripts", "venv", scheme)) / "python", away)
+
+    return make
+
+
+def install(house: House, *arguments: str) -> House:
+    """house after `pip install ARGUMENTS`: nothing from the network, nothing outside house touched."""
+    house.run("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed", *arguments)
+    return house
+
+
+def by_wheel(checkout: Path, house: House) -> House:
+    house.run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(house.away), str(checkout))
+    (wheel,) = house.away.glob("odesim-*.whl")
+    return install(house, str(wheel))
+
+
+def by_editable(checkout: Path, house: House) -> House:
+    return install(house, "--editable", str(checkout))
+
+
+def by_path(checkout: Path, house: House) -> House:
+    return House(house.python, house.away, str(checkout))
+
+
+@pytest.fixture(scope="module", params=[by_wheel, by_editable, by_path], ids=["wheel", "editable", "bare"])
+def house(request, checkout, empty) -> House:
+    return request.param(checkout, empty())
+
+
+def modules_in_tree() -> set[str]:
+    """Dotted names of all Python files in the checkout that are shipped, packages included."""
+    names = set()
+    for package, folder in PARTS.items():
+        for file in folder.rglob("*.py"):
+            inner = file.relative_to(folder).with_suffix("").parts
+            names.add(".".join([package, *(inner[:-1] if inner[-1] == "__init__" else inner)]))
+    return names
+
+
+def test_every_module_is_found(house):
+    """pkgutil lists every file of the tree, and nothing else."""
+    code = """
+import pkgutil, odesim
+def names(package, prefix):
+    for found in pkgutil.iter_modules(package.__path__, prefix):
+        yield found.name
+        if found.ispkg or found.name in ("odesim.models", "odesim.figures"):
+            yield from names(__import__(found.name, fromlist=["_"]), found.name + ".")
+print("odesim", *names(odesim, "odesim."))
+"""
+    assert set(house.run("-c", code).split()) == modules_in_tree()
+
+
+def test_a_model_is_imported_by_name(house):
+    """A model is a module of odesim.models that holds SYSTEM; the file is the one that was installed."""
+    code = "import odesim, odesim.models.joma.nonlinear as m; print(m.SYSTEM.name, m.__file__, odesim.__file__)"
+    name, *files = house.run("-c", code).split()
+    assert name == "joma.nonlinear"
+    assert not any(Path(file).is_relative_to(ROOT) for file in files)
+
+
+def test_data_comes_along(house):
+    """The models' references, the mark of a typed package and the figures' published numbers are files beside the modules."""
+    code = (
+        "import odesim, odesim.models as m, odesim.figures as f; from pathlib import Path\n"
+        "top, models, figures = (Path(p) for p in (odesim.__path__[0], m.__path__[0], f.__path__[0]))\n"
+        "files = top / 'py.typed', models / 'references.bib', figures / 'published/README.md'\n"
+        "print(*(file.is_file() for file in files), len(list(files[-1].parent.glob('*.csv'))))"
+    )
+    assert house.run("-c", code).split() == ["True", "True", "True", str(len(list((ROOT / "figures/published").glob("*.csv"))))]
+
+
+def test_the_command_runs(house):
+    """`python -m odesim` answers with the version of pyproject.toml, and lists the models."""
+    assert PROJECT["project"]["version"] in house.run("-m", "odesim", "--version")
+    assert "joma.nonlinear" in house.run("-m", "odesim", "list")
+
+
+def test_the_script_is_installed(checkout, empty):
+    """A wheel brings the command `odesim`."""
+    house = by_wheel(checkout, empty())
+    script = house.python.parent / ("odesim.exe" if os.name == "nt" else "odesim")
+    done = subprocess.run([script, "--version"], cwd=house.away, capture_output=True, text=True, check=True)
+    assert PROJECT["project"]["version"] in done.stdout
+
+
+def test_packages_are_the_folders():
+    """The list in pyproject.toml names every folder with Python files, and each has an __init__.py."""
+    folders = {".".join([p, *f.parent.relative_to(root).parts]): f.parent for p, root in PARTS.items() for f in root.rglob("*.py")}
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(folders)
+    assert [name for name, folder in folders.items() if not (folder / "__init__.py").is_file()] == []
+
+
+def test_one_version():
+    """The package, its metadata and the citation name one version."""
+    source = (ROOT / "odesim" / "base" / "versions.py").read_text()
+    (own,) = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert own == PROJECT["project"]["version"] == str(citation["version"])
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+
+
+def needed(folder: Path) -> set[str]:
+    """Distributions that the Python files below folder import from, but for what is optional."""
+    nodes = [node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
+    ours = {"odesim", "tests", "models", "figures", *sys.stdlib_module_names}
+    gpu = {"cupy", "cupyx"}  # the extras cuda12 and cuda13, imported where a GPU is asked for
+    named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
+    return {named.get(root, root) for root in roots - ours - gpu}
+
+
+def test_every_import_is_a_dependency():
+    """A fresh environment has all that the code imports, and with the extra `test` all that the tests import."""
+    project = PROJECT["project"]
+    core, test = (
+        {re.split(r"[<>=!~; ]", line)[0].lower() for line in lines}
+        for lines in (project["dependencies"], project["optional-dependencies"]["test"])
+    )
+    for folder in PARTS.values():
+        assert needed(folder) <= core, folder
+    assert needed(ROOT / "tests") <= core | test
+
+
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
+def test_an_extra_brings_all_that_a_gpu_needs(extra):
+    """cupy with NVIDIA's libraries, which it finds where pip puts them since version 14."""
+    (line,) = PROJECT["project"]["optional-dependencies"][extra]
+    found = re.fullmatch(r"cupy-(cuda\d\d)x\[ctk\]>=(\d+)\.0", line)
+    assert found is not None and found[1] == extra and int(found[2]) >= 14
+
+
+def test_every_extra_that_is_named_is_there():
+    """What the code and the documents tell people to install."""
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(file for folder in PARTS.values() for file in folder.rglob("*.py"))]
+    named = {extra for file in files for group in re.findall(r"odesim\[([\w,]+)\]", file.read_text()) for extra in group.split(",")}
+    assert {"cuda12", "cuda13"} <= named <= PROJECT["project"]["optional-dependencies"].keys()

@@ -1,0 +1,120 @@
+"""What the README shows is what happens: its commands, its code, its error messages, its links and its table."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for name, text in BLOCKS if name == language]
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """`odesim ...` as a reader would type it into bash, in folder, with the odesim of this environment."""
+    assert command.startswith("odesim "), command
+    shell = f'odesim() {{ {shlex.quote(sys.executable)} -m odesim "$@"; }}\n{command}'
+    environment = os.environ | {"COLUMNS": "200"}
+    return subprocess.run(["bash", "-c", shell], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def commands(page: str) -> list[str]:
+    """Every `odesim ...` in the text of a page, and every line of its sh blocks."""
+    text = (ROOT / page).read_text()
+    shown = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [*re.findall(r"`(odesim [^`]*)`", text), *(line for block in shown for line in block.splitlines())]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/README.md"])
+def test_bash_reads_every_command(page):
+    """What a page shows as a command is one that bash can read: values with parentheses are quoted."""
+    assert commands(page)
+    for command in commands(page):
+        done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A folder with the examples and the README's own model, my_model.py."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (model,) = [text for text in blocks("python") if "SYSTEM" in text]
+    (tmp_path / "my_model.py").write_text(model)
+    return tmp_path
+
+
+def test_two_commands_come_first():
+    """The first block is set-up with the main job, and the tests; nothing else."""
+    setup, tests = BLOCKS[0][1].splitlines()
+    assert BLOCKS[0][0] == "sh"
+    assert setup == (
+        "python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[test]' && odesim integrate joma.nonlinear --plot joma.png"
+    )
+    assert tests == "pytest"
+
+
+@pytest.mark.parametrize("command", [line for text in blocks("sh")[1:] for line in text.splitlines()])
+def test_command_runs(command, folder):
+    """A command of the README ends with 0 and leaves the files that it names; --json prints one object."""
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    words = shlex.split(command)
+    for option in {"--out", "--plot"} & set(words):
+        assert (folder / words[words.index(option) + 1]).exists()
+    if "--json" in words:
+        assert json.loads(done.stdout)["status"] in ("ok", "event")
+
+
+def test_own_model_gives_its_solution(folder):
+    """The README's model in at most 25 lines: w = s (1 - exp(-t/tau)) at the default end, t = 5."""
+    assert len((folder / "my_model.py").read_text().splitlines()) <= 25
+    done = run("odesim integrate my_model.py --set s=1,-2,0.5 --set tau=2 --rtol 1e-8 --json", folder)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["t"] == 5
+    # 10 times the relative tolerance, on values of size 2
+    np.testing.assert_allclose(result["final"]["w"], np.array([1, -2, 0.5]) * -np.expm1(-2.5), atol=2e-7)
+
+
+def test_python_block_runs(folder):
+    """The lines for Python run as they stand."""
+    (code,) = [text for text in blocks("python") if "SYSTEM" not in text]
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+
+
+def test_errors_read_as_shown(folder):
+    """Each wrong command of the README ends with 2 and prints exactly the line that stands below it."""
+    lines = [line for text in blocks("console") for line in text.splitlines()]
+    pairs = list(zip(lines[::2], lines[1::2], strict=True))
+    assert len(pairs) >= 2
+    for command, sentence in pairs:
+        done = run(command.removeprefix("$ "), folder)
+        assert done.returncode == 2, command
+        assert (done.stdout, done.stderr) == ("", f"{sentence}\n")
+
+
+def test_models_in_the_table_are_the_shipped_ones():
+    """The table of models names every model file, and no other."""
+    named = set(re.findall(r"^\| `(\w+\.\w+)` \|", README, re.MULTILINE))
+    files = (ROOT / "models").glob("*/*.py")
+    assert named == {f"{file.parent.name}.{file.stem}" for file in files if file.stem not in ("__init__", "claims")}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/README.md"])
+def test_links_lead_somewhere(page):
+    """Every relative link or picture of a page is a file of the checkout."""
+    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text())
+    missing = [t for t in targets if "://" not in t and not ((ROOT / page).parent / t).exists()]
+    assert missing == []

@@ -1,0 +1,77 @@
+"""Losses against their formulas row by row, and their gradients against central differences."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from odesim.reference.transformer.layers.slabs import SLAB
+from odesim.reference.transformer.losses import LOSSES, cross_entropy, shares, squared_error
+from tests.support.slopes import check_gradients
+
+R, B, P, C = 2, 4, 3, 5
+RNG = np.random.default_rng(0)
+CLASSES = RNG.integers(0, C, (R, B, P))
+NUMBERS = RNG.standard_normal((R, B, P, C))
+COUNTED = RNG.random((R, B, P)) < 0.7
+WEIGHT = RNG.random((R, B))
+TARGETS = {"cross_entropy": CLASSES, "squared_error": NUMBERS}
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss_loop(name, weight):
+    """A loss is the weighted mean over counted rows of -ln softmax[target] or of the mean square."""
+    y = 3 * RNG.standard_normal((R, B, P, C))
+    loss, _ = LOSSES[name](y.copy(), TARGETS[name], shares(COUNTED, weight, "float64"))
+    for r in range(R):
+        top = bottom = 0.0
+        for b, p in np.ndindex(B, P):
+            w = COUNTED[r, b, p] * (1.0 if weight is None else weight[r, b])
+            row = logsumexp(y[r, b, p]) - y[r, b, p, CLASSES[r, b, p]] if name == "cross_entropy" else np.mean((y - NUMBERS)[r, b, p] ** 2)
+            top, bottom = top + w * row, bottom + w
+        assert loss[r] == pytest.approx(top / bottom, rel=1e-12)  # rounding
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss_gradient(name):
+    """The gradient by the outputs; a row that is not counted has none."""
+    at, share = {"y": RNG.standard_normal((R, B, P, C))}, shares(COUNTED, WEIGHT, "float64")
+    _, g = LOSSES[name](at["y"].copy(), TARGETS[name], share)
+    check_gradients(lambda p: LOSSES[name](p["y"].copy(), TARGETS[name], share)[0], at, {"y": g})
+    assert (g[~COUNTED] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cross_entropy_large(dtype):
+    """Logits up to 1e4 neither overflow nor warn, and the dtype stays: the loss of a row is the gap to its largest logit."""
+    logits = np.array([[[[1e4, 0.0, -1e4], [0.0, -1e4, 1e4]]]], dtype)
+    loss, g = cross_entropy(logits, np.array([[[1, 2]]]), shares(np.ones((1, 1, 2), bool), None, dtype))
+    assert loss == pytest.approx([5e3], rel=1e-6) and loss.dtype == g.dtype == dtype  # float32's rounding
+
+
+def test_cross_entropy_slabs():
+    """More rows than one slab holds: the same loss as scipy's logsumexp, and each row's gradient sums to 0."""
+    rows, classes = 3 * SLAB // (8 * 50) + 7, 50
+    z, target = RNG.standard_normal((1, rows, 1, classes)), RNG.integers(0, classes, (1, rows, 1))
+    exact = (logsumexp(z, axis=-1) - np.take_along_axis(z, target[..., None], -1)[..., 0]).mean()
+    loss, g = cross_entropy(z, target, shares(np.ones(target.shape, bool), None, "float64"))
+    assert loss[0] == pytest.approx(exact, rel=1e-12)  # rounding
+    assert np.abs(g.sum(-1)).max() < 1e-15  # rounding of terms below 1 / rows
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_nothing_counted(name):
+    """Without a counted row the loss and its gradient are 0, and a seed beside it is not touched."""
+    counted = COUNTED.copy()
+    counted[0] = False
+    y = RNG.standard_normal((R, B, P, C))
+    loss, g = LOSSES[name](y.copy(), TARGETS[name], shares(counted, None, "float64"))
+    full = LOSSES[name](y.copy(), TARGETS[name], shares(COUNTED, None, "float64"))
+    assert loss[0] == 0 and (g[0] == 0).all() and loss[1] == full[0][1] and (g[1] == full[1][1]).all()
+
+
+def test_squared_error_is_torch_mean():
+    """With every row counted it is the mean over all numbers of a seed, torch's MSELoss."""
+    y = RNG.standard_normal((R, B, P, C))
+    loss, _ = squared_error(y.copy(), NUMBERS, shares(np.ones((R, B, P), bool), None, "float64"))
+    np.testing.assert_allclose(loss, ((y - NUMBERS) ** 2).reshape(R, -1).mean(1), rtol=1e-12)  # rounding

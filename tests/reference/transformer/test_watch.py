@@ -1,0 +1,82 @@
+"""What is watched of a transformer, where a closed form says what must come out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from odesim.reference.protocols import Observable
+from odesim.reference.transformer.watch import embedding_cosines
+from tests.support.transformer_cases import B, D, R, T, V, batch_for, make, start
+
+
+def observe(model, params, name):
+    (function,) = [o.function for o in model.observables if o.name == name]
+    return function(params)
+
+
+def uniform(model):
+    """Parameters whose attention logits are all 0."""
+    return {name: (0 * x if "query" in name else x) for name, x in start(model).items()}
+
+
+ENTROPIES = [
+    ("default", {}, np.log(np.arange(1, T + 1)).mean(), "query t sees t + 1 keys"),
+    ("bidirectional", {}, np.log(T), "every query sees all"),
+    ("bidirectional", {"log_weight": np.log(np.full((R, B, T), 3.0))}, np.log(3 * T), "every key stands for three"),
+    ("bidirectional", {"padding": np.broadcast_to(np.arange(T) < 2, (R, B, T))}, np.log(T - 2), "two keys are padding"),
+    ("default", {"padding": np.broadcast_to(np.arange(T) > 2, (R, B, T))}, np.log([1, 2, 3]).mean(), "queries in the padding do not count"),
+]
+
+
+@pytest.mark.parametrize(("case", "entries", "value", "why"), ENTROPIES, ids=lambda x: x if isinstance(x, str) else "")
+def test_uniform_attention(case, entries, value, why):
+    """With equal logits the entropy is the mean of the logarithms of how many tokens a query sees, in every layer."""
+    model = make(case)
+    model = dataclasses.replace(model, watch=batch_for(model) | entries)
+    np.testing.assert_allclose(observe(model, uniform(model), "attention_entropy"), np.full((R, 2), value), rtol=1e-12)  # rounding
+
+
+def test_weights_of_samples_count_in_the_entropy():
+    """A sample of weight 0 does not count, one of weight 2 counts twice."""
+    model = make("default")
+    batch, counts = batch_for(model), np.array([2, 0, 1])
+    repeated = dataclasses.replace(model, watch={name: np.repeat(x, counts, 1) for name, x in batch.items()})
+    weighted = dataclasses.replace(model, watch=batch | {"weight": np.tile(counts, (R, 1))})
+    params = start(model)
+    ours, plain = (observe(m, params, "attention_entropy") for m in (weighted, repeated))
+    np.testing.assert_allclose(ours, plain, rtol=1e-12)  # rounding
+
+
+def test_embedding_cosines():
+    """Rows (1, 0), (3, 4), (0, -2): cosines 3/5, 0, -4/5, so the mean is 7/15 and the largest 4/5; a row of zeros has 0."""
+    mean, largest = embedding_cosines({"embedding": np.array([[[1.0, 0], [3, 4], [0, -2]], [[1.0, 0], [2, 0], [0, 0]]])})
+    np.testing.assert_allclose(mean, [7 / 15, 1 / 3], rtol=1e-14)  # rounding
+    np.testing.assert_allclose(largest, [4 / 5, 1], rtol=1e-14)
+
+
+def test_stable_ranks():
+    """A matrix of one row repeated has stable rank 1, the identity its size; there is one for every matrix."""
+    model = make("default")
+    params = start(model)
+    names = [name for name, value in params.items() if value.ndim == 3]
+    params["layer0.query"][:] = np.eye(D)
+    params["embedding"][:] = np.arange(1, D + 1)
+    ranks = observe(model, params, "stable_rank")
+    assert ranks.shape == (R, len(names))
+    np.testing.assert_allclose(ranks[:, names.index("layer0.query")], D, rtol=1e-12)  # rounding
+    np.testing.assert_allclose(ranks[:, names.index("embedding")], 1, rtol=1e-12)
+
+
+def test_which_observables_there_are():
+    """Attention is watched where there is a batch; a task's own observables come last; all have their dims after the seeds."""
+    model = make("default")
+    own = Observable("own", lambda p: p["embedding"][:, 0, 0])
+    full = dataclasses.replace(model, watch=batch_for(model), extra=(own,))
+    names = ["attention_entropy", "embedding_cosine", "embedding_cosine_max", "stable_rank", "own"]
+    assert [o.name for o in full.observables] == names and [o.name for o in model.observables] == names[1:-1]
+    for o in full.observables:
+        value = o.function(start(model, dtype="float32"))
+        assert value.shape[0] == R and value.ndim == 1 + len(o.dims) and value.dtype == "float32", o.name
+    assert [o.costly for o in make("default", vocabulary=V).observables] == [False, False, True]
+    assert [o.costly for o in make("default", vocabulary=5000).observables] == [True, True, True]
