@@ -13,8 +13,8 @@ from odesim.api.experiment import as_task, check_seeds, make_experiment
 from odesim.api.theory import theory_of
 from odesim.base.arrays import Array
 from odesim.base.gpu import array_module
-from odesim.base.memory import check_room
-from odesim.base.signals import stopping
+from odesim.base.memory import check_saves_fit
+from odesim.base.signals import stop_signals
 from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
@@ -115,9 +115,9 @@ def compare_training(
     step = pair.step(facts.optimizer["rates"]) if pair else 1.0
     timed = TrainingClock(step, facts.momentum, kind) if map == "flow" else TrainingClock(step)
     observe = to_observe(experiment, system, pair, observables)
-    with stopping() as stop:
+    with stop_signals() as stop:
         options: dict[str, Any] = {"steps": steps, "save": save, "backend": backend, "observe": observe}
-        training = train_experiment(experiment, **options, progress=progress, stop=stop, fits=check_room)
+        training = train_experiment(experiment, **options, progress=progress, stop=stop, fits=check_saves_fit)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {

@@ -13,8 +13,8 @@ from odesim.api.options import check_arrays
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_room
-from odesim.base.signals import stopping
+from odesim.base.memory import check_fits, check_saves_fit
+from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import run_chunks
@@ -139,7 +139,7 @@ def ensemble(
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), **options)
     if arrays == "numpy":
-        check_room(chosen.source.count * len(request.times), request.layout.size, 8)
+        check_saves_fit(chosen.source.count * len(request.times), request.layout.size, 8)
     check_fits(
         "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
     )
@@ -149,7 +149,7 @@ def ensemble(
     room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
     held = MemoryLedger(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
     ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
-    with stopping() as asked:
+    with stop_signals() as asked:
         run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():

@@ -11,9 +11,9 @@ import numpy as np
 
 from odesim.api.options import RESCALED, check_arrays, check_clock, check_range, check_strict, said_sizes
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.base.arrays import Array, beside, check_dtype
-from odesim.base.gpu import device_errors, device_here
-from odesim.base.memory import check_room
+from odesim.base.arrays import Array, check_dtype, on_same_device
+from odesim.base.gpu import device_context, device_errors
+from odesim.base.memory import check_saves_fit
 from odesim.base.versions import versions
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
@@ -85,7 +85,7 @@ def integrate(
     check_sensitivities(system, numbers)
     grid = as_save(save)
     if arrays == "numpy":
-        check_room(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
+        check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
     stops = stop_times(stop_at, numbers.t0, numbers.t1)
     system = guarded_system(system)
@@ -96,7 +96,7 @@ def integrate(
     compiled, problem = switched_problem(system, numbers, backend, dtype, strict, stop_at=stops, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
-    there = device_here() if backend == "cuda" else nullcontext
+    there = device_context() if backend == "cuda" else nullcontext
     on_device = partial(device_errors, f"{system.name}{said_sizes(numbers)}", "smaller sizes, fewer saved times or float32")
     if clock == RESCALED:
         kernel, clocked = make_clock(system, numbers, backend, dtype, strict)
@@ -112,7 +112,7 @@ def integrate(
         with on_device():
             raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
     with on_device():
-        y, y_end = layout.split(raw.y), layout.split(beside(raw.y, {"y": raw.y_last})["y"])
+        y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:

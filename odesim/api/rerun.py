@@ -13,7 +13,7 @@ from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.options import CLOCKS
 from odesim.api.stored_ensemble import engines
-from odesim.base.signals import stopping
+from odesim.base.signals import stop_signals
 from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, together
 from odesim.engines.run import run_chunks
@@ -42,7 +42,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     members, _, first_engine = restore(store, model, same_code=False)
     other = other_code(store.said, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
-    with stopping() as asked:
+    with stop_signals() as asked:
         done = run_chunks(
             shadow,
             members,

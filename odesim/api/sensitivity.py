@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.base.memory import check_fits
 from odesim.errors import ParamError
 from odesim.inputs.bind import Numbers
@@ -25,7 +25,7 @@ def with_sensitivities(system: System, names: str | Iterable[str], given: Collec
     for name in asked:
         if not isinstance(name, str):
             raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
-    made = _MADE((Same(system), asked), lambda: sensitivities(system, *asked)) if asked else system
+    made = _MADE((IdentityKey(system), asked), lambda: sensitivities(system, *asked)) if asked else system
     still: dict[str, float] = {}
     for name, pairs in made.sensitivities.items():
         if name not in made.states:

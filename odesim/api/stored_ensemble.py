@@ -10,7 +10,7 @@ from typing import Any
 
 from odesim.api.ensemble_manifest import check_members, make_manifest, options_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
-from odesim.base.signals import stopping
+from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, open_chunks, run_chunks
 from odesim.ensembles.ledger import GOOD, Progress, Tally, tally
@@ -170,7 +170,7 @@ def integrate(
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
-    with stopping() as asked:
+    with stop_signals() as asked:
         compiled(int(attempt))  # not counted as time that members take
         began = time.perf_counter()
         found = run_chunks(

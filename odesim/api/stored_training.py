@@ -10,8 +10,8 @@ import numpy as np
 
 from odesim.api.experiment import make_experiment, versions
 from odesim.base.arrays import Array
-from odesim.base.memory import check_room
-from odesim.base.signals import stopping
+from odesim.base.memory import check_saves_fit
+from odesim.base.signals import stop_signals
 from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
@@ -73,7 +73,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
         if progress:
             progress(done, max(last, done), loss)
 
-    with stopping() as asked:
+    with stop_signals() as asked:
         new = train_experiment(
             experiment,
             steps=old.steps,
@@ -84,7 +84,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
             stop=lambda: asked() or (last < old.steps and reached >= last),
             threads=threads or said.get("threads", 1),
             progress=count,
-            fits=check_room,
+            fits=check_saves_fit,
         )
     stopped = new.iteration < min(last, old.steps)
     found = Differences()
@@ -148,7 +148,7 @@ def train_into(
         sink, steps, done, state = place(path, experiment, {**about, "threads": threads}, steps, overwrite, resume, lock)
         if done:
             return done
-        with stopping() as stop:
+        with stop_signals() as stop:
             trajectory = train_experiment(
                 experiment,
                 steps=steps,
@@ -163,7 +163,7 @@ def train_into(
                 observe=observe,
                 threads=threads,
                 progress=progress,
-                fits=check_room,
+                fits=check_saves_fit,
             )
             sink.finish(trajectory)
     except DeviceError as error:

@@ -9,8 +9,8 @@ from odesim.api.experiment import as_task, check_seeds, make_experiment
 from odesim.api.stored_training import LONG, train_into
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.gpu import array_module
-from odesim.base.memory import check_room
-from odesim.base.signals import stopping
+from odesim.base.memory import check_saves_fit
+from odesim.base.signals import stop_signals
 from odesim.errors import ParamError
 from odesim.inputs.arguments import checked
 from odesim.reference.protocols import Task
@@ -71,8 +71,8 @@ def train(
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
-        with stopping() as stop:
-            return train_experiment(experiment, steps=steps, stop=stop, fits=check_room, **options)
+        with stop_signals() as stop:
+            return train_experiment(experiment, steps=steps, stop=stop, fits=check_saves_fit, **options)
     if resume and overwrite:
         raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
     return train_into(Path(out), experiment, steps=steps, overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, **options)

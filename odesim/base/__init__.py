@@ -1,1 +1,1 @@
-"""What every room may use: arrays, the GPU, memory, signals, memos, words."""
+"""Shared foundations: arrays, run options, backends, caches, memory checks, signals, the GPU."""

@@ -1,4 +1,4 @@
-"""Arrays of any library by one name, dtype rules, and the layout of named arrays in one flat vector."""
+"""Arrays of numpy and cupy: alignment, dtypes, and named arrays in one flat vector."""
 
 import sys
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LINE, PAGE = 64, 4096  # bytes
 
 
 def array_namespace(*arrays: Any) -> ModuleType:
-    """cupy where one of the arrays lies on a GPU, else numpy."""
+    """The module that computes with these arrays: cupy where one of them is on a GPU, else numpy."""
     cupy = sys.modules.get("cupy")
     if cupy is not None and any(isinstance(a, cupy.ndarray) for a in arrays):
         return cupy
@@ -28,9 +28,9 @@ def array_namespace(*arrays: Any) -> ModuleType:
 
 
 def on_host(value: Any) -> Any:
-    """value in this computer's own memory: an array on a GPU is copied, also inside a list or a mapping; all else stays as it is.
+    """value with its GPU arrays copied to the host, those inside lists and mappings too; anything else is returned unchanged.
 
-    Raises DeviceError where the GPU does not give it.
+    Raises DeviceError where a copy fails.
     """
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
         with device_errors("a copy of an array", "a smaller one"):
@@ -42,16 +42,16 @@ def on_host(value: Any) -> Any:
     return value
 
 
-def beside(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The named arrays where like lies: on a GPU, copied there unless they are, or as they are."""
+def on_same_device(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The named arrays on the device of `like`: copied to its GPU, or unchanged where `like` is on the host."""
     xp = array_namespace(like)
     return named if xp is np else {name: xp.asarray(a) for name, a in named.items()}
 
 
 def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn: int = 0) -> Array:
-    """An array that starts on a cache line, not filled: a vector load that crosses lines costs two.
+    """An uninitialised array that starts on a cache line, because a vector load that crosses two lines costs twice.
 
-    turn: a small number that differs between arrays of one loop, so that their lines do not fall on each other in the cache.
+    turn: a small number that differs between the arrays of one loop, so that they do not compete for the same cache sets.
     """
     count = prod(shape) if isinstance(shape, tuple) else shape
     size = count * np.dtype(dtype).itemsize
@@ -63,9 +63,9 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn
 
 
 def arena(sizes: Mapping[int, int]) -> tuple[Array, dict[int, int]]:
-    """One memory for arrays of these sizes in bytes, and where in it each starts, on a cache line; by their keys.
+    """One block of memory for arrays of these sizes in bytes, and {key: offset of each array}, all on cache lines.
 
-    The key of a large array is its turn: those of one loop do not all start at the same place of a page.
+    The key of a large array is its turn (see aligned_empty), so that the arrays of one loop start at different offsets in a page.
     """
     starts, total = {}, 0
     for turn, size in sizes.items():
@@ -85,7 +85,7 @@ def aligned(a: Array, *, turn: int = 0) -> Array:
 
 
 def check_dtype(name: str) -> str:
-    """name where it is one of DTYPES. Raises ParamError otherwise."""
+    """name, which must be one of DTYPES. Raises ParamError otherwise."""
     if name not in DTYPES:
         raise ParamError(no_such("dtype", str(name), DTYPES))
     return name
@@ -93,7 +93,7 @@ def check_dtype(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Named arrays one after another, C order, in a flat vector y (n,).
+    """The positions of named arrays in a flat vector y (n,): one after another, each in C order.
 
     names (k,), shapes (k,): a scalar has shape ().
     """
@@ -103,7 +103,7 @@ class Layout:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Where each array starts, and at the end the length n: (k + 1,)."""
+        """The start of each array in the flat vector, then its length n: (k + 1,)."""
         out = [0]
         for shape in self.shapes:
             out.append(out[-1] + prod(shape))
@@ -116,8 +116,8 @@ class Layout:
 
     def split(self, y: Array) -> dict[str, Array]:
         """Views {name: (*lead, *shape)} of y (*lead, n); the last axis is the flat one."""
-        pieces = zip(self.names, self.shapes, self.offsets[:-1], self.offsets[1:], strict=True)
-        return {name: y[..., a:b].reshape((*y.shape[:-1], *shape)) for name, shape, a, b in pieces}
+        ranges = zip(self.names, self.shapes, self.offsets[:-1], self.offsets[1:], strict=True)
+        return {name: y[..., a:b].reshape((*y.shape[:-1], *shape)) for name, shape, a, b in ranges}
 
     def join(self, parts: Mapping[str, Any], dtype: str = "float64") -> Array:
         """The flat vector (n,) of named arrays."""

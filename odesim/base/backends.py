@@ -1,6 +1,7 @@
-"""What computes: one row a backend, with all that it can do. Whoever needs to know asks here.
+"""The table of backends: what each one compiles to, and which uses, methods and dtypes it supports.
 
-It imports no numbers, so that help can ask too. How a backend computes right sides is a row in odesim.engines.right_sides.
+It imports no numerical library, so that help texts can read it. How a backend computes right-hand sides is in
+odesim.engines.right_sides.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,9 @@ RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"
 
 @dataclass(frozen=True)
 class Ability:
-    """What a backend does for one use. methods: by these; strict: of these, by those with the same bits on every machine.
+    """What a backend supports for one use: a run, an ensemble or a training.
 
-    summary: what it is there, in a phrase.
+    summary: a phrase for help texts. methods: those it supports. strict: those that give the same bits on every machine.
     """
 
     summary: str
@@ -29,10 +30,10 @@ class Ability:
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend and what it can do.
+    """One backend and what it supports.
 
-    compiles: what a right side becomes there, nothing where numpy evaluates it. gpu: it computes on a GPU, through cupy.
-    uses {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. events: it finds them. arrays: whose arrays results can be.
+    compiles: what a right-hand side is compiled to; empty where numpy evaluates it. gpu: it computes on a GPU, through cupy.
+    uses: {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. events: whether it finds events. arrays: libraries of result arrays.
     """
 
     name: str
@@ -81,12 +82,12 @@ BACKENDS = {
 
 
 def backends_for(use: str) -> tuple[str, ...]:
-    """Names of the backends that are there for a use, the default first."""
+    """Names of the backends that support a use, the default first."""
     return tuple(name for name, backend in BACKENDS.items() if use in backend.uses)
 
 
 def find_backend(name: str, use: str = "") -> Backend:
-    """The backend of this name. Raises ParamError where there is none, or none for this use."""
+    """The backend with this name. Raises ParamError where there is none, or where it does not support this use."""
     choices = backends_for(use) if use else tuple(BACKENDS)
     if name not in choices:
         raise ParamError(no_such("backend", str(name), choices, use))

@@ -1,4 +1,4 @@
-"""cupy, asked for by whoever computes on a GPU, and one sentence where it or a GPU is missing."""
+"""Access to the GPU through cupy, with one sentence as error where cupy, the driver or a GPU is missing."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -18,33 +18,33 @@ LOST = "this process can use the GPU no more; try again in a new one, and please
 
 @cache
 def cuda_driver() -> int | None:
-    """The newest CUDA that the driver speaks, as 12040 for 12.4; None where there is no driver."""
+    """The newest CUDA version that the driver supports, as 12040 for 12.4; None without a driver."""
     for name in ("libcuda.so.1", "nvcuda.dll"):
         try:
             library = ctypes.CDLL(name)
         except OSError:
             continue
-        found = ctypes.c_int(0)
-        if library.cuDriverGetVersion(ctypes.byref(found)) == 0 and found.value:
-            return found.value
+        version = ctypes.c_int(0)
+        if library.cuDriverGetVersion(ctypes.byref(version)) == 0 and version.value:
+            return version.value
     return None
 
 
-def install() -> str:
-    """What to install: the extra for the driver that is here, or where there is none the newest, and a word about the other."""
+def install_command() -> str:
+    """The pip command that fits the driver of this machine; without a driver, the one for the newest."""
     driver = cuda_driver()
     if driver is None:
         return "pip install 'odesim[cuda13]', or [cuda12] with an older driver"
-    found = "pip install 'odesim[cuda13]'" if driver >= 13000 else "pip install 'odesim[cuda12]'"
-    return found if driver >= 12000 else f"{found}, and a newer driver"
+    command = "pip install 'odesim[cuda13]'" if driver >= 13000 else "pip install 'odesim[cuda12]'"
+    return command if driver >= 12000 else f"{command}, and a newer driver"
 
 
 def cupy_here() -> Any:
-    """The module cupy with a device to compute on. Raises CodegenError with what is missing."""
+    """The module cupy, with a device to compute on. Raises CodegenError that says what is missing."""
     try:
         import cupy
     except ImportError:
-        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {install()}") from None
+        raise CodegenError(f"the backend cuda needs cupy, which is not installed: {install_command()}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -55,13 +55,16 @@ def cupy_here() -> Any:
 
 
 def array_module(backend: str) -> ModuleType:
-    """numpy, or cupy with a device, by the backend of a training. Raises ParamError for another name, CodegenError with what is missing."""
-    found: ModuleType = cupy_here() if find_backend(backend, TRAINING).gpu else np
-    return found
+    """The module numpy, or cupy with a device, for the backend of a training.
+
+    Raises ParamError for an unknown backend, CodegenError that says what is missing.
+    """
+    module: ModuleType = cupy_here() if find_backend(backend, TRAINING).gpu else np
+    return module
 
 
 def device_name() -> str:
-    """What the maker calls the current device."""
+    """The product name of the current device."""
     name: bytes = cupy_here().cuda.runtime.getDeviceProperties(current_device())["name"]
     return name.decode()
 
@@ -77,22 +80,22 @@ def first_device() -> AbstractContextManager[Any]:
     return context
 
 
-def device_here() -> Callable[[], AbstractContextManager[Any]]:
-    """What makes contexts in which the device that is now the current one is so again."""
+def device_context() -> Callable[[], AbstractContextManager[Any]]:
+    """A function that makes contexts in which the device that is current now is the current one."""
     return partial(cupy_here().cuda.Device, current_device())
 
 
 def architecture(device: int | None = None) -> str:
-    """sm_90 for a device of compute capability 9.0; None: the current one."""
+    """The architecture of a device, such as sm_90 for compute capability 9.0; None: of the current device."""
     return f"sm_{cupy_here().cuda.Device(current_device() if device is None else device).compute_capability}"
 
 
 def device_count() -> int:
-    """How many GPUs there are. Raises CodegenError without one."""
+    """The number of GPUs. Raises CodegenError without one."""
     return int(cupy_here().cuda.runtime.getDeviceCount())
 
 
-def compute_module(code: bytes) -> Any:
+def load_module(code: bytes) -> Any:
     """Machine code loaded onto the current device; get_function(name) gives a kernel."""
     module = cupy_here().cuda.function.Module()
     module.load(code)
@@ -100,28 +103,31 @@ def compute_module(code: bytes) -> Any:
 
 
 def free_bytes() -> int:
-    """Bytes that arrays could still take of the current device."""
+    """Bytes of memory on the current device that arrays can still take."""
     cp = cupy_here()
     return int(cp.cuda.Device().mem_info[0]) + int(cp.get_default_memory_pool().free_bytes())
 
 
 @contextmanager
 def device_errors(what: str, smaller: str) -> Iterator[None]:
-    """Whatever cupy raises within it becomes a DeviceError of one sentence. what: that runs there; smaller: what would need less memory."""
+    """A context that turns any error of cupy into a DeviceError of one sentence.
+
+    what: the work done on the GPU. smaller: what would need less memory.
+    """
     try:
         yield
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
             raise
-        said = " ".join(str(error).split()).rstrip(".")
-        if isinstance(error, MemoryError) or "out of memory" in said.lower():  # a kernel takes some too
-            raise DeviceError(f"the GPU has no memory left for {what}: {said}{_memory()}; take {smaller}") from error
-        advice = DISPLAY if "launchtimeout" in said.replace("_", "").lower() else LOST
-        raise DeviceError(f"{what} failed on the GPU: {said}; {advice}") from error
+        message = " ".join(str(error).split()).rstrip(".")
+        if isinstance(error, MemoryError) or "out of memory" in message.lower():  # a kernel takes some too
+            raise DeviceError(f"the GPU has no memory left for {what}: {message}{_memory_text()}; take {smaller}") from error
+        advice = DISPLAY if "launchtimeout" in message.replace("_", "").lower() else LOST
+        raise DeviceError(f"{what} failed on the GPU: {message}; {advice}") from error
 
 
-def _memory() -> str:
-    """What the current device has, as words of a sentence; none where it does not answer."""
+def _memory_text() -> str:
+    """Free and total memory of the current device, as part of a sentence; empty where the device does not answer."""
     try:
         free, total = cupy_here().cuda.Device().mem_info
     except Exception:  # the device may be lost
@@ -130,5 +136,5 @@ def _memory() -> str:
 
 
 def multiprocessors() -> int:
-    """How many the current device has."""
+    """The number of multiprocessors of the current device."""
     return int(cupy_here().cuda.Device().attributes["MultiProcessorCount"])

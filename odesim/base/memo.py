@@ -1,14 +1,14 @@
-"""What a process has made already, kept by what it was made from: bounded, and safe in many threads."""
+"""A cache of values in memory, bounded and safe for many threads."""
 
 from collections.abc import Callable, Hashable
 from threading import Event, Lock
 from typing import Any, Generic, TypeVar
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-class Same:
-    """An object as a key, by identity: for one whose mappings have no hash. The object is kept as long as the key is."""
+class IdentityKey:
+    """A key that compares its object by identity, for objects without a hash. The key keeps the object alive."""
 
     __slots__ = ("thing",)
 
@@ -19,52 +19,53 @@ class Same:
         return id(self.thing)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.thing is self.thing
+        return isinstance(other, IdentityKey) and other.thing is self.thing
 
 
-class Memo(Generic[Made]):
-    """At most `most` values by key; the oldest go first.
+class Memo(Generic[Value]):
+    """A cache of at most `most` values by key; the oldest values are dropped first.
 
-    A value is made once, by the first thread that asks: others that ask for it wait, and those that ask for another do not.
+    A value is computed once, by the first thread that needs it. Threads that need the same value wait; other threads do not.
     """
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._lock = Lock()
-        self._made: dict[Hashable, Made] = {}
-        self._coming: dict[Hashable, Event] = {}
+        self._values: dict[Hashable, Value] = {}
+        self._pending: dict[Hashable, Event] = {}
 
-    def __call__(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The value of this key, made by make() where there is none; what make raises is raised, and nothing kept."""
+    def __call__(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of this key, computed by make() where it is missing. An exception of make is passed on and nothing is stored."""
         while True:
             with self._lock:
-                if key in self._made:
-                    return self._made[key]
-                coming = self._coming.get(key)
-                if coming is None:
-                    self._coming[key] = Event()
+                if key in self._values:
+                    return self._values[key]
+                pending = self._pending.get(key)
+                if pending is None:
+                    self._pending[key] = Event()
                     break
-            coming.wait()
+            pending.wait()
         try:
             value = make()
         except BaseException:
-            self._end(key)
+            self._finish(key)
             raise
-        self._end(key, value)
+        self._finish(key, value)
         return value
 
-    def _end(self, key: Hashable, *value: Made) -> None:
+    def _finish(self, key: Hashable, *values: Value) -> None:
+        """Stores the value, if there is one, and wakes the threads that wait for it."""
         with self._lock:
-            for made in value:
-                while len(self._made) >= self._most:
-                    del self._made[next(iter(self._made))]
-                self._made[key] = made
-            self._coming.pop(key).set()
+            for value in values:
+                while len(self._values) >= self._most:
+                    del self._values[next(iter(self._values))]
+                self._values[key] = value
+            self._pending.pop(key).set()
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._values)
 
     def clear(self) -> None:
-        """Forgets all values."""
+        """Removes all values."""
         with self._lock:
-            self._made.clear()
+            self._values.clear()

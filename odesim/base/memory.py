@@ -1,4 +1,4 @@
-"""What a run takes in memory, asked before it begins: one sentence in place of a machine that swaps."""
+"""Checks before a run that its arrays fit in memory: one sentence instead of a machine that swaps."""
 
 import os
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from odesim.errors import ParamError, counted
 
-LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container, which may be less than the machine has
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container: it may be less than the machine has
 STATUS = Path("/proc/meminfo")
-SMALL = 1 << 26  # bytes that nobody asks about: asking takes longer than a short run
+SMALL = 1 << 26  # bytes; less than this is not checked, because the check takes longer than a short run
 
 
-def check_room(rows: int, entries: int, width: int) -> None:
-    """Raises ParamError where rows saved times of entries numbers, of width bytes each, do not fit in memory."""
+def check_saves_fit(rows: int, entries: int, width: int) -> None:
+    """Raises ParamError where `rows` saved times, of `entries` numbers with `width` bytes each, do not fit in memory."""
     need = rows * (entries * width + 8)
     if need <= SMALL:
         return
@@ -26,23 +26,28 @@ def check_room(rows: int, entries: int, width: int) -> None:
 
 
 def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
-    """Raises ParamError where what, whose parts {a phrase: numbers} of width bytes each are in memory at once, does not fit."""
+    """Raises ParamError where parts that are in memory at the same time do not fit.
+
+    what: the subject of the message. parts: {a phrase: count of numbers}. width: bytes of a number.
+    """
     need = width * sum(parts.values())
     if need <= SMALL:
         return
     free = free_bytes()
     if free is not None and need > free:
-        most = max(parts, key=lambda name: parts[name])
-        raise ParamError(f"{what} would take {need / 1e9:.3g} GB, most of it for {most}, more than the {free / 1e9:.3g} GB that are free")
+        largest = max(parts, key=lambda name: parts[name])
+        raise ParamError(
+            f"{what} would take {need / 1e9:.3g} GB, most of it for {largest}, more than the {free / 1e9:.3g} GB that are free"
+        )
 
 
 def free_bytes() -> int | None:
-    """Bytes that this process could still take; None where the system does not say."""
-    found = []
+    """Bytes of memory that this process can still take; None where the system does not say."""
+    limits = []
     with suppress(OSError, ValueError):
-        found += [1024 * int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("MemAvailable:")]
+        limits += [1024 * int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("MemAvailable:")]
     with suppress(OSError, ValueError):  # no such file, or `max`
-        found.append(int(LIMIT.read_text()))
-    if not found and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=None)
+        limits.append(int(LIMIT.read_text()))
+    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits, default=None)

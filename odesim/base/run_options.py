@@ -1,4 +1,4 @@
-"""How a run is integrated: the options that commands, results and stored runs have in common.
+"""Options of a run, shared by commands, results and stored runs.
 
 A field here is an option of `odesim integrate` and `odesim ensemble` and an argument of odesim.integrate and odesim.ensemble, under its
 own name. What is stored of a run, what identifies it and how it is computed again follow from the fields alone.
@@ -16,11 +16,11 @@ CLOCKS = (ORDINARY, RESCALED)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run is asked for beside the model and its numbers.
+    """Options of one run: method, steps, tolerances, backend, seed.
 
-    method: by name, or "auto". step: a fixed step. rtol, atol: tolerances of adaptive steps. max_steps: a run ends after so many.
-    max_step: no step is longer. stop_at: times that a step ends at. backend: what computes; dtype: of states; strict: with the same bits on
-    every machine. clock: one of CLOCKS. seed: of what is drawn at random.
+    method: a name, or "auto". step: a fixed step. rtol, atol: tolerances of adaptive steps. max_steps: the run ends after this many.
+    max_step: the longest step. stop_at: times at which a step ends. backend: its name; dtype: of states; strict: the same bits on every
+    machine. clock: one of CLOCKS. seed: of random numbers.
     """
 
     method: str = "auto"
@@ -38,23 +38,23 @@ class RunOptions:
 
     @property
     def on(self) -> Backend:
-        """The backend, with what it can do. Raises ParamError where there is none of this name."""
+        """The row of the backend table. Raises ParamError for an unknown backend."""
         return find_backend(self.backend)
 
     @property
     def rescaled(self) -> bool:
-        """Whether the run is in the rescaled clock."""
+        """Whether the run uses the rescaled clock."""
         return self.clock == RESCALED
 
     def attributes(self) -> dict[str, Any]:
-        """{option: value} as plain data, which options_of reads."""
+        """{option: value} as plain data, to store; options_of reads it."""
         return {**asdict(self), "stop_at": list(self.stop_at)}
 
 
 NAMES = tuple(field.name for field in fields(RunOptions))
 
 
-def options_of(said: Mapping[str, Any]) -> RunOptions:
-    """The options among these attributes; one that a run of an older version does not name had its default."""
-    given = {name: said[name] for name in NAMES if name in said}
-    return RunOptions(**{**given, "stop_at": tuple(given.get("stop_at", ())), "strict": bool(given.get("strict", False))})
+def options_of(attributes: Mapping[str, Any]) -> RunOptions:
+    """The options in stored attributes; an option that an older version did not store has its default."""
+    values = {name: attributes[name] for name in NAMES if name in attributes}
+    return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values.get("strict", False))})

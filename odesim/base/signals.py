@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that a long run asks, so that what was computed is kept."""
+"""Ctrl-C and SIGTERM as a flag that a long run checks, so that it can save its results and end."""
 
 import signal
 import threading
@@ -8,35 +8,35 @@ from typing import Any
 
 
 @contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Within it Ctrl-C and SIGTERM make the function that it gives true; a second one ends the program as ever."""
-    asked = False
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """A context that yields a function: True after Ctrl-C or SIGTERM. A second signal ends the program as usual."""
+    requested = False
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # another handler, or none at all as under nohup, is somebody's wish
-    usual = {number: handler for number, handler in found.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # another handler, or none as under nohup, was set on purpose and stays
+    default = {number: handler for number, handler in handlers.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
 
     def handle(number: int, _: Any) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(number, usual[signal.Signals(number)])
+        nonlocal requested
+        requested = True
+        signal.signal(number, default[signal.Signals(number)])
 
-    for number in usual:
+    for number in default:
         signal.signal(number, handle)
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
-        for number, handler in usual.items():
+        for number, handler in default.items():
             signal.signal(number, handler)
 
 
 @contextmanager
 def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C, and any other signal that would raise KeyboardInterrupt, calls stop here; the second one raises it.
+    """A context in which Ctrl-C calls stop; a second one raises KeyboardInterrupt. So does SIGTERM where it would raise that.
 
-    An interrupt that arrives in compiled code would be raised at the start of the next callback, where ctypes can only drop it.
+    Without it, an interrupt during compiled code is raised in the next Python callback, where ctypes drops it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what computes, without importing it: a warm start needs no numba."""
+    """{package: version} of the packages that compute, without importing them: a warm start needs no numba."""
     import platform
     from importlib.metadata import version
 

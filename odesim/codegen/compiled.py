@@ -39,7 +39,7 @@ BACKENDS = ("numba", "numpy", "cuda")
 
 @dataclass(frozen=True)
 class CompiledRHS:
-    """The right side of a System for one backend; sizes, parameters and spans are given when it is bound.
+    """The right-hand side of a System for one backend; sizes, parameters and spans are given when it is bound.
 
     source: the generated text. key: what names it, in the cache and in results.
     """
@@ -80,7 +80,7 @@ class CompiledRHS:
 
     @cached_property
     def arrays(self) -> ArrayFunction:
-        """The right side on whole arrays."""
+        """The right-hand side on whole arrays."""
         return ArrayFunction(self.program)
 
     @cached_property
@@ -97,12 +97,12 @@ class CompiledRHS:
 
     @cached_property
     def tangent(self) -> "CompiledRHS":
-        """The System with a direction w beside the state: the second half of its right side is J w."""
+        """The System with a direction w beside the state: the second half of its right-hand side is J w."""
         return CompiledRHS(jvp(self.system), self.backend, self.dtype, self.strict)
 
     @cached_property
     def linear(self) -> "Linearization":
-        """df/dy and df/dt of the right side."""
+        """df/dy and df/dt of the right-hand side."""
         from odesim.codegen.jacobian.linearization import Linearization  # nothing but a stiff method needs it
 
         return Linearization(self.system, self.program)
@@ -242,7 +242,7 @@ class BoundNumba:
         self._call(t, y.ctypes.data, out.ctypes.data)
 
     def jvp(self, t: float, y: Array, w: Array, out: Array) -> None:
-        """out (n,) = J(t, y) w, the derivative of the right side along w (n,)."""
+        """out (n,) = J(t, y) w, the derivative of the right-hand side along w (n,)."""
         both = np.concatenate([y, w])
         rates = np.empty_like(both)
         self._tangent(t, both, rates)
@@ -272,7 +272,7 @@ class BoundNumba:
 
 
 def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:
-    """The right side of a System, ready to be bound. Raises CodegenError for an unknown or absent backend."""
+    """The right-hand side of a System, ready to be bound. Raises CodegenError for an unknown or absent backend."""
     if backend == "cuda":
         cupy_here()
     if backend not in BACKENDS:

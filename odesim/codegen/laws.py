@@ -1,4 +1,4 @@
-"""The invariants of a System as one C function, in a module of its own: a right side is compiled without them.
+"""The invariants of a System as one C function, in a module of its own: a right-hand side is compiled without them.
 
 laws(table, t, y, g): their values one after another, as an integrator asks for events.
 """

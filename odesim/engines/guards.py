@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import EventSpec, Guarded
-from odesim.symbolic.guards import SLACK, Guard, guarded
+from odesim.symbolic.guards import SLACK, Guard, add_guards
 from odesim.symbolic.system import System
 
 _GUARDED: Memo[System] = Memo()
@@ -15,7 +15,7 @@ _GUARDED: Memo[System] = Memo()
 
 def guarded_system(system: System) -> System:
     """The System with what ends a run where a state leaves the set that its symbol assumes, made once a process."""
-    return _GUARDED(Same(system), lambda: guarded(system))
+    return _GUARDED(IdentityKey(system), lambda: add_guards(system))
 
 
 def guard_names(system: System) -> frozenset[str]:

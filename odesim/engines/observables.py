@@ -14,7 +14,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, on_host
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.extents import extents
@@ -163,7 +163,7 @@ def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Ma
 def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
     """These observables, made once a process."""
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
-    key = (Same(compiled), names, tuple(sorted(sizes.items())), values)
+    key = (IdentityKey(compiled), names, tuple(sorted(sizes.items())), values)
     return _MADE(key, lambda: Observed(compiled, names, dict(sizes), whole))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.base.memory import check_fits
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
@@ -18,7 +18,7 @@ from odesim.solve import Derivatives, Problem, callback_system
 from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, RescaledRun
-from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP, rescaled
+from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
@@ -124,12 +124,12 @@ def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, stric
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
     inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
     compiled, problem = switched_problem(other, inner, backend, dtype, strict)
-    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, NOTHING)
+    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
 
 
 def rescaled_system(system: System) -> System:
     """The rescaled form of a System, made once a process."""
-    return _CLOCKS(Same(system), lambda: rescaled(system))
+    return _CLOCKS(IdentityKey(system), lambda: rescaled_clock_system(system))
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
@@ -146,7 +146,7 @@ def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
     from odesim.codegen.cuda.bound import CudaRHS
     from odesim.solve.explicit.device import driver_text
 
-    return _CUDA(Same(compiled), lambda: CudaRHS(compiled, driver_text()))
+    return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
 
 
 def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
@@ -191,4 +191,4 @@ def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Pa
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
         return compiled, Observer(system), dimensions(system)
 
-    return _PARTS((Same(system), backend, dtype, strict), make)
+    return _PARTS((IdentityKey(system), backend, dtype, strict), make)

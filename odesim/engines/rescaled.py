@@ -14,7 +14,7 @@ from odesim.engines.problem import held_problem
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.rescaled import LONGEST, RescaledRun
-from odesim.symbolic.clock import BLOW_UP, CLOCK, END, NOTHING, START, STOP
+from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ClockEngine:
         start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
         numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
         problem = held_problem(self.compiled, r.held, numbers, laws=False)
-        clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, NOTHING)
+        clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, BLOW_UP_MARGIN)
         options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
         told = clock.integrate(r.times, options, r.method)
         put_run(chunk, i, r, told.raw)

@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.ensembles.batch_formulas import at_members, reads
 from odesim.errors import SolveError
@@ -19,8 +19,8 @@ from odesim.solve.switched import HELP
 from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names as names_of
-from odesim.symbolic.switches import FREE, PLAIN, HeldSystem, Kink, Switch, drift, hold, slope, watched
+from odesim.symbolic.program import names_read as names_of
+from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 from odesim.symbolic.system import System
 
 MOST_TIMES = 10**7
@@ -37,7 +37,7 @@ _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 
 def held_of(system: System) -> HeldSystem:
     """The held form of a System, made once a process. Raises SpecError."""
-    return _HELD(Same(system), lambda: hold(system))
+    return _HELD(IdentityKey(system), lambda: hold_conditions(system))
 
 
 @lru_cache(maxsize=512)
@@ -70,7 +70,7 @@ class Conditions:
     @cached_property
     def expressions(self) -> dict[Any, Any]:
         """Derivatives of the conditions' expressions, made when they are first needed."""
-        return _EXPRESSIONS(Same(self.held), dict)
+        return _EXPRESSIONS(IdentityKey(self.held), dict)
 
     @cached_property
     def on_time(self) -> tuple[Switch, ...]:
@@ -82,7 +82,7 @@ class Conditions:
 
     def reads(self, names: frozenset[str]) -> frozenset[str]:
         """Which of these parameters the times of conditions, or conditions between them, depend on."""
-        every = [s.plain for s in self.on_time]
+        every = [s.as_written for s in self.on_time]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
             every += [x for t in part.times or () for x in (t.first, t.period) if x is not None]
@@ -129,7 +129,7 @@ class Conditions:
         """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
         found = {}
         for s in self.on_time:
-            g = values(s.plain, s.axes, self.sizes, self.shared, {**own, str(time): times})
+            g = values(s.as_written, s.axes, self.sizes, self.shared, {**own, str(time): times})
             found[s.name] = settled(s, g).reshape(len(times), *self.shape(s))
         return found
 
@@ -137,7 +137,7 @@ class Conditions:
 def settled(s: Switch, g: Array) -> Array:
     """What a switch's parameter is where its expression is g."""
     with np.errstate(invalid="ignore"):
-        return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=PLAIN)
+        return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=AS_WRITTEN)
 
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
@@ -158,7 +158,7 @@ class Switching:
         self._pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
         self._rates = {name: f"rate_{name}" for name in self._states}
         # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
-        self._watched = [(s, way) for s in held.on_states for _, way in watched(s)]
+        self._watched = [(s, way) for s in held.on_states for _, way in switch_events(s)]
         self._right: Any = None
         self._ahead: tuple[int, dict[str, Array]] = (0, {})
 
@@ -169,7 +169,7 @@ class Switching:
     def free(self) -> None:
         """Every condition as it is written: for a right side at any point, on no run."""
         for s in self.conditions.held.switches:
-            self.modes[s.name][...] = FREE if s.kind == "level" else PLAIN
+            self.modes[s.name][...] = FREE if s.kind == "level" else AS_WRITTEN
         self._refresh()
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
@@ -207,7 +207,7 @@ class Switching:
             s, way = self._watched[e]
             old = float(self.modes[s.name].flat[i])
             if s.kind == "sign":
-                way = int(-old) if old != PLAIN else int(np.sign(self._drift(s, t, y)[i]))
+                way = int(-old) if old != AS_WRITTEN else int(np.sign(self._drift(s, t, y)[i]))
             y, caused[s.name] = self._change(s, i, old + way if s.kind == "level" else way, t, y)
             if why := self._pushed_back(s, i, way, t, y):
                 return y, why
@@ -221,7 +221,7 @@ class Switching:
         for s in self.conditions.held.on_states:
             cause = first_of(caused, s)
             g, mode = self._value(s.smooth, s, t, y).ravel(), self.modes[s.name].ravel()
-            past = (g * mode < 0) & (mode != PLAIN) if s.kind == "sign" else ((g < mode) | (g > mode + 1)) & (mode < FREE)
+            past = (g * mode < 0) & (mode != AS_WRITTEN) if s.kind == "sign" else ((g < mode) | (g > mode + 1)) & (mode < FREE)
             for i in np.flatnonzero(past).tolist():
                 if (s.name, i) in done:
                     continue
@@ -236,7 +236,7 @@ class Switching:
         """Chooses the side of components that begin on their boundary: that to which the flow leads; why there is none, or ""."""
         mode = self.modes[s.name].ravel()
         low = -1.0 if s.kind == "sign" else mode[there] - 1
-        high, still = (1.0, PLAIN) if s.kind == "sign" else (mode[there], FREE)
+        high, still = (1.0, AS_WRITTEN) if s.kind == "sign" else (mode[there], FREE)
         ways = []
         for value in (high, low, still):
             self._set(s, there, value)
@@ -318,14 +318,14 @@ class Switching:
         more: dict[str, Any] = {twin: rates[name] for name, twin in self._rates.items()}
         known = self.conditions.expressions
         if s.name not in known:
-            known[s.name] = drift(self.conditions.held.system, s, self._rates)
+            known[s.name] = switch_rate(self.conditions.held.system, s, self._rates)
         return self._value(known[s.name], s, t, y, **more).ravel()
 
     def _slope(self, s: Switch, p: str, i: int, t: float, y: Array) -> Array:
         """The derivative of component i of a switch's expression by all entries of p."""
         known = self.conditions.expressions
         if (s.name, p) not in known:
-            known[s.name, p] = slope(self.conditions.held.system, s, p)
+            known[s.name, p] = switch_slope(self.conditions.held.system, s, p)
         expr, along = known[s.name, p]
         found = self._value(expr, s, t, y, along)
         count = max(1, int(np.prod([e.value(self.conditions.sizes) for e in map(make_extent, s.extents)])))

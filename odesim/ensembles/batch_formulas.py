@@ -16,7 +16,7 @@ from odesim.inputs.sizes import Extent, make_extent
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.expr import sizes as size_symbols
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names
+from odesim.symbolic.program import names_read
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 ENTRIES = 1 << 20  # of the largest array on the way: more members are taken in parts
@@ -24,7 +24,7 @@ ENTRIES = 1 << 20  # of the largest array on the way: more members are taken in 
 
 def reads(formula: Formula, own: frozenset[str]) -> frozenset[str]:
     """What a formula reads of what is a member's own."""
-    return own & names(formula.expr)
+    return own & names_read(formula.expr)
 
 
 def at_members(

@@ -153,14 +153,14 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     found = sha256(text).hexdigest()
     if digest and found != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {found[:12]}..., that one's {digest[:12]}...")
-    from odesim.symbolic.elements import own_arrays
+    from odesim.symbolic.elements import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # dataclasses of the file look their module up
     try:
-        with own_arrays():
+        with patch_sympy_arrays():
             exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException as e:
         del sys.modules[name]
@@ -176,10 +176,10 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and nothing uses, with its line."""
     from odesim.symbolic import System
-    from odesim.symbolic.check_types import unused
+    from odesim.symbolic.check_types import unused_params
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
-        for name in unused(system):
+        for name in unused_params(system):
             told = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
             warnings.warn_explicit(told, ModelWarning, path, param_line(text, name))
 

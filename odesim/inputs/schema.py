@@ -9,16 +9,16 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.errors import SpecError
 from odesim.inputs.domains import Domain, compile_domain
 from odesim.inputs.sizes import Extent, make_extent
-from odesim.symbolic.assumed import assumed
-from odesim.symbolic.check_types import expressions
+from odesim.symbolic.assumed import assumed_intervals
+from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, needed
+from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, required_arguments
 from odesim.symbolic.system import System
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
@@ -95,12 +95,12 @@ _PLANS: Memo[Schema] = Memo()
 
 def make_plan(system: System) -> Schema:
     """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
-    return _PLANS(Same(system), lambda: _plan(system))
+    return _PLANS(IdentityKey(system), lambda: _plan(system))
 
 
 def _plan(s: System) -> Schema:
     try:
-        sets = assumed(s)
+        sets = assumed_intervals(s)
         return Schema(
             name=s.name,
             params=tuple(map(_param_slot, s.params)),
@@ -118,7 +118,7 @@ def _plan(s: System) -> Schema:
 
 def _places(s: System) -> tuple[tuple[str, int, Extent], ...]:
     shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}
-    found = {a for e in expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    found = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
     pairs = ((a, i, n) for a in found for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
     return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
 
@@ -143,7 +143,7 @@ def _default(p: Param) -> float | Default:
             raise SpecError(f"the default of {p.name} is neither a number nor a function: {p.default!r}") from None
         return int(x) if p.integer and x.is_integer() else x
     f = p.default
-    return (lambda sizes, _: f(sizes)) if needed(f) == 1 else f
+    return (lambda sizes, _: f(sizes)) if required_arguments(f) == 1 else f
 
 
 def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Place:

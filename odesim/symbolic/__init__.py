@@ -1,4 +1,4 @@
-"""Symbols: what a model file writes, and what is derived from it."""
+"""Models as symbols: what a model file imports, and the Programs and derivatives made from it."""
 
 from odesim.symbolic.bound import at
 from odesim.symbolic.elements import IndexedBase

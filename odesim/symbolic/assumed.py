@@ -1,4 +1,4 @@
-"""What symbols assume of their values: sympy rewrites by it, so that a System is right only where every value keeps to it.
+"""Assumptions of symbols, such as positive=True: sympy rewrites by them, so every value of a System has to satisfy them.
 
 Symbol("g", positive=True): sqrt(g**2) becomes g, Abs(g) becomes g, and g > 0 becomes true, before odesim sees the expression.
 """
@@ -11,7 +11,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.errors import SpecError
-from odesim.symbolic.check_types import expressions
+from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name, time
 
 if TYPE_CHECKING:
@@ -24,28 +24,28 @@ HALF_LINES = {
     "nonpositive": sp.Interval(-sp.oo, 0),
 }
 OPPOSITE = {"positive": "nonpositive", "negative": "nonnegative", "nonnegative": "negative", "nonpositive": "positive"}
-NEVER = {"zero": "nonzero", "integer": "noninteger", "rational": "irrational", "even": "odd"}
-"""Facts and what holds of a real number where they do not; of an integer, for even."""
+NEGATION = {"zero": "nonzero", "integer": "noninteger", "rational": "irrational", "even": "odd"}
+"""{fact: the fact that holds of a real number where the first does not}; for even, of an integer."""
 REAL = frozenset((
     *((fact, True) for fact in ("commutative", "complex", "extended_real", "finite", "hermitian", "real")),
     *((fact, False) for fact in ("antihermitian", "imaginary", "infinite", "polar")),
 ))  # fmt: skip
-"""What every real number is."""
+"""Facts that hold for every real number."""
 ORDER = (*HALF_LINES, "nonzero", "zero", "prime", "composite", "even", "odd", "integer", "noninteger", "rational", "irrational")
 
 
 def check_assumptions(s: "Definition") -> None:
-    """Raises SpecError where a symbol of s assumes more than its domain allows, or of a state what no solution keeps."""
+    """Raises SpecError where a symbol of s assumes more than its domain guarantees, or a state what no solution keeps."""
     domains: dict[str, tuple[str, Any]] = {p.name: (f"parameter {p.name}", p.domain) for p in s.params}
     for p in s.params:
         if p.indexes is not None:
             domains[p.name] = (f"index parameter {p.name}", sp.Intersection(p.domain, sp.S.Naturals0, evaluate=False))
     domains |= {name: (f"size {name}", sp.S.Naturals) for name in s.size_names}
-    states = assumed(s)
+    states = assumed_intervals(s)
     for key, start in s.initial.items():
         interval = states[base_name(key)]
         if interval is not None and start.is_number and interval.contains(start) is not sp.true:
-            raise SpecError(f"{s.name}: {key} starts at {start}, outside {words_of(interval)}, which its symbol assumes")
+            raise SpecError(f"{s.name}: {key} starts at {start}, outside {set_text(interval)}, which its symbol assumes")
     for symbol in _symbols(s):
         name = base_name(symbol)
         if name in states or symbol == time:
@@ -54,33 +54,34 @@ def check_assumptions(s: "Definition") -> None:
         for fact, value in facts(symbol):
             if not holds(domain, fact, value):
                 raise SpecError(
-                    f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {words_of(domain)} holds other values, "
-                    f"and sympy has rewritten the expressions by it: write the symbol without it{_or_domain(name, s)}"
+                    f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {set_text(domain)} holds other values, "
+                    f"and sympy has rewritten the expressions by it: write the symbol without it{_domain_hint(name, s)}"
                 )
 
 
-def assumed(s: "Definition") -> "dict[str, sp.Interval | None]":
-    """{state: the interval that its symbols assume, or None for all real numbers}, wherever s writes them.
+def assumed_intervals(s: "Definition") -> "dict[str, sp.Interval | None]":
+    """{state: the interval that its symbols assume}, None where they assume nothing.
 
-    Raises SpecError for what no solution of a differential equation keeps, such as integer.
+    Raises SpecError for an assumption that no solution of a differential equation keeps, such as integer.
     """
-    found: dict[str, sp.Interval | None] = dict.fromkeys(s.states)
+    intervals: dict[str, sp.Interval | None] = dict.fromkeys(s.states)
     for symbol in _symbols(s):
         name = base_name(symbol)
-        if name in found:
-            own = _interval(s, symbol)
-            found[name] = own if found[name] is None else found[name] if own is None else sp.Intersection(found[name], own)
-            if found[name] is not None and not isinstance(found[name], sp.Interval):
-                raise SpecError(f"{s.name}: state {name} is written by symbols whose assumptions leave it no interval: {found[name]}")
-    return found
+        if name in intervals:
+            new, old = _interval(s, symbol), intervals[name]
+            both = new if old is None else old if new is None else sp.Intersection(old, new)
+            if both is not None and not isinstance(both, sp.Interval):
+                raise SpecError(f"{s.name}: state {name} is written by symbols whose assumptions leave it no interval: {both}")
+            intervals[name] = both
+    return intervals
 
 
 def _interval(s: "Definition", symbol: Any) -> "sp.Interval | None":
-    """What one symbol of a state assumes."""
-    own = facts(symbol)
-    lines = [HALF_LINES[fact if value else OPPOSITE[fact]] for fact, value in own if fact in HALF_LINES]
+    """The interval that one symbol of a state assumes; None for all real numbers."""
+    assumptions = facts(symbol)
+    lines = [HALF_LINES[fact if value else OPPOSITE[fact]] for fact, value in assumptions if fact in HALF_LINES]
     interval = sp.Intersection(sp.S.Reals, *lines)
-    for fact, value in own:
+    for fact, value in assumptions:
         if not isinstance(interval, sp.Interval) or not holds(interval, fact, value):
             raise SpecError(
                 f"{s.name}: the symbol of state {base_name(symbol)} assumes {fact}={value}, which a solution of a differential equation "
@@ -91,11 +92,11 @@ def _interval(s: "Definition", symbol: Any) -> "sp.Interval | None":
 
 @lru_cache(maxsize=4096)
 def facts(symbol: Any) -> tuple[tuple[str, bool], ...]:
-    """(fact, value) of a Symbol or IndexedBase beyond those of every real number, the strongest first: ("positive", True)."""
-    plain = {(fact.removeprefix("extended_") if fact != "extended_real" else fact, v) for fact, v in symbol.assumptions0.items()}
-    own = {(fact, bool(value)) for fact, value in plain if value is not None} - REAL
+    """Assumptions of a Symbol or IndexedBase beyond those of every real number, strongest first: (("positive", True), ...)."""
+    assumptions = {(fact.removeprefix("extended_") if fact != "extended_real" else fact, v) for fact, v in symbol.assumptions0.items()}
+    special = {(fact, bool(value)) for fact, value in assumptions if value is not None} - REAL
     rank = {fact: n for n, fact in enumerate(ORDER)}
-    return tuple(sorted(own, key=lambda f: (not f[1], rank.get(f[0], len(rank)), f[0])))
+    return tuple(sorted(special, key=lambda f: (not f[1], rank.get(f[0], len(rank)), f[0])))
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +109,7 @@ def holds(domain: Any, fact: str, value: bool = True) -> bool:
     if isinstance(domain, sp.FiniteSet):
         return all(getattr(sp.nsimplify(x, rational=True), f"is_{fact}", None) is value for x in domain)
     if not value:
-        return _never(domain, fact)
+        return _excludes(domain, fact)
     if fact in HALF_LINES:
         return bool(domain.is_subset(HALF_LINES[fact]))
     if fact == "nonzero":
@@ -124,16 +125,16 @@ def holds(domain: Any, fact: str, value: bool = True) -> bool:
     return (fact, True) in REAL
 
 
-def _never(domain: Any, fact: str) -> bool:
-    """Whether no real number of the domain is what the fact says."""
+def _excludes(domain: Any, fact: str) -> bool:
+    """Whether the fact is false for every real number of the domain."""
     if fact in HALF_LINES:
         return holds(domain, OPPOSITE[fact])
     if fact in ("even", "odd", "prime", "composite") and holds(domain, "noninteger"):
         return True
-    if fact in NEVER:
-        return holds(domain, NEVER[fact]) and (fact != "even" or holds(domain, "integer"))
-    if fact in NEVER.values():
-        return holds(domain, next(a for a, b in NEVER.items() if b == fact)) and (fact != "odd" or holds(domain, "integer"))
+    if fact in NEGATION:
+        return holds(domain, NEGATION[fact]) and (fact != "even" or holds(domain, "integer"))
+    if fact in NEGATION.values():
+        return holds(domain, next(a for a, b in NEGATION.items() if b == fact)) and (fact != "odd" or holds(domain, "integer"))
     if fact in ("prime", "composite"):
         return bool(domain.is_subset(sp.Interval.open(-sp.oo, 2)))
     return (fact, False) in REAL or (fact == "transcendental" and holds(domain, "algebraic"))
@@ -144,23 +145,23 @@ def _end(domain: Any) -> Any:
 
 
 def _symbols(s: "Definition") -> Iterator[Any]:
-    """Every Symbol and IndexedBase that s writes, each once, in a fixed order."""
-    found: set[Any] = set()
-    for e in (*expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
-        found |= sp.sympify(e).atoms(Symbol, IndexedBase)
-    return iter(sorted(found, key=lambda x: (base_name(x), str(sorted(facts(x))))))
+    """Every Symbol and IndexedBase in s, each once, in a fixed order."""
+    symbols: set[Any] = set()
+    for e in (*all_expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
+        symbols |= sp.sympify(e).atoms(Symbol, IndexedBase)
+    return iter(sorted(symbols, key=lambda x: (base_name(x), str(sorted(facts(x))))))
 
 
-def words_of(domain: Any) -> str:
-    """A set as people write it: (0, inf)."""
-    known = {sp.S.Reals: "(-inf, inf)", sp.S.Naturals: "1, 2, ...", sp.S.Naturals0: "0, 1, ...", sp.S.Integers: "all whole numbers"}
+def set_text(domain: Any) -> str:
+    """A set of numbers as text, such as (0, inf)."""
+    names = {sp.S.Reals: "(-inf, inf)", sp.S.Naturals: "1, 2, ...", sp.S.Naturals0: "0, 1, ...", sp.S.Integers: "all whole numbers"}
     if isinstance(domain, sp.Intersection):
-        return " and ".join(map(words_of, domain.args))
+        return " and ".join(map(set_text, domain.args))
     if isinstance(domain, sp.Interval):
         left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
         return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")
-    return known.get(domain, str(domain))
+    return names.get(domain, str(domain))
 
 
-def _or_domain(name: str, s: "Definition") -> str:
+def _domain_hint(name: str, s: "Definition") -> str:
     return ", or declare a smaller domain" if name in {p.name for p in s.params} else ""

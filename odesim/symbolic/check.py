@@ -1,4 +1,4 @@
-"""What must hold of a System; every failure is one sentence with the expression."""
+"""Checks of a System: each failure is one sentence with the expression."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, counted, nearest, no_such, shorter, value_text
 from odesim.symbolic.assumed import check_assumptions
-from odesim.symbolic.check_types import LONGEST, element, of_part
+from odesim.symbolic.check_types import LONGEST, element_text, error_part
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
@@ -22,7 +22,7 @@ from odesim.symbolic.parts import Key, Param, key_indices
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
 
-MOST = 1e300  # of a tolerance
+MOST = 1e300  # largest tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 
@@ -35,30 +35,30 @@ def check_system(s: Definition) -> None:
     _check_names(s)
     _check_sizes(s)
     for number, key in enumerate(s.equations):
-        with of_part("equations", number):
+        with error_part("equations", number):
             _check_state(s, key)
     scope = NameScope(s)
     for key, rhs in s.equations.items():
-        with of_part("equations", list(s.equations).index(key)):
+        with error_part("equations", list(s.equations).index(key)):
             scope.check(rhs, set(key_indices(key)), f"the equation of {key}")
     _check_initial(s, scope)
     for number, (name, e) in enumerate(s.observables.items()):
         if isinstance(e, sp.Basic):
-            with of_part("observables", number):
+            with error_part("observables", number):
                 scope.check(e, set(s.axes), f"observable {name!r}")
     _check_laws(s, scope)
     if s.growth is not None:
-        with of_part("growth"):
+        with error_part("growth"):
             scope.check(s.growth, set(), "growth")
     check_assumptions(s)
-    with of_part("span"):
+    with error_part("span"):
         _check_span(s)
 
 
 def _check_laws(s: Definition, scope: "NameScope") -> None:
     for number, inv in enumerate(s.invariants):
-        with of_part("invariants", number):
-            _one_of(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
+        with error_part("invariants", number):
+            _check_choice(inv.sense, SENSES, f"{s.name}: invariant {inv.name!r}: sense")
             scope.check(inv.expr, set(s.axes), f"invariant {inv.name!r}")
             if inv.tol is not None and not is_tolerance(inv.tol):
                 raise SpecError(f"{s.name}: invariant {inv.name!r}: tol is a number of at least 0, or None, not {value_text(inv.tol)}")
@@ -67,30 +67,30 @@ def _check_laws(s: Definition, scope: "NameScope") -> None:
                     f"{s.name}: invariant {inv.name!r}: when must be a condition, such as Eq(v[i], 0), not {value_text(inv.when)}"
                 )
             scope.check(inv.when, set(s.axes), f"the condition of invariant {inv.name!r}")
-            _timeless(inv.when, f"{s.name}: the condition of invariant {inv.name!r} is one on the start")
+            _check_timeless(inv.when, f"{s.name}: the condition of invariant {inv.name!r} is one on the start")
     for number, event in enumerate(s.events):
-        with of_part("events", number):
-            _one_of(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
+        with error_part("events", number):
+            _check_choice(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
             if not isinstance(event.terminal, bool):
                 raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {value_text(event.terminal)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
     for number, c in enumerate(s.constraints):
-        with of_part("constraints", number):
-            _one_of(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
+        with error_part("constraints", number):
+            _check_choice(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
             if not is_tolerance(c.tol):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {value_text(c.tol)}")
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
-            _timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
+            _check_timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
     for number, form in enumerate(s.closed_forms):
-        with of_part("closed_forms", number):
-            _one_of(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
+        with error_part("closed_forms", number):
+            _check_choice(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")
             if not isinstance(form.where, str):
                 raise SpecError(f"{s.name}: closed form {form.name!r}: where says in words where it holds, not {value_text(form.where)}")
             if not callable(form.function) or isinstance(form.function, type):
                 raise SpecError(f"{s.name}: closed form {form.name!r}: function must be a function, not {value_text(form.function)}")
 
 
-def _timeless(e: Any, what: str) -> None:
+def _check_timeless(e: Any, what: str) -> None:
     if e.has(time):
         raise SpecError(f"{what}, and cannot hold the time t")
 
@@ -127,7 +127,7 @@ def _check_sizes(s: Definition) -> None:
             raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {value_text(n)}")
 
 
-def _one_of(value: Any, choices: tuple[Any, ...], what: str) -> None:
+def _check_choice(value: Any, choices: tuple[Any, ...], what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, str | Integral) or value not in choices:
         raise SpecError(f"{what} must be one of {', '.join(map(str, choices))}, not {value_text(value)}")
 
@@ -146,10 +146,10 @@ def _check_names(s: Definition) -> None:
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
     summed = {lim[0].name for e in s.equations.values() for total in e.atoms(*REDUCTIONS) for lim in total.limits}
-    for kind, given in (("event", s.events), ("invariant", s.invariants), ("constraint", s.constraints)):
-        seen = [part.name for part in given]
-        for name in seen:
-            if seen.count(name) > 1:
+    for kind, parts in (("event", s.events), ("invariant", s.invariants), ("constraint", s.constraints)):
+        names_of_kind = [part.name for part in parts]
+        for name in names_of_kind:
+            if names_of_kind.count(name) > 1:
                 raise SpecError(f"{s.name}: {kind} {name!r} stands there twice")
     for name in (*s.states, *s.observables, *indices):
         if name in RESULTS or not name.isidentifier():
@@ -188,14 +188,14 @@ def _check_state(s: Definition, key: Key) -> None:
 
 
 def _check_initial(s: Definition, scope: "NameScope") -> None:
-    have = {base_name(k): k for k in s.initial}
+    keys = {base_name(k): k for k in s.initial}
     for key in s.equations:
-        if base_name(key) not in have:
+        if base_name(key) not in keys:
             raise SpecError(f"{s.name}: no initial value for {key}")
     seen: dict[str, Key] = {}
     for number, (key, e) in enumerate(s.initial.items()):
         name = base_name(key)
-        with of_part("initial", number):
+        with error_part("initial", number):
             if name not in s.states:
                 raise SpecError(f"{s.name}: {no_such('state', name, s.states, 'initial')}")
             if name in seen:
@@ -207,7 +207,7 @@ def _check_initial(s: Definition, scope: "NameScope") -> None:
 
 
 class NameScope:
-    """The names an expression of a System may use."""
+    """The names that an expression of a System may use, with their shapes."""
 
     def __init__(self, s: Definition):
         self.system = s
@@ -216,7 +216,7 @@ class NameScope:
         self.size_names = set(s.size_names)
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
-        """Raises SpecError unless e uses known names, right shapes and only the free indices."""
+        """Raises SpecError unless e uses known names with the right shapes, and no free index beyond `free`."""
 
         def fail(text: str) -> None:
             raise SpecError(f"{self.system.name}: in {where}: {text}")
@@ -229,7 +229,7 @@ class NameScope:
         if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
             fail(f"{e} is not a finite real number")
         if isinstance(e, KroneckerDelta):
-            self._delta(e, extents, fail)
+            self._check_delta(e, extents, fail)
         if isinstance(e, sp.ITE):
             sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
             for k in sorted(str(lim[0]) for total in sums for lim in total.limits if lim[0] in e.args[0].free_symbols):
@@ -244,11 +244,11 @@ class NameScope:
                 now.add(k)
             self._walk(e.function, inner, now, fail, states)
         elif isinstance(e, Indexed):
-            self._element(e, extents, free, fail, states)
+            self._check_element(e, extents, free, fail, states)
         elif isinstance(e, Symbol):
-            self._symbol(e, free, extents, fail, states)
+            self._check_symbol(e, free, extents, fail, states)
         elif isinstance(e, IndexedBase):
-            self._array(e, fail)
+            self._fail_array(e, fail)
         elif isinstance(e, AppliedUndef):
             fail(f"{e} is not a function or array element that odesim knows")
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
@@ -257,12 +257,12 @@ class NameScope:
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
 
-    def _array(self, e: Any, fail: Callable[[str], None]) -> None:
-        """Fails: a whole array stands where an element should."""
+    def _fail_array(self, e: Any, fail: Callable[[str], None]) -> None:
+        """Fails with a hint: e is an array where an element is expected."""
         name = base_name(e)
         if name not in self.shapes:
             fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]))
-        fail(f"{name} is an array; did you mean {element(name, self.shapes[name], self.system)}?")
+        fail(f"{name} is an array; did you mean {element_text(name, self.shapes[name], self.system)}?")
 
     def _undeclared(self, what: str, name: str, choices: list[str]) -> str:
         if name == time.name:
@@ -270,8 +270,8 @@ class NameScope:
         other = f", or write one of {', '.join(sorted(choices))}" if choices else ""
         return f"no {what} {shorter(name, 60)!r}: declare it in params{other}{nearest(name, choices)}"
 
-    def _delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
-        """A delta of an index and an array element may become a store at that element, which must lie inside."""
+    def _check_delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
+        """Fails where a delta of an index and an array element could become a store outside the array."""
         for i, via in (e.args, e.args[::-1]):
             if i in extents and isinstance(via, Indexed) and not self._names_rows(via, extents[i]):
                 fail(f"{e}: {via} must be a parameter declared with indexes={extents[i]}")
@@ -280,7 +280,9 @@ class NameScope:
         p = self.params.get(base_name(e))
         return p is not None and p.indexes is not None and sp.expand(p.indexes - extent) == 0
 
-    def _element(self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
+    def _check_element(
+        self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool
+    ) -> None:
         name = base_name(e)
         if name not in self.shapes:
             fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
@@ -298,11 +300,11 @@ class NameScope:
             elif isinstance(i, Indexed):
                 if not self._names_rows(i, extent):
                     fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
-                self._element(i, extents, free, fail, states)
+                self._check_element(i, extents, free, fail, states)
             elif not (i.is_Integer and i >= 0):
                 fail(f"{e}: an index is a plain index, a whole number or an index parameter, not {i}")
 
-    def _symbol(self, e: Symbol, free: set[Symbol], extents: Mapping[Symbol, Any], fail: Callable[[str], None], states: bool) -> None:
+    def _check_symbol(self, e: Symbol, free: set[Symbol], extents: Mapping[Symbol, Any], fail: Callable[[str], None], states: bool) -> None:
         if e == time:
             return
         if e in extents:
@@ -317,6 +319,6 @@ class NameScope:
                 fail(f"{e} is a state; only parameters and sizes may stand here")
             return
         if name in self.shapes:
-            self._array(e, fail)
+            self._fail_array(e, fail)
         scalars = [n for n, s in self.shapes.items() if not s]
         fail(self._undeclared("symbol", name, [*scalars, *self.size_names]))

@@ -1,4 +1,4 @@
-"""Whether each part of a System is of the right type: one sentence that names the part where it is not."""
+"""Type checks of a System's fields: each failure is one sentence that names the field."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.parts import needed
+from odesim.symbolic.parts import required_arguments
 
 if TYPE_CHECKING:
     from odesim.symbolic.definition import Definition
@@ -21,8 +21,8 @@ LONGEST = 100  # characters of a name
 
 
 @contextmanager
-def of_part(field: str, number: int | None = None) -> Iterator[None]:
-    """A SpecError raised inside speaks of this field of a System, or of the number-th of its items."""
+def error_part(field: str, number: int | None = None) -> Iterator[None]:
+    """A context: a SpecError raised inside is attributed to this field of a System, or to its item of this number."""
     try:
         yield
     except SpecError as error:
@@ -32,7 +32,7 @@ def of_part(field: str, number: int | None = None) -> Iterator[None]:
 
 
 def check_parts(s: "Definition") -> None:
-    """Raises SpecError unless every field of s is of its type; lists of parts become tuples."""
+    """Raises SpecError unless every field of s has its type. Lists of parts become tuples."""
     from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 
     if not isinstance(s.name, str):
@@ -41,34 +41,34 @@ def check_parts(s: "Definition") -> None:
         raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
-        with of_part(field):
+        with error_part(field):
             _check_mapping(s, field, example)
         for number, key in enumerate(getattr(s, field)):
-            with of_part(field, number):
+            with error_part(field, number):
                 _check_key(s, field, key)
     for field, kind in (("params", Param), ("constraints", Constraint), ("invariants", Invariant), ("events", Event)):
         _check_items(s, field, kind)
     _check_items(s, "closed_forms", ClosedForm)
     for field, example in (("sizes", "{M: 4}"), ("observables", "{'sum': over(Sum, v[i], (i, M))}"), ("sensitivities", "{}")):
-        with of_part(field):
+        with error_part(field):
             _check_mapping(s, field, example)
     for number, (name, e) in enumerate(s.observables.items()):
-        with of_part("observables", number):
+        with error_part("observables", number):
             _check_name(s, "observable", name)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
-    for name, made in s.sensitivities.items():
-        if not isinstance(name, str) or not isinstance(made, Mapping) or not all(isinstance(x, str) for pair in made.items() for x in pair):
-            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(made)} of {value_text(name)} is none")
+    for name, pairs in s.sensitivities.items():
+        if not isinstance(name, str) or not isinstance(pairs, Mapping) or not all(isinstance(x, str) for p in pairs.items() for x in p):
+            raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(pairs)} of {value_text(name)} is none")
     if not isinstance(s.time, str):
         raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {value_text(s.time)}")
 
 
 def _check_axes(s: "Definition") -> None:
-    with of_part("axes"):
+    with error_part("axes"):
         _check_mapping(s, "axes", "{i: M}")
     for number, (key, extent) in enumerate(s.axes.items()):
-        with of_part("axes", number):
+        with error_part("axes", number):
             if isinstance(key, tuple | list | sp.Tuple):
                 raise SpecError(
                     f'{s.name}: axes has the key {value_text(key)}, which is a tuple: take the index out of it, (i,) = index("i")'
@@ -95,21 +95,23 @@ def _check_key(s: "Definition", field: str, key: Any) -> None:
     if isinstance(key, str):
         raise SpecError(f"{s.name}: {field} has the text {key!r} as a key: write it without quotes, {value_text(key)[1:-1]}")
     if isinstance(key, IndexedBase) and field == "equations":
-        raise SpecError(f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element(key.label, key.shape, s)}")
+        raise SpecError(
+            f"{s.name}: {key} is an array and cannot be a state: write an element, such as {element_text(key.label, key.shape, s)}"
+        )
     if not isinstance(key, Indexed | Symbol | IndexedBase):
         raise SpecError(f"{s.name}: {value_text(key)} cannot be a state: write an element such as v[i], or a symbol")
 
 
 def _check_items(s: "Definition", field: str, kind: type) -> None:
-    """A tuple of these, or a list, which becomes one."""
+    """Raises SpecError unless the field is a tuple or list of `kind`; a list becomes a tuple."""
     value, name = getattr(s, field), kind.__name__
-    with of_part(field):
+    with error_part(field):
         if isinstance(value, kind):
             raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
         if not isinstance(value, tuple | list):
             raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {value_text(value)}")
     for number, item in enumerate(value):
-        with of_part(field, number):
+        with error_part(field, number):
             if not isinstance(item, kind):
                 raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {name}: write {name}({_arguments(kind)})")
             _check_name(s, name, item.name)  # type: ignore[attr-defined]
@@ -117,23 +119,25 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
 
 
 def _check_name(s: "Definition", what: str, name: Any) -> None:
-    """A name of what results hold becomes that of a file."""
+    """Raises SpecError unless a name can be the name of a stored file."""
     if not isinstance(name, str):
-        raise SpecError(f"{s.name}: the name of {_a(what)} is a text, not {value_text(name)}")
+        raise SpecError(f"{s.name}: the name of {_with_article(what)} is a text, not {value_text(name)}")
     if not name or len(name) > LONGEST or not name.isprintable():
-        raise SpecError(f"{s.name}: the name of {_a(what)} has 1 to {LONGEST} characters that can be printed, not {value_text(name)}")
+        raise SpecError(
+            f"{s.name}: the name of {_with_article(what)} has 1 to {LONGEST} characters that can be printed, not {value_text(name)}"
+        )
 
 
 def _arguments(kind: type) -> str:
     return ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
 
 
-def _a(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"an {name}" if name[0] in "AEIOUo" else f"a {name}"
 
 
-def element(label: Any, shape: Iterable[Any] | None, s: "Definition") -> str:
-    """`T[m]`: an element of the array, by indices that run over its axes."""
+def element_text(label: Any, shape: Iterable[Any] | None, s: "Definition") -> str:
+    """The text of an array's element, such as `T[m]`, with indices that run over its axes."""
     places: list[str] = []
     for extent in shape or ("",):
         fits = [str(i) for i, n in s.axes.items() if extent == "" or sp.expand(sp.sympify(n) - extent) == 0]
@@ -141,8 +145,8 @@ def element(label: Any, shape: Iterable[Any] | None, s: "Definition") -> str:
     return f"{label}[{', '.join(places)}]"
 
 
-def expressions(s: "Definition") -> Iterator[Any]:
-    """Every expression of s, keys and extents too, but for what declares a parameter."""
+def all_expressions(s: "Definition") -> Iterator[Any]:
+    """Every expression of s, keys and extents included; declarations of parameters are not."""
     yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
     yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
     yield from (part for law in s.invariants for part in (law.expr, law.when))
@@ -151,11 +155,11 @@ def expressions(s: "Definition") -> Iterator[Any]:
         yield s.growth
 
 
-def unused(s: "Definition") -> tuple[str, ...]:
-    """Parameters that nothing of s reads; none where a function of the model could, which takes all of them."""
+def unused_params(s: "Definition") -> tuple[str, ...]:
+    """Names of the parameters that s never reads; empty where a function of the model takes all parameters and could read any."""
     functions = [e for e in s.observables.values() if not isinstance(e, sp.Basic)]
-    functions += [p.default for p in s.params if callable(p.default) and needed(p.default) != 1]
+    functions += [p.default for p in s.params if callable(p.default) and required_arguments(p.default) != 1]
     if functions:
         return ()
-    read = {base_name(x) for e in expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
+    read = {base_name(x) for e in all_expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
     return tuple(p.name for p in s.params if p.name not in read)

@@ -1,7 +1,7 @@
-"""The rescaled clock: a System in the time ds = growth dt, in which what blows up at t* runs on without end.
+"""The rescaled clock: a System in a time s with ds = growth dt, in which a blow-up at a finite t* is never reached.
 
 dv/dt = f, growth g  ->  dv/ds = f / g, dclock/ds = 1 / g: t is a state. Near a finite-time blow-up g is the rate at which the
-solution runs away, dv/ds is tame, and the time that is left, about (1/g) / (d ln g/ds), falls to nothing.
+solution runs away: dv/ds stays moderate, and the time left, about (1/g) / (d ln g/ds), falls to 0.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from sympy import Expr, Symbol
 
 from odesim.errors import SpecError
 from odesim.symbolic.bound import at
-from odesim.symbolic.derive import Direction, directional
+from odesim.symbolic.derive import Direction, directional_derivative
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Event, Param, key_indices
@@ -20,30 +20,31 @@ from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Weighted
 
 BLOW_UP, END = "blow_up", "the end of the span"
-NOTHING = 1e-15
-"""What is left before a blow-up where it counts as reached, in units of the time since the start."""
+BLOW_UP_MARGIN = 1e-15
+"""The time left at which a blow-up counts as reached, relative to the time since the start."""
 CLOCK, START, STOP = "clock", "clock_start", "clock_stop"
 
 
-def rescaled(system: System) -> System:
-    """The System with a last state `clock`, the time t, as a function of s from 0; parameters clock_start, clock_stop: the span in t.
+def rescaled_clock_system(system: System) -> System:
+    """The System in the rescaled time s, from 0; its last state `clock` is the time t.
 
-    Events of its own that end a run: the blow-up, and the end of the span. Raises SpecError where no growth rate is declared.
+    New parameters clock_start and clock_stop: the span in t. New terminal events: the blow-up, and the end of the span.
+    Raises SpecError where no growth rate is declared.
     """
     if system.growth is None:
         raise SpecError(
             f"{system.name} declares no growth rate, so that it has no rescaled clock: give the System growth=..., the positive rate at "
             "which its fastest component runs away"
         )
-    check_names(system)
+    check_clock_names(system)
     t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
     growth = system.growth.xreplace({time: t})
-    rates = {key: slowed(rhs.xreplace({time: t}), growth) for key, rhs in system.equations.items()}
-    tick = slowed(sp.S.One, growth)
-    ways: dict[str, Direction] = {base_name(key): element_of(key, rhs) for key, rhs in rates.items()}
-    faster = directional(sp.expand_log(sp.log(growth), force=True), {**ways, CLOCK: lambda _: tick})
+    rates = {key: divide_terms(rhs.xreplace({time: t}), growth) for key, rhs in system.equations.items()}
+    tick = divide_terms(sp.S.One, growth)
+    ways: dict[str, Direction] = {base_name(key): rate_direction(key, rhs) for key, rhs in rates.items()}
+    faster = directional_derivative(sp.expand_log(sp.log(growth), force=True), {**ways, CLOCK: lambda _: tick})
     events = tuple(replace(e, expr=e.expr.xreplace({time: t})) for e in system.events)
-    own = (Event(BLOW_UP, NOTHING * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
+    ends = (Event(BLOW_UP, BLOW_UP_MARGIN * (t - start) * faster - tick, 1, True), Event(END, t - stop, 1, True))
     laws = tuple(replace(v, expr=v.expr.xreplace({time: t})) for v in system.invariants)
     bounds = tuple(Param(p, value, sp.Interval(-sp.oo, sp.oo), "of the span") for p, value in ((start, 0.0), (stop, 1.0)))
     return System(
@@ -57,13 +58,13 @@ def rescaled(system: System) -> System:
         time="rescaled time",
         constraints=system.constraints,
         invariants=laws,
-        events=(*events, *own),
+        events=(*events, *ends),
         sensitivities=system.sensitivities,
     )
 
 
-def check_names(system: System) -> None:
-    """Raises SpecError where the System has a name that its rescaled form needs."""
+def check_clock_names(system: System) -> None:
+    """Raises SpecError where the System uses a name that its rescaled form needs."""
     for name in sorted({CLOCK, f"d_{CLOCK}", START, STOP} & all_names(system)):
         raise SpecError(f"{system.name}: {name!r} is needed for the rescaled clock; call it something else, such as {name}_1")
     for event in system.events:
@@ -71,16 +72,16 @@ def check_names(system: System) -> None:
             raise SpecError(f"{system.name}: the event {event.name!r} is that of the rescaled clock; call yours something else")
 
 
-def slowed(e: Expr, growth: Expr) -> Expr:
+def divide_terms(e: Expr, growth: Expr) -> Expr:
     """e / growth, term by term, with one exponential in each.
 
     exp(z) / (exp(top) sum)  ->  exp(z - top) / sum, which cannot overflow
     """
-    return sp.Add(*(joined(term / growth) for term in sp.Add.make_args(e)))
+    return sp.Add(*(merge_exponentials(term / growth) for term in sp.Add.make_args(e)))
 
 
-def joined(term: Expr) -> Expr:
-    """A product with its exponentials as one, those with a weight too."""
+def merge_exponentials(term: Expr) -> Expr:
+    """A product with its exponentials, weighted ones included, merged into one."""
     factors = sp.Mul.make_args(term)
     powers = [f.exp for f in factors if isinstance(f, sp.exp)]
     weighted = [f for f in factors if isinstance(f, Weighted)]
@@ -91,7 +92,7 @@ def joined(term: Expr) -> Expr:
     return sp.Mul(*others, *(Weighted(f.args[0], x) for f in weighted), *(() if weighted else (sp.exp(x),)))
 
 
-def element_of(key: Any, rhs: Expr) -> Direction:
-    """The right side of a state at the place of any of its elements."""
-    own = key_indices(key)
-    return lambda i: at(rhs, dict(zip(own, i, strict=True)))
+def rate_direction(key: Any, rhs: Expr) -> Direction:
+    """The function that gives the right-hand side rhs of state `key` at the indices of any element."""
+    names = key_indices(key)
+    return lambda i: at(rhs, dict(zip(names, i, strict=True)))

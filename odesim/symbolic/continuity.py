@@ -1,7 +1,7 @@
-"""Whether a right side jumps where a condition on states changes: decided on random points of the boundary, in 40 digits.
+"""A test whether a right-hand side jumps where a condition on states changes.
 
-Other conditions may hide the jump, (t < a) & (y < b) at a t above a: it is looked for in every combination of their outcomes, and
-where it is in one of them the right side jumps.
+It compares both sides at random points of the boundary, in 40 digits. Other conditions may hide the jump, as in
+(t < a) & (y < b) for t above a: so every combination of their outcomes is tried, and a jump in one of them counts.
 """
 
 import random
@@ -18,59 +18,59 @@ from odesim.symbolic.reductions import REDUCTIONS
 
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 DIGITS = 40
-SAME = sp.Float("1e-25")
+TOLERANCE = sp.Float("1e-25")
 POINTS, TRIALS = 4, 40
-MOST = 128
-"""Combinations of other conditions that are looked through; where there are more, a right side is taken to jump."""
+MOST_COMBINATIONS = 128
+"""Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
 
 
-def jumps(rhs: Any, kind: str, g: Expr) -> bool:
-    """Whether rhs may jump where g changes its sign (kind "sign") or is a whole number ("level"); True where that is not known."""
+def may_jump(rhs: Any, kind: str, g: Expr) -> bool:
+    """Whether rhs may jump where g changes its sign (kind "sign") or is a whole number (kind "level"); True where it is undecided."""
     sums: dict[Any, Symbol] = {}
-    bodies = [_closed(rhs, sums)]
-    done = 0
-    while done < len(sums):
-        bodies.append(_closed(list(sums)[done].function, sums))
-        done += 1
-    flat = _closed(g, sums)
+    bodies = [_without_sums(rhs, sums)]
+    visited = 0
+    while visited < len(sums):
+        bodies.append(_without_sums(list(sums)[visited].function, sums))
+        visited += 1
+    flat = _without_sums(g, sums)
     flat = _primitive(flat) if kind == "sign" else flat
     return any(_jumps(term, kind, flat) for body in bodies for term in sp.Add.make_args(body))
 
 
-def _closed(e: Any, sums: dict[Any, Symbol]) -> Any:
-    """e with its sums as symbols."""
+def _without_sums(e: Any, sums: dict[Any, Symbol]) -> Any:
+    """e with each sum replaced by a symbol; sums gets {sum: symbol}."""
     if isinstance(e, REDUCTIONS):
         return sums.setdefault(e, Symbol(f"_sum{len(sums)}", real=True))
     if not e.args or isinstance(e, Indexed):
         return e
-    args = tuple(_closed(a, sums) for a in e.args)
+    args = tuple(_without_sums(a, sums) for a in e.args)
     if args == e.args:
         return e
     return sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
 
 
 def _jumps(body: Any, kind: str, g: Expr) -> bool:
-    above, below = _side(body, kind, g, 1), _side(body, kind, g, -1)
+    above, below = _one_side(body, kind, g, 1), _one_side(body, kind, g, -1)
     if above == below:
         return False
     level = Symbol("_level", integer=True)
     surface = g if kind == "sign" else g - level
-    spot = _spot(surface)
-    if spot is None:
+    boundary = _solve_boundary(surface)
+    if boundary is None:
         return True
-    above, below = _with(above, spot), _with(below, spot)  # conditions that the place itself decides are decided
+    above, below = _replace(above, boundary), _replace(below, boundary)  # decides the conditions that follow from the boundary
     other = _outcomes(sp.Tuple(above, below))
-    if prod(map(len, other.values())) > MOST:
+    if prod(map(len, other.values())) > MOST_COMBINATIONS:
         return True
     for outcome in product(*other.values()):
         chosen = dict(zip(other, outcome, strict=True))
-        if _differ(_with(above, chosen), _with(below, chosen)):
+        if _differ(_replace(above, chosen), _replace(below, chosen)):
             return True
     return False
 
 
 def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
-    """What every condition, step and maximum of e can be."""
+    """{condition, step or maximum in e: the values it can take}."""
     found: dict[Any, tuple[Any, ...]] = {}
     for part in sp.preorder_traversal(e):
         if isinstance(part, ORDER):
@@ -86,39 +86,39 @@ def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
     return found
 
 
-def _with(e: Any, chosen: dict[Any, Any]) -> Any:
-    """e with other terms in the place of those chosen, outer ones first."""
-    if e in chosen:
-        return chosen[e] if isinstance(e, Symbol | Indexed) else _with(chosen[e], chosen)
+def _replace(e: Any, values: dict[Any, Any]) -> Any:
+    """e with its terms replaced by their values, outer terms first."""
+    if e in values:
+        return values[e] if isinstance(e, Symbol | Indexed) else _replace(values[e], values)
     if not e.args or isinstance(e, Indexed):
         return e
-    args = tuple(_with(a, chosen) for a in e.args)
+    args = tuple(_replace(a, values) for a in e.args)
     return e.func(*args) if args != e.args else e
 
 
 def _differ(above: Any, below: Any) -> bool:
-    """Whether the two sides of the boundary differ; True where that cannot be seen."""
+    """Whether the values on the two sides of the boundary differ; True where too few points can be evaluated."""
     if above == below:
         return False
-    seen = 0
+    equal = 0
     for point in islice(_points(sp.Tuple(above, below)), TRIALS):
         try:
             sides = [e.xreplace(point).evalf(DIGITS) for e in (above, below)]
         except (TypeError, ValueError, ZeroDivisionError, AttributeError):
             continue
-        if sp.nan not in sides:  # on one side only: the end of where the right side is defined, which a step does not pass
+        if sp.nan not in sides:  # nan on one side: the right-hand side is not defined there, and no step crosses
             if not all(x.is_number and x.is_real and x.is_finite for x in sides):
                 continue
-            if abs(sides[0] - sides[1]) > SAME * (1 + abs(sides[0])):
+            if abs(sides[0] - sides[1]) > TOLERANCE * (1 + abs(sides[0])):
                 return True
-        seen += 1
-        if seen >= POINTS:
+        equal += 1
+        if equal >= POINTS:
             return False
     return True
 
 
-def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
-    """e on one side of the boundary of g."""
+def _one_side(e: Any, kind: str, g: Expr, side: int) -> Any:
+    """e on one side of the boundary of g: above it (side 1) or below (side -1)."""
     if not e.args or isinstance(e, Indexed):
         return e
     if kind == "sign":
@@ -138,20 +138,20 @@ def _side(e: Any, kind: str, g: Expr, side: int) -> Any:
                 return sp.S.One if up else (sp.S.NegativeOne if isinstance(e, sp.sign) else sp.S.Zero)
     elif isinstance(e, sp.floor) and e.args[0] == g:
         return Symbol("_level", integer=True) - (0 if side > 0 else 1)
-    args = tuple(_side(a, kind, g, side) for a in e.args)
+    args = tuple(_one_side(a, kind, g, side) for a in e.args)
     if args == e.args:
         return e
     return sp.Piecewise(*args) if isinstance(e, sp.Piecewise) else e.func(*args)
 
 
 def _primitive(e: Expr) -> Expr:
-    """e without a positive factor in front."""
+    """e without its positive numerical factor."""
     part: Expr = sp.expand(e).as_content_primitive()[1]
     return part
 
 
-def _spot(surface: Expr) -> dict[Any, Expr] | None:
-    """{a: value}: the boundary is where the state or number a is value."""
+def _solve_boundary(surface: Expr) -> dict[Any, Expr] | None:
+    """{a: value}: surface = 0 solved for one state or number a in which it is affine; None where there is none."""
     inside = {i for a in surface.atoms(Indexed) for i in a.free_symbols}
     for a in sorted([*surface.atoms(Indexed), *(surface.free_symbols - inside)], key=str):
         if isinstance(a, Symbol) and (a == time or a.is_integer):
@@ -168,7 +168,7 @@ def _slope(surface: Expr, a: Indexed) -> Expr:
 
 
 def _points(e: Any) -> Iterator[dict[Any, Any]]:
-    """Random values of all that e reads, without end; positive ones in every other point."""
+    """Random values for everything that e reads, endlessly; every other point has positive values only."""
     generator = random.Random(1)
     elements = sorted(e.atoms(Indexed), key=str)
     symbols = [s for s in sorted(e.free_symbols, key=str) if isinstance(s, Symbol)]

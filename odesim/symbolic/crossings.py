@@ -1,6 +1,6 @@
-"""When a condition on time changes: its times as formulas in parameters, single ones and those that repeat.
+"""Times at which a condition on time changes, as formulas in parameters: single times and periodic ones.
 
-t < a[i]  ->  a[i];    Mod(t, q) < w  ->  k q and w + k q;    |t - a| < w  ->  a + w, a - w. More times than a condition needs do no harm.
+t < a[i]  ->  a[i];    Mod(t, q) < w  ->  k q and w + k q;    |t - a| < w  ->  a + w, a - w. Times at which nothing changes do no harm.
 """
 
 from collections.abc import Iterator
@@ -21,52 +21,52 @@ class UnknownTimesError(Exception):
 
 @dataclass(frozen=True)
 class Times:
-    """first + k period for all whole numbers k, or first alone where period is None; neither has the time in it."""
+    """The times first + k period for all whole numbers k; only first where period is None. Both are free of the time."""
 
     first: Expr
     period: Expr | None = None
 
 
-def zeros(g: Expr) -> list[Times]:
-    """Times that hold all at which g may change its sign. Raises UnknownTimesError."""
+def zero_times(g: Expr) -> list[Times]:
+    """All times at which g may change its sign, and perhaps others. Raises UnknownTimesError."""
     g = without_remainders(g)
     if not g.has(time):
         return []
     inner = next((a for a in sp.postorder_traversal(g) if isinstance(a, (*KINKS, *JUMPS, sp.Piecewise)) and a.has(time)), None)
     if inner is None:
-        return _plain(g)
-    found = breaks(inner)
-    for value in _values(inner):
-        found += zeros(g.xreplace({inner: value}))
-    return found
+        return _smooth_zeros(g)
+    times = break_times(inner)
+    for branch in _branches(inner):
+        times += zero_times(g.xreplace({inner: branch}))
+    return times
 
 
-def breaks(e: Expr) -> list[Times]:
-    """Times that hold all at which an expression in time jumps or has a kink. Raises UnknownTimesError."""
-    found: list[Times] = []
+def break_times(e: Expr) -> list[Times]:
+    """All times at which an expression in time jumps or has a kink, and perhaps others. Raises UnknownTimesError."""
+    times: list[Times] = []
     for part in sp.postorder_traversal(without_remainders(e)):
         if not part.has(time):
             continue
         if isinstance(part, sp.core.relational.Relational) and not isinstance(part, sp.Eq | sp.Ne):
-            found += zeros(part.lhs - part.rhs)
+            times += zero_times(part.lhs - part.rhs)
         elif isinstance(part, (sp.Abs, *JUMPS)):
-            found += zeros(part.args[0])
+            times += zero_times(part.args[0])
         elif isinstance(part, sp.Max | sp.Min):
-            found += [t for k, a in enumerate(part.args) for b in part.args[:k] for t in zeros(a - b)]
+            times += [t for k, a in enumerate(part.args) for b in part.args[:k] for t in zero_times(a - b)]
         elif isinstance(part, sp.floor | sp.ceiling):
-            found += whole(part.args[0])
-    return found
+            times += whole_number_times(part.args[0])
+    return times
 
 
-def whole(u: Expr) -> list[Times]:
+def whole_number_times(u: Expr) -> list[Times]:
     """The times at which u is a whole number. Raises UnknownTimesError."""
     if not u.has(time) or all(a.has(sp.floor) for a in _with_time(u)):
-        return []  # of a floor within a floor: the inner one has all of them
-    slope, start = affine(u)
+        return []  # a floor within a floor: the inner one gives all times
+    slope, start = affine_coefficients(u)
     return [Times(-start / slope, 1 / slope)]
 
 
-def affine(u: Expr) -> tuple[Expr, Expr]:
+def affine_coefficients(u: Expr) -> tuple[Expr, Expr]:
     """(a, b) of u = a t + b. Raises UnknownTimesError."""
     slope = sp.expand(u.diff(time))
     if slope.has(time) or slope == 0:
@@ -88,8 +88,8 @@ def without_remainders(e: Expr) -> Expr:
     return e.func(*args) if tuple(args) != e.args else e
 
 
-def _values(e: Expr) -> Iterator[Expr]:
-    """What an expression may be on one side of its breaks or the other."""
+def _branches(e: Expr) -> Iterator[Expr]:
+    """The expressions that e may be equal to between its breaks."""
     if isinstance(e, sp.Abs):
         yield from (e.args[0], -e.args[0])
     elif isinstance(e, sp.Piecewise):
@@ -100,17 +100,17 @@ def _values(e: Expr) -> Iterator[Expr]:
         yield from e.args
 
 
-def _plain(g: Expr) -> list[Times]:
-    """The zeros of an expression whose only jumps are floors."""
+def _smooth_zeros(g: Expr) -> list[Times]:
+    """Times of the zeros of an expression whose only jumps are floors."""
     floors = sorted((a for a in g.atoms(sp.floor) if a.has(time)), key=str)
-    found = [t for a in floors for t in whole(a.args[0])]
+    times = [t for a in floors for t in whole_number_times(a.args[0])]
     if not floors:
-        return _inverse(g, sp.S.Zero)
+        return _solve(g, sp.S.Zero)
     levels = {a: sp.Dummy("level", integer=True) for a in floors}
     flat = sp.expand(g.xreplace(levels))
     if not flat.has(time):
-        return found
-    slope, start = affine(flat)
+        return times
+    slope, start = affine_coefficients(flat)
     left = [level for level in levels.values() if flat.has(level)]
     if len(left) != 1 or slope.has(left[0]):
         raise UnknownTimesError
@@ -118,13 +118,13 @@ def _plain(g: Expr) -> list[Times]:
     if step.has(left[0]):
         raise UnknownTimesError
     first = -start.xreplace({left[0]: sp.S.Zero}) / slope
-    return [*found, Times(first, None if step == 0 else -step / slope)]
+    return [*times, Times(first, None if step == 0 else -step / slope)]
 
 
-def _inverse(e: Expr, target: Expr) -> list[Times]:
-    """The times at which e, in which the time stands behind one function after another, is target."""
+def _solve(e: Expr, target: Expr) -> list[Times]:
+    """The times at which e equals target, by inverting one function after another. Raises UnknownTimesError."""
     try:
-        slope, start = affine(e)
+        slope, start = affine_coefficients(e)
         return [Times((target - start) / slope)]
     except UnknownTimesError:
         pass
@@ -132,34 +132,34 @@ def _inverse(e: Expr, target: Expr) -> list[Times]:
         inside = _with_time(e)
         rest = e.func(*(a for a in e.args if a not in inside))
         if len(inside) == 1:
-            return _inverse(inside[0], target - rest if e.is_Add else target / rest)
+            return _solve(inside[0], target - rest if e.is_Add else target / rest)
         if e.is_Mul and target == 0:
-            return [t for a in inside for t in _inverse(a, sp.S.Zero)]
+            return [t for a in inside for t in _solve(a, sp.S.Zero)]
         return _quadratic(e, target)
     if isinstance(e, sp.exp):
-        return _inverse(e.args[0], sp.log(target))
+        return _solve(e.args[0], sp.log(target))
     if isinstance(e, sp.log):
-        return _inverse(e.args[0], sp.exp(target))
+        return _solve(e.args[0], sp.exp(target))
     if isinstance(e, sp.tanh):
-        return _inverse(e.args[0], sp.log((1 + target) / (1 - target)) / 2)
+        return _solve(e.args[0], sp.log((1 + target) / (1 - target)) / 2)
     if isinstance(e, sp.sin | sp.cos):
         angle = sp.asin(target) if isinstance(e, sp.sin) else sp.acos(target)
-        slope, start = affine(e.args[0])
+        slope, start = affine_coefficients(e.args[0])
         other = sp.pi - angle if isinstance(e, sp.sin) else -angle
         return [Times((a - start) / slope, 2 * sp.pi / slope) for a in (angle, other)]
     if e.is_Pow and not e.exp.has(time):
         if e.exp == sp.Rational(1, 2):
-            return _inverse(e.base, target**2)
+            return _solve(e.base, target**2)
         if e.exp.is_Integer and e.exp > 0:
             size = sp.Abs(target) ** (1 / e.exp)
-            return [t for root in (size, -size) for t in _inverse(e.base, root)]
+            return [t for root in (size, -size) for t in _solve(e.base, root)]
     if e.is_Pow and not e.base.has(time):
-        return _inverse(e.exp, sp.log(target) / sp.log(e.base))
+        return _solve(e.exp, sp.log(target) / sp.log(e.base))
     raise UnknownTimesError
 
 
 def _quadratic(e: Expr, target: Expr) -> list[Times]:
-    """The zeros of a t^2 + b t + c, without the loss of digits where b^2 is far above 4 a c."""
+    """The zeros of e - target = a t^2 + b t + c, without loss of digits where b^2 is far above 4 a c. Raises UnknownTimesError."""
     a = sp.expand(e.diff(time, 2)) / 2
     if a.has(time) or a == 0:
         raise UnknownTimesError

@@ -1,4 +1,4 @@
-"""The fields of a System and what follows from them alone."""
+"""The fields of a System, and the names and shapes that follow from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Key,
 
 @dataclass(frozen=True)
 class Definition:
-    """What a System holds, before it is checked; System says what each field is."""
+    """The fields of a System before they are checked; System documents each field."""
 
     name: str
     source: Source
@@ -39,20 +39,20 @@ class Definition:
 
     @property
     def shapes(self) -> dict[str, tuple[Any, ...]]:
-        """State -> extents of its axes."""
+        """{state: extents of its axes}."""
         return {base_name(k): tuple(self.axes[i] for i in key_indices(k)) for k in self.equations}
 
     @property
     def size_names(self) -> tuple[str, ...]:
-        """Names of the sizes, in the order in which axes and parameters name them."""
-        found: dict[str, None] = {}
+        """Names of the sizes, in the order in which axes and parameters use them."""
+        names: dict[str, None] = {}
         extents = [*self.axes.values(), *(d for p in self.params for d in p.shape)]
         for extent in map(sp.sympify, extents):
-            found.update(dict.fromkeys(sorted(s.name for s in extent.free_symbols)))
-        return tuple(found)
+            names.update(dict.fromkeys(sorted(s.name for s in extent.free_symbols)))
+        return tuple(names)
 
     def param(self, name: str) -> Param:
-        """The parameter of that name. Raises KeyError."""
+        """The parameter with this name. Raises KeyError."""
         return {p.name: p for p in self.params}[name]
 
     def observable_indices(self, name: str) -> tuple[Symbol, ...]:

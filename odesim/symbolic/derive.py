@@ -1,4 +1,4 @@
-"""Derivatives of expressions along directions, and of a System along one of its states: jvp."""
+"""Directional derivatives of expressions, and of a System's right-hand side: jvp."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,17 +18,17 @@ from odesim.symbolic.system import System
 
 Direction = Callable[[tuple[Any, ...]], Any]
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
-"""Functions that are constant but for their jumps: their derivative is 0, as that of a condition is."""
+"""Step functions: constant between their jumps, with derivative 0, like a condition."""
 
 
 def jvp(system: System) -> System:
-    """The System with a direction w_v beside each state v: dw/dt = J(t, v) w, the derivative of the right side along w.
+    """The System with a direction w_v added for each state v: dw/dt = J(t, v) w, with J the Jacobian of the right-hand side.
 
-    Its new right side at any (v, w) is the exact product J w, through nested sums, shifts and gathers.
+    The right-hand side of w is the exact product J w, through nested sums, shifts and gathers.
     """
-    twins = [twin_of(key, beside(system, "w", base_name(key))) for key in system.equations]
-    ways: dict[str, Direction] = {base_name(key): element(twin) for key, twin in zip(system.equations, twins, strict=True)}
-    more = {twin: directional(rhs, ways) for twin, rhs in zip(twins, system.equations.values(), strict=True)}
+    twins = [twin_state(key, twin_name(system, "w", base_name(key))) for key in system.equations]
+    ways: dict[str, Direction] = {base_name(key): twin_direction(twin) for key, twin in zip(system.equations, twins, strict=True)}
+    more = {twin: directional_derivative(rhs, ways) for twin, rhs in zip(twins, system.equations.values(), strict=True)}
     return System(
         name=f"{system.name}.jvp",
         source=system.source,
@@ -43,30 +43,30 @@ def jvp(system: System) -> System:
     )
 
 
-def beside(system: System, letter: str, state: str) -> str:
-    """The name u_v of what stands beside a state v. Raises SpecError where the System has that name already."""
+def twin_name(system: System, letter: str, state: str) -> str:
+    """The name u_v of the twin of a state v, for letter u. Raises SpecError where the System has that name already."""
     name = f"{letter}_{state}"
-    for own in sorted({name, f"d_{name}"} & all_names(system)):
-        raise SpecError(f"{system.name}: {own!r} is needed for a derivative of {state}; call it something else, such as {own}_1")
+    for taken in sorted({name, f"d_{name}"} & all_names(system)):
+        raise SpecError(f"{system.name}: {taken!r} is needed for a derivative of {state}; call it something else, such as {taken}_1")
     return name
 
 
-def directional(e: Expr, ways: Mapping[str, Direction]) -> Expr:
-    """d/d eps of e with every x[i] replaced by x[i] + eps * ways["x"](i), at eps = 0."""
-    return _Directional(ways)(sp.sympify(e))
+def directional_derivative(e: Expr, ways: Mapping[str, Direction]) -> Expr:
+    """The derivative of e along directions: d/d eps of e with every x[i] replaced by x[i] + eps * ways["x"](i), at eps = 0."""
+    return _ChainRule(ways)(sp.sympify(e))
 
 
-class _Directional:
-    """The chain rule, once for each distinct part: nested sums repeat their parts many times."""
+class _ChainRule:
+    """The chain rule, applied once to each distinct part: nested sums repeat their parts many times."""
 
     def __init__(self, ways: Mapping[str, Direction]):
         self.ways = ways
-        self._known: dict[Expr, Expr] = {}
+        self._cache: dict[Expr, Expr] = {}
 
     def __call__(self, e: Any) -> Any:
-        if e not in self._known:
-            self._known[e] = self._derivative(e)
-        return self._known[e]
+        if e not in self._cache:
+            self._cache[e] = self._derivative(e)
+        return self._cache[e]
 
     def _derivative(self, e: Any) -> Any:
         if isinstance(e, Indexed | Symbol):
@@ -84,14 +84,14 @@ class _Directional:
         if isinstance(e, sp.Piecewise):
             return sp.Piecewise(*((self(value), condition) for value, condition in e.args))
         if isinstance(e, sp.Max | sp.Min):
-            return self._chosen(e)
+            return self._max_slope(e)
         if isinstance(e, XLogY):
             return e.along(*map(self, e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]
         return sp.Add(*(_partial(e, n) * slope for n, slope in slopes if slope != 0))
 
-    def _chosen(self, e: Any) -> Expr:
-        """Of a Max or Min, two arguments at a time: where they are equal each has half of the slope, so that all shares add up to 1."""
+    def _max_slope(self, e: Any) -> Expr:
+        """The derivative of a Max or Min, two arguments at a time: where both are equal, each counts half."""
         first, *others = e.args
         value, slope = first, self(first)
         for other in others:
@@ -102,7 +102,7 @@ class _Directional:
 
 
 def _partial(e: Expr, n: int) -> Expr:
-    """de/d(its n-th argument)."""
+    """The derivative of e by its n-th argument."""
     if e.is_Add:
         return sp.S.One
     if e.is_Mul:
@@ -115,21 +115,21 @@ def _partial(e: Expr, n: int) -> Expr:
     return e.func(*(hole if k == n else a for k, a in enumerate(e.args))).diff(hole).xreplace({hole: e.args[n]})
 
 
-def twin_of(key: Key, name: str, along: tuple[Symbol, ...] = (), extents: tuple[Any, ...] = ()) -> Key:
-    """The state of that name beside key, with more axes behind, as it stands in an equation."""
+def twin_state(key: Key, name: str, along: tuple[Symbol, ...] = (), extents: tuple[Any, ...] = ()) -> Key:
+    """The twin of a state: a state with this name, the indices of key and then `along`, as it stands in an equation."""
     if not key_indices(key) and not along:
         return Symbol(name, real=True)
     shape = (*(key.base.shape if isinstance(key, Indexed) else ()), *extents)
     return IndexedBase(name, shape=shape)[(*key_indices(key), *along)]
 
 
-def element(twin: Key) -> Direction:
-    """The direction in which the element x[i] moves: the same element of its twin."""
+def twin_direction(twin: Key) -> Direction:
+    """The direction of x given by its twin: the element x[i] moves by the same element of the twin."""
     if isinstance(twin, Symbol):
         return lambda _: twin
     return lambda i: twin.base[(*i, *twin.indices[len(i) :])]
 
 
-def unit(along: tuple[Symbol, ...]) -> Direction:
-    """The direction of one entry of an array: that at `along`."""
+def unit_direction(along: tuple[Symbol, ...]) -> Direction:
+    """The direction that moves only the entry `along` of an array, by 1."""
     return lambda i: sp.Mul(*(KroneckerDelta(a, b) for a, b in zip(i, along, strict=True)))

@@ -1,4 +1,4 @@
-"""A System as a LaTeX document: everything that `show` prints, in the paper's letters."""
+"""A System as a LaTeX document: everything that `show` prints, in the symbols of the paper."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -53,20 +53,20 @@ def latex_document(system: System) -> str:
 
 
 def escape(text: str) -> str:
-    """text as it stands, for LaTeX."""
+    """text with the special characters of LaTeX escaped."""
     signs = {"\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}
     text = "".join(signs.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
     return text if text.isascii() else "".join(c if c.isascii() else "?" for c in text)
 
 
-def _row(left: str, right: Any, beside: str = "") -> str:
-    """left = right, as wide as the page at most."""
-    return rf"\fit{{{left} = {latex_of(right)}{beside}}}"
+def _row(left: str, right: Any, suffix: str = "") -> str:
+    """The formula left = right, at most as wide as the page, and what follows it."""
+    return rf"\fit{{{left} = {latex_of(right)}{suffix}}}"
 
 
-def _named(name: str, formula: str, said: str = "") -> str:
-    """A law: its name, its formula, what is said of it."""
-    return f"\\textit{{{escape(name)}}}{f': {said}' if said else ''}\\par\n\\fit{{{formula}}}"
+def _named(name: str, formula: str, remark: str = "") -> str:
+    """A law: its name, a remark, its formula."""
+    return f"\\textit{{{escape(name)}}}{f': {remark}' if remark else ''}\\par\n\\fit{{{formula}}}"
 
 
 def _range(system: System, indices: Iterable[Symbol]) -> str:
@@ -85,7 +85,7 @@ def _parameter(p: Param) -> str:
 
 
 def _observable(system: System, name: str, e: Any) -> str:
-    """An observable with its indices and its expression, or what a function says of itself."""
+    """An observable with its indices and its expression; of a Python function, its docstring."""
     title = rf"\mathtt{{{escape(name)}}}"
     if not isinstance(e, sp.Basic):
         return f"${title}$: {escape((e.__doc__ or 'a function').strip().splitlines()[0])}\\par"
@@ -95,12 +95,12 @@ def _observable(system: System, name: str, e: Any) -> str:
 
 
 def _when(condition: Any) -> str:
-    """Which starts a law is for."""
+    """The condition on the start under which a law holds, in words."""
     return "" if condition == sp.true else rf", for starts with ${latex_of(condition)}$"
 
 
 def _defaults(system: System) -> str:
-    """Sizes and span that a run has where nothing else is said."""
+    """The default sizes and span, in words."""
     start, end = system.span
     sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
     return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])

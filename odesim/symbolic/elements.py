@@ -1,4 +1,4 @@
-"""Arrays of symbols: what `x[i]` is an element of."""
+"""Arrays of symbols, with elements such as x[i]."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,18 +19,18 @@ class EndlessError(SpecError, TypeError):
 class IndexedBase(PlainBase):  # type: ignore[misc]
     """An array of symbols: x = IndexedBase("x", shape=(M,)), and x[i], x[0] are its elements.
 
-    It has no end to count to, so that sum(x), max(x), list(x) and `a in x` raise a sentence; sympy's own IndexedBase never returns.
+    It has no length, so sum(x), max(x), list(x) and `a in x` raise one sentence; with sympy's own IndexedBase they never return.
     """
 
     def __getitem__(self, indices: Any, **_: Any) -> Any:
-        given = tuple(indices) if isinstance(indices, tuple | list | sympy.Tuple) else (indices,)
-        if self.shape and len(self.shape) != len(given):
-            have, need = counted(len(given), "index", "indices"), counted(len(self.shape), "axis", "axes")
-            raise SpecError(f"{self}[{', '.join(map(str, given))}] has {have}, {self} has {need}")
+        subscripts = tuple(indices) if isinstance(indices, tuple | list | sympy.Tuple) else (indices,)
+        if self.shape and len(self.shape) != len(subscripts):
+            count, rank = counted(len(subscripts), "index", "indices"), counted(len(self.shape), "axis", "axes")
+            raise SpecError(f"{self}[{', '.join(map(str, subscripts))}] has {count}, {self} has {rank}")
         # not Indexed(...): sympy takes a class with __iter__ for a list of numbers
-        made = Expr.__new__(Indexed, self, *map(sympy.sympify, given))
-        PlainBase._set_assumptions(made, self.assumptions0)
-        return made
+        element = Expr.__new__(Indexed, self, *map(sympy.sympify, subscripts))
+        PlainBase._set_assumptions(element, self.assumptions0)
+        return element
 
     def __iter__(self) -> Iterator[Any]:
         names = "ijklmnpq"[: len(self.shape)] if self.shape else "i"
@@ -42,14 +42,14 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
         )
 
 
-def own(x: Any) -> Any:
-    """An array of sympy's own class as ours; anything else as it is."""
+def our_array(x: Any) -> Any:
+    """x, where an array of sympy's class becomes one of ours."""
     return IndexedBase(*x.args) if type(x) is PlainBase else x
 
 
-def own_element(e: Any) -> Any:
-    """x[i] as an element of our IndexedBase; anything else as it is."""
-    return own(e.base)[e.indices] if isinstance(e, Indexed) and type(e.base) is PlainBase else e
+def our_element(e: Any) -> Any:
+    """e, where an element x[i] of sympy's array class becomes an element of ours."""
+    return our_array(e.base)[e.indices] if isinstance(e, Indexed) and type(e.base) is PlainBase else e
 
 
 _loading = Lock()
@@ -57,8 +57,8 @@ _depth = 0
 
 
 @contextmanager
-def own_arrays() -> Iterator[None]:
-    """While a model file is loaded, `sympy.IndexedBase` is ours: `sum(x)` in it says what to write and does not hang."""
+def patch_sympy_arrays() -> Iterator[None]:
+    """A context for loading a model file in which `sympy.IndexedBase` is ours: `sum(x)` raises a sentence and does not hang."""
     global _depth
     with _loading:
         _depth += 1

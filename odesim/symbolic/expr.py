@@ -1,4 +1,4 @@
-"""Indices, sizes, and sums over them: the words in which a System is written."""
+"""Indices, sizes, sums, maxima and softmax: the parts from which a System's equations are built."""
 
 from collections.abc import Iterator
 from numbers import Integral
@@ -8,25 +8,25 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 
 from odesim.errors import SpecError, value_text
-from odesim.symbolic.bound import bound_to
+from odesim.symbolic.bound import bind_indices
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 from odesim.symbolic.weighted import Counted, Weighted
 
 time = Symbol("t", real=True)
-"""The independent variable, for right sides that depend on it (schedules)."""
+"""The independent variable, for right-hand sides that depend on it (schedules)."""
 
 
 def index(names: str) -> tuple[Symbol, ...]:
     """Loop indices: plain integer symbols that start at 0 (never sympy.Idx, which breaks .subs and LaTeX)."""
-    return sp.symbols(_names("index", names), integer=True, nonnegative=True, seq=True)
+    return sp.symbols(_check_names("index", names), integer=True, nonnegative=True, seq=True)
 
 
 def sizes(names: str) -> tuple[Symbol, ...]:
     """Extents of axes: positive integer symbols."""
-    return sp.symbols(_names("sizes", names), integer=True, positive=True, seq=True)
+    return sp.symbols(_check_names("sizes", names), integer=True, positive=True, seq=True)
 
 
-def _names(call: str, names: Any) -> str:
+def _check_names(call: str, names: Any) -> str:
     if not isinstance(names, str) or not names.replace(",", " ").strip():
         raise SpecError(
             f"{call}() takes names in one text, such as {call}({'i j' if call == 'index' else 'M N'!r}), not {value_text(names)}"
@@ -41,7 +41,7 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     """
     if not (isinstance(op, type) and issubclass(op, Sum | MaxOver)):
         raise SpecError(f"over({value_text(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")
-    body, limits = part("over()", body), []
+    body, limits = argument_expression("over()", body), []
     for axis in axes:
         k, n = axis if isinstance(axis, tuple) and len(axis) == 2 else (None, None)
         if not isinstance(k, Symbol) or isinstance(n, bool) or not isinstance(n, Expr | Integral):
@@ -52,42 +52,42 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     twice = [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]
     if twice or not limits:
         raise SpecError(f"over({op.__name__}, {body}, ...): {f'index {twice[0]} is there twice' if twice else 'there is no axis (k, M)'}")
-    return bound_to(op if issubclass(op, MaxOver) else SumOver, body, limits)
+    return bind_indices(op if issubclass(op, MaxOver) else SumOver, body, limits)
 
 
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
-    f, weight = part("softmax()", f), part("the weight of softmax()", weight)
+    f, weight = argument_expression("softmax()", f), argument_expression("the weight of softmax()", weight)
     e = shifted_exp(f, axis, weight)
     return e / over(Sum, e, axis)
 
 
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
-    f, weight = part("logsumexp()", f), part("the weight of logsumexp()", weight)
+    f, weight = argument_expression("logsumexp()", f), argument_expression("the weight of logsumexp()", weight)
     return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
 
 
 def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
-    f, weight = part("shifted_exp()", f), part("the weight of shifted_exp()", weight)
+    f, weight = argument_expression("shifted_exp()", f), argument_expression("the weight of shifted_exp()", weight)
     return Weighted(weight, f - shift(f, axis, weight))
 
 
 def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
-    return over(Shift, Counted(part("the weight of shift()", weight), part("shift()", f)), axis)
+    return over(Shift, Counted(argument_expression("the weight of shift()", weight), argument_expression("shift()", f)), axis)
 
 
-def part(call: str, e: Any) -> Expr:
-    """e as an expression."""
+def argument_expression(call: str, e: Any) -> Expr:
+    """e as an expression. Raises SpecError; call: the function named in the message."""
     try:
-        made = sp.sympify(e, strict=True)
-    except Exception:  # sympy asks an unknown object what it is
-        made = None
-    if not isinstance(made, Expr) or made.is_Matrix:
+        expression = sp.sympify(e, strict=True)
+    except Exception:  # sympy calls methods of an unknown object, which may raise anything
+        expression = None
+    if not isinstance(expression, Expr) or expression.is_Matrix:
         raise SpecError(f"{call} takes an expression, not {value_text(e)}")
-    return made
+    return expression
 
 
 def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:
@@ -97,19 +97,19 @@ def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:
         return (free_indices(e.function, declared | bound) & declared) - bound
     if isinstance(e, Symbol):
         return {e} & declared
-    found: set[Symbol] = set()
+    indices: set[Symbol] = set()
     for a in e.args:
-        found |= free_indices(a, declared)
-    return found
+        indices |= free_indices(a, declared)
+    return indices
 
 
-def indexed(e: Any) -> Iterator[Indexed]:
-    """Every array element read in e, inner ones of gathered indices too, in a fixed order."""
+def indexed_elements(e: Any) -> Iterator[Indexed]:
+    """Every array element in e, those inside gathered indices included, in a fixed order."""
     return iter(sorted(e.atoms(Indexed), key=str))
 
 
 def base_name(x: Any) -> str:
-    """The name of a state or parameter: of an Indexed, an IndexedBase or a Symbol."""
+    """The name of a state or parameter, written as an Indexed, an IndexedBase or a Symbol."""
     if isinstance(x, Indexed):
         return str(x.base.label)
     return str(x.label) if isinstance(x, IndexedBase) else str(x)

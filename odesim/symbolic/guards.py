@@ -1,7 +1,7 @@
-"""Guards: a System whose states assume a set gets events that end a run where one leaves it.
+"""Guards: events that end a run where a state leaves the set that its symbol assumes.
 
-A state x > 0 leaves where x <= -SLACK and x' < 0: a solution passes the end of a set only where its derivative points out of it
-(Nagumo 1942), so that a step or an interpolant that is slightly off, as that of a decay x' = -x long after its start, ends no run.
+A state x > 0 leaves where x <= -SLACK and x' < 0. A solution crosses the boundary of a set only where its derivative points outwards
+(Nagumo 1942), so a small error of a step or an interpolant, as in a decay x' = -x long after its start, ends no run.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import sympy as sp
 from sympy import Interval, Symbol
 
 from odesim.errors import SpecError
-from odesim.symbolic.assumed import assumed, words_of
+from odesim.symbolic.assumed import assumed_intervals, set_text
 from odesim.symbolic.expr import base_name, over
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Event, Param, key_indices
@@ -18,22 +18,24 @@ from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System
 
 SLACK = "assumed_slack"
-"""The parameter that says how far outside its set a state still counts as inside: the absolute tolerance of a run."""
+"""Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run."""
 
 
 @dataclass(frozen=True)
 class Guard(Event):
-    """The event that a component of a state is SLACK or more outside its set and goes on outwards. sign * state is the distance inside.
-    words: the set."""
+    """The event that a component of a state is SLACK or more outside its set and moves further out.
+
+    state: its name. sign: sign * state is the distance from the boundary, positive inside. words: the set.
+    """
 
     state: str = ""
     sign: int = 1
     words: str = ""
 
 
-def guarded(system: System) -> System:
-    """The System with guards behind its own events and the parameter SLACK; itself where no state assumes a set."""
-    sets = {name: interval for name, interval in assumed(system).items() if interval is not None}
+def add_guards(system: System) -> System:
+    """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set."""
+    sets = {name: interval for name, interval in assumed_intervals(system).items() if interval is not None}
     if not sets:
         return system
     if SLACK in all_names(system):
@@ -44,9 +46,9 @@ def guarded(system: System) -> System:
         name = base_name(key)
         if name in sets:
             sign = 1 if sets[name].start == 0 else -1
-            own = [(i, system.axes[i]) for i in key_indices(key)]
+            axes = [(i, system.axes[i]) for i in key_indices(key)]
             out = sp.Min(-sign * key - slack, -sign * system.equations[key], evaluate=False)
-            words = words_of(sets[name])
-            guards.append(Guard(f"{name} leaves {words}", -(over(MaxOver, out, *own) if own else out), -1, True, name, sign, words))
+            words = set_text(sets[name])
+            guards.append(Guard(f"{name} leaves {words}", -(over(MaxOver, out, *axes) if axes else out), -1, True, name, sign, words))
     param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
     return replace(system, events=(*system.events, *guards), params=(*system.params, param))

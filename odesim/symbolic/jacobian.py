@@ -1,4 +1,4 @@
-"""The Jacobian of a System by statements: how each depends on what it reads, as expressions; the chain rule is left to numbers."""
+"""The Jacobian of a System, statement by statement: local derivatives as expressions. The chain rule is applied to their numbers."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -7,24 +7,24 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.adjoint import needed, reads_of
-from odesim.symbolic.derive import directional
+from odesim.symbolic.adjoint import needed_statements, reads_of
+from odesim.symbolic.derive import directional_derivative
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.lowering import Lowering, all_names, derivative
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.schedule import ordered, passes
+from odesim.symbolic.schedule import dependency_order, passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import System
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """d target / d read for one element read in a statement: over the loops of the statement,
+    """The derivative of a statement's target by one element that the statement reads.
 
-    d target[free] += slope[axes] * d read[indices], summed over the statement's bound index.
+    Over the loops of the statement: d target[free] += slope[axes] * d read[indices], summed over the statement's bound index.
     """
 
     statement: Statement
@@ -35,32 +35,33 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class Links:
-    """The links of a right side, each after those of the arrays it reads.
+class LocalDerivatives:
+    """All Dependences of a right-hand side, each after those of the arrays it reads.
 
-    program computes the slopes from states and parameters, free: its outputs' indices. states, targets: names and indices.
+    program: computes the slopes from states and parameters. states: {state: its indices}. targets: {state: name of its derivative}.
+    extents: {index: number of its values}.
     """
 
     program: Program
-    links: tuple[Dependence, ...]
+    dependences: tuple[Dependence, ...]
     states: dict[str, tuple[Symbol, ...]]
     targets: dict[str, str]
     extents: dict[Symbol, Expr]
 
 
-def linearize(system: System) -> Links:
-    """The Links of the right side of a System.
+def linearize(system: System) -> LocalDerivatives:
+    """The local derivatives of the right-hand side of a System.
 
     d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
     """
     work = Lowering(system.axes, system.equations.values(), all_names(system))
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
-    forward = ordered(work.statements)
+    forward = dependency_order(work.statements)
     work.statements = list(forward)
     states = {base_name(k): key_indices(k) for k in system.equations}
     depends = set(states)
-    links: list[Dependence] = []
+    dependences: list[Dependence] = []
     outputs: dict[str, tuple[Symbol, ...]] = {}
     names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
     for s in forward:
@@ -71,32 +72,34 @@ def linearize(system: System) -> Links:
             target = IndexedBase(name, shape=tuple(work.extents[i] for i in axes))[axes] if axes else Symbol(name, real=True)
             work.assign(target, slope)
             outputs[name] = axes
-            links.append(Dependence(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
+            dependences.append(Dependence(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
             depends.add(s.name)
-    statements = needed(share(work.statements, work), set(outputs))
+    statements = needed_statements(share(work.statements, work), set(outputs))
     program = Program(outputs, dict(work.extents), passes(statements, work.extents))
-    return Links(program, tuple(links), states, {base_name(k): base_name(derivative(k)) for k in system.equations}, dict(work.extents))
+    return LocalDerivatives(
+        program, tuple(dependences), states, {base_name(k): base_name(derivative(k)) for k in system.equations}, dict(work.extents)
+    )
 
 
 def time_slope(system: System) -> Program | None:
-    """df/dt as a Program with an output d_v for each state v; None where no right side depends on t."""
+    """The Program of df/dt, with an output d_v for each state v; None where no right-hand side depends on t."""
     if not any(time in rhs.free_symbols for rhs in system.equations.values()):
         return None
-    slopes = {derivative(key): directional(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}
+    slopes = {derivative(key): directional_derivative(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}
     return lower_expressions(slopes, system.axes, all_names(system))
 
 
 def _slopes(s: Statement, depends: set[str], work: Lowering) -> list[tuple[Key, Expr]]:
-    """(element read, d target / d element) for what a statement reads of the states and of arrays that depend on them.
+    """[(element read, derivative of the target by it)] for the states, and the arrays that depend on them, that a statement reads.
 
-    A shift does not depend on anything; a maximum depends on the first of its largest elements.
+    A shift depends on nothing; a maximum depends on the first of its largest elements.
     """
     if s.op == "max":
-        known = s.slopes and base_name(s.body) in depends
-        return [(s.body, sp.Piecewise((1, sp.Eq(s.bound, work.first(s.body, s.target, s.bound))), (0, True)))] if known else []
+        differentiable = s.slopes and base_name(s.body) in depends
+        return [(s.body, sp.Piecewise((1, sp.Eq(s.bound, work.first(s.body, s.target, s.bound))), (0, True)))] if differentiable else []
     reads = sorted((r for r in reads_of(s.body) if base_name(r) in depends), key=str)
     holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
     hollow = s.body.xreplace(holes)
     filled = {hole: r for r, hole in holes.items()}
-    slopes = ((r, directional(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)) for r, hole in holes.items())
+    slopes = ((r, directional_derivative(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)) for r, hole in holes.items())
     return [(r, slope) for r, slope in slopes if slope != 0]

@@ -1,16 +1,16 @@
-"""x log(y) with 0 log(0) = 0, and the entropy that it makes."""
+"""The function x log(y) with 0 log(0) = 0, and the entropy."""
 
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Sum, Symbol
 
-from odesim.symbolic.expr import over, part
+from odesim.symbolic.expr import argument_expression, over
 from odesim.symbolic.weighted import never_zero
 
 
 class XLogY(sp.Function):  # type: ignore[misc]
-    """x*log(y), and 0 where x is 0 and y is not above 0."""
+    """The function x*log(y), and 0 where x is 0 and y is not above 0."""
 
     nargs = 2
 
@@ -28,17 +28,17 @@ class XLogY(sp.Function):  # type: ignore[misc]
         return True
 
     def along(self, dx: Any, dy: Any) -> Any:
-        """The derivative along (dx, dy): 0 where nothing moves, at y = 0 too."""
+        """The derivative along (dx, dy); 0 where dx and dy are 0, at y = 0 too."""
         x, y = self.args
         return XLogY(dx, y) + Share(x * dy, y)
 
-    def plain(self) -> Any:
+    def readable(self) -> Any:
         """x*log(y), as people write it."""
         return self.args[0] * sp.log(self.args[1])
 
 
 class Share(sp.Function):  # type: ignore[misc]
-    """x/y, and 0 where both are 0."""
+    """The quotient x/y, and 0 where both are 0."""
 
     nargs = 2
 
@@ -55,17 +55,17 @@ class Share(sp.Function):  # type: ignore[misc]
     def _eval_is_extended_real(self) -> bool:
         return True
 
-    def plain(self) -> Any:
+    def readable(self) -> Any:
         """x/y, as people write it."""
         return self.args[0] / self.args[1]
 
 
 def xlogy(x: Any, y: Any) -> Expr:
     """x*log(y) with 0*log(0) = 0."""
-    return XLogY(part("xlogy()", x), part("xlogy()", y))
+    return XLogY(argument_expression("xlogy()", x), argument_expression("xlogy()", y))
 
 
 def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
     """-sum_l p_l log(p_l) over axis = (l, M) with 0 log(0) = 0: the entropy of shares p that sum to 1."""
-    p = part("entropy()", p)
+    p = argument_expression("entropy()", p)
     return -over(Sum, xlogy(p, p), axis)

@@ -1,4 +1,4 @@
-"""Sum-free statements from indexed expressions: every reduction becomes a named temporary, once."""
+"""Lowering: expressions become statements without sums, in which each reduction is a temporary with a name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from odesim.symbolic.bound import canonical
-from odesim.symbolic.lowering import Lowering, _name, all_names, derivative
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.lowering import Lowering, all_names, derivative
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program
 from odesim.symbolic.schedule import passes
@@ -15,17 +16,20 @@ from odesim.symbolic.system import System
 
 
 def lower(system: System) -> Program:
-    """The right sides of a System as a Program; the output of state v is called d_v."""
+    """The Program of a System's right-hand sides; the output for state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
     return lower_expressions(outputs, system.axes, all_names(system))
 
 
 def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = ()) -> Program:
-    """target -> expression as a Program: outputs in the order given, temporaries r0, r1, ... and indices with names not in taken."""
-    written = {target: canonical(e) for target, e in outputs.items()}
-    work = Lowering(axes, written.values(), taken)
-    for target, e in written.items():
+    """The Program of {target: expression}, with outputs in this order.
+
+    taken: names that no temporary (r0, r1, ...) and no summed index may have.
+    """
+    expressions = {target: canonical(e) for target, e in outputs.items()}
+    work = Lowering(axes, expressions.values(), taken)
+    for target, e in expressions.items():
         work.assign(target, e)
     statements = share(work.statements, work)
-    made = {_name(t): key_indices(t) for t in outputs}
-    return Program(made, dict(work.extents), passes(statements, work.extents))
+    indices = {base_name(t): key_indices(t) for t in outputs}
+    return Program(indices, dict(work.extents), passes(statements, work.extents))

@@ -1,4 +1,4 @@
-"""Expressions to statements: names for repeated parts, loops for sums."""
+"""The rewriting of expressions into statements: reductions get names, sums become loops."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
@@ -17,25 +17,21 @@ from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
 
 
 def derivative(key: Key) -> Key:
-    """v[i] -> d_v[i]."""
+    """The output d_v[i] of a right-hand side, for the state v[i]."""
     if isinstance(key, Symbol):
         return Symbol(f"d_{key}", real=True)
     return IndexedBase(f"d_{key.base.label}", shape=key.base.shape)[key.indices]
 
 
 def all_names(system: Definition) -> set[str]:
-    """Names of the states, parameters and sizes of a System: a kernel has them whether or not an expression reads them."""
+    """Names of the states, parameters and sizes of a System, all of which a kernel may use."""
     return {*system.states, *(p.name for p in system.params), *system.size_names}
 
 
-def _name(target: Key) -> str:
-    return str(target.base.label) if isinstance(target, Indexed) else target.name
-
-
 class Lowering:
-    """The statements made so far, and the extents of all indices.
+    """A lowering in progress: the statements so far, and the extents of all indices.
 
-    near: the expressions that are to be lowered. taken: names beside theirs that no temporary and no summed index may have.
+    near: the expressions to lower. taken: further names that no temporary and no summed index may have.
     """
 
     def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str]):
@@ -46,14 +42,14 @@ class Lowering:
         self._symbols, self._others = symbols, set(taken)
         self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
         self._hoisted: dict[Expr, Expr] = {}
-        self._made: dict[tuple[Any, ...], Indexed | Symbol] = {}
+        self._temporaries: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
     def assign(self, target: Key, e: Expr) -> None:
-        """target = e, after the temporaries that e needs."""
+        """Appends the statement target = e, after those of the temporaries that e needs."""
         self.statements.append(Statement(target, key_indices(target), "map", self.hoist(e)))
 
     def hoist(self, e: Expr) -> Expr:
-        """Each reduction by the temporary that holds it, and conditions by and and or alone.
+        """e with each reduction replaced by its temporary, and conditions written with `and` and `or` only.
 
         a[m] * sum_k f(k)  ->  a[m] * r0        not (a > b or c > d)  ->  a <= b and c <= d
         """
@@ -66,7 +62,7 @@ class Lowering:
             body = e.function
             bound: list[Symbol] = []
             for k, low, high in e.limits:  # all of them first: the inner sum may hold the index of an outer one
-                j = self._claim(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
+                j = self._loop_index(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
                 body = body if j == k else body.xreplace({k: j})
                 bound.append(j)
             if isinstance(e, AtMax):
@@ -99,23 +95,23 @@ class Lowering:
         slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
         shape = tuple(self.extents[f] for f in free)
         key = (op, slopes, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
-        if key not in self._made:
-            name = next(f"r{n}" for n in count(len(self._made)) if f"r{n}" not in self.taken)
+        if key not in self._temporaries:
+            name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
             self.taken.add(name)
             target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
-            self._made[key] = target
+            self._temporaries[key] = target
             self.statements.append(Statement(target, free, op, e, bound, via, slopes))
-        made = self._made[key]
+        made = self._temporaries[key]
         return made.base[free] if free else made
 
-    def _claim(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
-        """The index of the name of k, or another that nothing in near uses, where that runs over another extent or names something else."""
-        own = index(k.name)[0] if isinstance(k, BoundIndex) else k
+    def _loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
+        """The loop index for k: an index with the name of k, or a new one where that name has another extent or meaning in near."""
+        first = index(k.name)[0] if isinstance(k, BoundIndex) else k
         used = {s.name for s in near.atoms(Symbol) if s != k and not isinstance(s, BoundIndex)}
-        used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, own) and not isinstance(s, BoundIndex)}
+        used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, first) and not isinstance(s, BoundIndex)}
         fresh = (index(f"{k}_{n}")[0] for n in count(1))
         fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))
-        j = next(j for j in chain([own] if self.extents.get(own, extent) == extent else [], fit) if j.name not in used)
+        j = next(j for j in chain([first] if self.extents.get(first, extent) == extent else [], fit) if j.name not in used)
         self.extents[j] = extent
         return j
 
@@ -132,14 +128,14 @@ class Lowering:
         return sp.Add(*(self._sum(term, k) for term in self._terms(body, k)))
 
     def _largest(self, body: Expr, k: Symbol) -> Expr:
-        """max over k of body, of an array that holds body."""
+        """The maximum of body over k, as a temporary; body is stored in an array first."""
         if k not in body.free_symbols:
             return body
         array = self._array(body)
         return self.new(array, "max", tuple(f for f in self.free(array) if f != k), k, slopes=True)
 
     def _at_max(self, f: Expr, g: Expr, over: list[Symbol]) -> Expr:
-        """g at the first place where f is largest: one index after the other, as the maximum was taken."""
+        """g at the first element where f is largest: one index after the other, in the order in which the maximum is computed."""
         for k in over:
             if k in f.free_symbols:
                 array = self._array(f)
@@ -165,7 +161,7 @@ class Lowering:
         return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
 
     def _sum(self, body: Expr, k: Symbol) -> Expr:
-        """Factors without k leave the sum; a delta removes it; a product of matrices is named as one.
+        """The sum of body over k: factors without k are moved out, a delta removes the sum, a matrix product becomes one statement.
 
         sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
         """
@@ -189,7 +185,7 @@ class Lowering:
         return outside * (self.new(product, "dot", free, k) if product is not None else self.new(body, "sum", free, k))
 
     def _product(self, factors: list[Expr], free: tuple[Symbol, ...], k: Symbol) -> Expr | None:
-        """left[a, k] * right[b, k] where the factors split so, each side in an array of its own."""
+        """left[a, k] * right[b, k] where the factors of a sum are a matrix product, each matrix in an array; None elsewhere."""
         if len(free) != 2:
             return None
         a, b = free

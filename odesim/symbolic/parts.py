@@ -1,25 +1,18 @@
 """The parts of a System: parameters, laws, events, sources."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
-
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.expr import base_name
-
-if TYPE_CHECKING:
-    pass
-
-from dataclasses import dataclass
-from typing import TypeAlias
-
 from sympy.logic.boolalg import Boolean
 
+from odesim.errors import SpecError, value_text
 from odesim.symbolic.bound import canonical
-from odesim.symbolic.elements import own
+from odesim.symbolic.elements import our_array
+from odesim.symbolic.expr import base_name, free_indices
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
@@ -27,7 +20,7 @@ Key: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Source:
-    """Where a statement comes from: a key of references.bib, the place in it, and what was changed."""
+    """The source of a model: a key of references.bib, the place in it (an equation), and a note on what was changed."""
 
     key: str
     where: str
@@ -55,9 +48,7 @@ class Param:
     indexes: Symbol | None = None
 
     def __post_init__(self) -> None:
-        pass
-
-        object.__setattr__(self, "symbol", own(self.symbol))
+        object.__setattr__(self, "symbol", our_array(self.symbol))
         check_param(self)
 
     @property
@@ -75,7 +66,7 @@ class Param:
 
 @dataclass(frozen=True)
 class Constraint:
-    """expr == 0 or expr >= 0 (up to tol) on parameters and sizes, for every value of its free indices."""
+    """A condition on parameters and sizes: expr == 0 or expr >= 0, up to tol, for every value of its free indices."""
 
     name: str
     expr: sp.Expr
@@ -85,10 +76,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A law along a run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
+    """A law along every run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
 
-    when: a condition on the initial state, parameters and sizes, for every value of its free indices; where it does not hold, the
-    law says nothing of the run. tol: how far a run may be from the law; the message of one that is further says so. None: it never does.
+    when: a condition on the initial state, parameters and sizes, for every value of its free indices; without it the law is not
+    checked. tol: the violation beyond which a run's message reports the law. None: never.
     """
 
     name: str
@@ -100,7 +91,7 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Event:
-    """expr passes 0, upward (direction 1), downward (-1) or either way (0); a terminal event ends the run."""
+    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run."""
 
     name: str
     expr: sp.Expr
@@ -110,9 +101,10 @@ class Event:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A solution known by other means.
+    """An exact solution, or a relation along it, for tests.
 
-    explicit: function(t, y0, params) -> {state: array}; implicit: function(t, y, y0, params) -> residual, 0 on a solution.
+    kind "explicit": function(t, y0, params) -> {state: array}; "implicit": function(t, y, y0, params) -> residual, 0 on a solution.
+    where: in words, where it holds.
     """
 
     name: str
@@ -121,37 +113,35 @@ class ClosedForm:
     kind: str = "explicit"
 
 
-def expression(e: Any, where: str) -> sp.Expr:
+def checked_expression(e: Any, where: str) -> sp.Expr:
     """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
     try:
-        made = sp.sympify(e, strict=True)
-    except Exception:  # sympy asks an unknown object what it is
-        made = None
-    if not isinstance(made, sp.Expr) or made.is_Matrix:
+        result = sp.sympify(e, strict=True)
+    except Exception:  # sympy calls methods of an unknown object, which may raise anything
+        result = None
+    if not isinstance(result, sp.Expr) or result.is_Matrix:
         hint = ""
         if hasattr(e, "__len__") and not isinstance(e, str) and "the initial value" in where:
             hint = "; for an array give a Param with that default, and write its element"
-        elif isinstance(made, Boolean) and not isinstance(e, bool):
+        elif isinstance(result, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
         raise SpecError(f"{where} must be an expression, not {value_text(e)}{hint}")
-    return canonical(made)
+    return canonical(result)
 
 
 def key_indices(key: Key) -> tuple[Symbol, ...]:
-    """The indices of a state: none for a number."""
+    """The indices of a state; () for a scalar."""
     return tuple(key.indices) if isinstance(key, Indexed) else ()
 
 
 def free_in_order(e: Any, axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
     """The free indices of e in the order of axes."""
-    from odesim.symbolic.expr import free_indices
-
     free = free_indices(sp.sympify(e), set(axes))
     return tuple(i for i in axes if i in free)
 
 
 def check_param(p: Param) -> None:
-    """Raises SpecError unless every field of a Param is of its type."""
+    """Raises SpecError unless every field of a Param has its type."""
     if not isinstance(p.symbol, Symbol | IndexedBase):
         array = isinstance(p.symbol, Indexed)
         hint = f"its array, {p.symbol.base}" if array else "a symbol, or an IndexedBase with a shape"
@@ -172,7 +162,7 @@ def check_param(p: Param) -> None:
 
 def _check_default(where: str, default: Any) -> None:
     if callable(default) and not isinstance(default, type | sp.Basic):
-        count = needed(default)
+        count = required_arguments(default)
         if count is not None and count not in (1, 2):
             raise SpecError(f"{where}: the default is called with (sizes) or (sizes, params), but takes {count} arguments")
         return
@@ -186,18 +176,18 @@ def _check_default(where: str, default: Any) -> None:
         raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {value_text(default)}{hint}")
 
 
-def needed(function: Callable[..., Any]) -> int | None:
-    """How many arguments a function must be given, at most 2 where it takes any number; None where it does not say.
+def required_arguments(function: Callable[..., Any]) -> int | None:
+    """The number of arguments to call a function with; at least 2 where it takes any number, None where it has no signature.
 
-    One with a value of its own, as a in `lambda sizes, a=a: ...`, is not to be given.
+    An argument with a default, such as a in `lambda sizes, a=a: ...`, does not count.
     """
     import inspect
 
     try:
-        own = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some functions written in C do not say
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return None
-    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in own):
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
         return 0
-    least = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in own)
-    return max(least, 2) if any(p.kind is p.VAR_POSITIONAL for p in own) else least
+    least = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+    return max(least, 2) if any(p.kind is p.VAR_POSITIONAL for p in parameters) else least

@@ -1,4 +1,4 @@
-"""What lowering makes: sum-free statements over named arrays, in passes."""
+"""Programs: statements without sums over named arrays, grouped into passes, each of which is one loop."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from odesim.symbolic.expr import base_name
 
 @dataclass(frozen=True)
 class Statement:
-    """One assignment for all values of the indices in free.
+    """One assignment, for all values of the indices in `free`.
 
     op: "map" target = body; "sum", "max" target = op over bound of body; "dot" target[a, b] = sum over bound of
     left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:].
@@ -31,30 +31,30 @@ class Statement:
 
     @property
     def loops(self) -> tuple[Symbol, ...]:
-        """Every index the statement runs over, the summed one last."""
+        """All indices of the statement's loops, the summed one last."""
         if self.op == "scatter":
             return (*((self.bound,) if self.bound is not None else ()), *self.free[1:])
         return (*self.free, *((self.bound,) if self.bound is not None else ()))
 
     def reads(self) -> set[str]:
         """Names of the arrays and symbols in the body."""
-        return names(self.body) | (names(self.via) if self.via is not None else set())
+        return names_read(self.body) | (names_read(self.via) if self.via is not None else set())
 
 
-def names(e: Basic) -> set[str]:
-    """Names of the arrays, numbers, sizes and indices that e reads; the extents of its arrays are not read."""
+def names_read(e: Basic) -> set[str]:
+    """Names of the arrays, numbers, sizes and indices that e reads; the extents of its arrays do not count."""
     if isinstance(e, IndexedBase):
         return {str(e.label)}
     if isinstance(e, Symbol):
         return {e.name}
-    return set[str]().union(*map(names, e.args))
+    return set[str]().union(*map(names_read, e.args))
 
 
 @dataclass(frozen=True)
 class Program:
-    """Passes of statements; those of one pass share one loop.
+    """Statements in passes; those of one pass share one loop.
 
-    outputs: output name -> indices; extents: index -> number of values; shapes: temporary array -> extents.
+    outputs: {output: its indices}. extents: {index: number of its values}.
     """
 
     outputs: Mapping[str, tuple[Symbol, ...]]
@@ -67,17 +67,17 @@ class Program:
 
     @property
     def temporaries(self) -> dict[str, tuple[Expr, ...]]:
-        """Arrays that statements make for each other: name -> extents, () for a number."""
+        """{temporary array: its extents}, with () for a number."""
         return {s.name: tuple(self.extents[i] for i in s.free) for s in self.statements() if s.name not in self.outputs}
 
     @property
     def sizes(self) -> set[str]:
-        """Names of the sizes that extents are made of."""
+        """Names of the sizes in the extents of its loops."""
         used = {i for s in self.statements() for i in (*s.loops, *s.free)}
         return {x.name for i in used for x in self.extents[i].free_symbols}
 
     def inputs(self) -> set[str]:
-        """Names read and not made here, without indices and the sizes of extents."""
-        made = {s.name for s in self.statements()}
+        """Names that the statements read and do not assign, without indices and sizes of extents."""
+        assigned = {s.name for s in self.statements()}
         indices = {i.name for i in self.extents}
-        return set[str]().union(*(s.reads() for s in self.statements())) - made - self.sizes - indices
+        return set[str]().union(*(s.reads() for s in self.statements())) - assigned - self.sizes - indices

@@ -1,4 +1,4 @@
-"""Sums and maxima over an index, kept as they are written."""
+"""Sums and maxima over an index, which sympy does not evaluate or rearrange."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,18 +8,18 @@ from sympy import Expr, Sum
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
 
-def unfolded(cls: type, body: Any, limits: Iterable[Any]) -> Any:
-    """cls(body, *limits) as written: sympy's own constructor moves a Piecewise out, past the index it depends on."""
+def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
+    """cls(body, *limits) without evaluation: sympy's own constructor moves a Piecewise out, past the index it depends on."""
     e = Expr.__new__(cls, sp.sympify(body), *(sp.Tuple(*lim) for lim in limits))
     e.is_commutative = True
     return e
 
 
 class SumOver(Sum):  # type: ignore[misc]
-    """sum_k body, kept as written."""
+    """The sum of body over k, unevaluated."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unfolded(cls, body, limits)
+        return unevaluated(cls, body, limits)
 
     def _latex(self, printer: Any) -> str:
         return str(printer._print_Sum(self))
@@ -29,10 +29,10 @@ class SumOver(Sum):  # type: ignore[misc]
 
 
 class MaxOver(ExprWithLimits):  # type: ignore[misc]
-    """max_k body; its derivative is that of body at the first k where it is largest."""
+    """The maximum of body over k; its derivative is that of body at the first k where body is largest."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unfolded(cls, body, limits)
+        return unevaluated(cls, body, limits)
 
     is_extended_real = True
 
@@ -47,7 +47,7 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
 
 
 class Shift(MaxOver):
-    """A MaxOver against overflow: its value cancels, so that it has derivative 0 and may be shown as 0."""
+    """A maximum that prevents overflow and cancels: its derivative is 0, and it is printed as 0."""
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return sp.S.Zero
@@ -57,7 +57,7 @@ class AtMax(ExprWithLimits):  # type: ignore[misc]
     """The value of g at the first k where f is largest: AtMax((f, g), (k, 0, M - 1))."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unfolded(cls, body, limits)
+        return unevaluated(cls, body, limits)
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return at_max(self, self.function[1].diff(symbol))
@@ -72,7 +72,7 @@ class AtMax(ExprWithLimits):  # type: ignore[misc]
 
 
 def at_max(largest: Any, slope: Any) -> Any:
-    """slope where `largest`, a MaxOver or AtMax, takes its value."""
+    """slope at the index where `largest`, a MaxOver or AtMax, takes its value."""
     f = largest.function[0] if isinstance(largest, AtMax) else largest.function
     return sp.S.Zero if slope == 0 else AtMax(sp.Tuple(f, slope), *largest.limits)
 

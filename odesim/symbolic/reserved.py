@@ -1,4 +1,4 @@
-"""Names that generated code and results have for themselves, which a model therefore cannot use."""
+"""Names reserved by generated code and results, which a model cannot use."""
 
 import re
 
@@ -13,10 +13,10 @@ WORDS = frozenset((
     "numbers_", "out_", "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
 ))  # fmt: skip
 RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
-"""Names of what results hold beside states and observables."""
+"""Names of arrays and dimensions in results, beside states and observables."""
 SHAPES = re.compile(r"([A-Za-z]|acc)\d*_|event\d+")  # y_, k0_, acc0_, event1
 
 
 def is_reserved(name: str) -> bool:
-    """Whether generated code has this name for itself."""
+    """Whether generated code uses this name."""
     return name in WORDS or SHAPES.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""The order of statements, and which of them share a loop."""
+"""The order of statements, and their grouping into loops."""
 
 from collections.abc import Mapping
 
@@ -9,45 +9,45 @@ from odesim.symbolic.program import Statement
 
 
 def passes(statements: list[Statement], extents: Mapping[Symbol, Expr]) -> tuple[tuple[Statement, ...], ...]:
-    """Statements in passes: those of one pass run over one index and read each other only at the same place.
+    """The statements in passes: those of one pass share a loop and read each other only at the same element.
 
     [r0[i] = ..., r1 = sum_i r0[i], d_z[i] = r0[i] / r1]  ->  [r0[i], r1], [d_z[i]]
     """
-    made: dict[str, tuple[int, tuple[object, ...], Statement]] = {}
+    assigned: dict[str, tuple[int, tuple[object, ...], Statement]] = {}
     groups: dict[tuple[object, ...], list[Statement]] = {}
-    for n, s in enumerate(ordered(statements)):
+    for n, s in enumerate(dependency_order(statements)):
         kind = _kind(s, n, extents)
         level = 0
         for name in s.reads():
-            if name in made:
-                at, other, writer = made[name]
-                joins = kind == other and kind[0] == "line" and writer.op == "map" and _local(s, name)
-                level = max(level, at if joins else at + 1)
-        made[s.name] = (level, kind, s)
+            if name in assigned:
+                earlier, other, writer = assigned[name]
+                shares_loop = kind == other and kind[0] == "line" and writer.op == "map" and _local(s, name)
+                level = max(level, earlier if shares_loop else earlier + 1)
+        assigned[s.name] = (level, kind, s)
         groups.setdefault((level, *kind), []).append(s)
     order = sorted(groups, key=lambda g: g[0])  # type: ignore[arg-type,return-value]
     return tuple(tuple(groups[g]) for g in order)
 
 
-def ordered(statements: list[Statement]) -> list[Statement]:
-    """Each statement after those it reads; otherwise in the order given."""
+def dependency_order(statements: list[Statement]) -> list[Statement]:
+    """The statements, each after those it reads, otherwise in their order."""
     by_name = {s.name: s for s in statements}
-    done: dict[str, Statement] = {}
+    visited: dict[str, Statement] = {}
 
     def visit(s: Statement) -> None:
-        if s.name not in done:
+        if s.name not in visited:
             for name in sorted(s.reads()):
                 if name in by_name and name != s.name:
                     visit(by_name[name])
-            done[s.name] = s
+            visited[s.name] = s
 
     for s in statements:
         visit(s)
-    return list(done.values())
+    return list(visited.values())
 
 
 def _kind(s: Statement, n: int, extents: Mapping[Symbol, Expr]) -> tuple[object, ...]:
-    """("line", extent) for one loop, ("number",) for none; other statements have a pass of their own."""
+    """The kind of loop of a statement: ("line", extent) for one index, ("number",) for none, ("own", n) for a pass of its own."""
     if s.op in ("map", "sum", "max") and len(s.loops) == 1:
         return ("line", extents[s.loops[0]])
     if s.op == "map" and not s.loops:
@@ -56,6 +56,6 @@ def _kind(s: Statement, n: int, extents: Mapping[Symbol, Expr]) -> tuple[object,
 
 
 def _local(s: Statement, name: str) -> bool:
-    """s reads the array `name` only at its own loop index."""
+    """Whether s reads the array `name` only at its own loop index."""
     reads = [a for a in s.body.atoms(Indexed) if base_name(a) == name]
     return bool(reads) and all(a.indices == s.loops for a in reads)

@@ -1,4 +1,4 @@
-"""Costly functions are computed once: at the loop that knows their indices, and for all statements that use them."""
+"""Sharing of costly functions: each is computed once, in the shallowest loop that has its indices, for all statements."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,20 +19,20 @@ MOST_POWER = 4
 
 
 def share(statements: list[Statement], work: "Lowering") -> list[Statement]:
-    """The statements with shared functions in arrays of their own.
+    """The statements with each shared function in an array of its own.
 
     sum_k P[k]*exp(z[k]), d_z[i] = P[i]*exp(z[i]) / r0  ->  r1[i] = P[i]*exp(z[i]), sum_k r1[k], d_z[i] = r1[i] / r0
     """
-    for _ in range(8):  # a shared function may hold another one
-        found = _candidate(statements, work)
-        if found is None:
+    for _ in range(8):  # a shared function may contain another one
+        uses = _candidate(statements, work)
+        if uses is None:
             break
-        statements = _extract(statements, found, work)
+        statements = _extract(statements, uses, work)
     return statements
 
 
 def _functions(s: Statement) -> list[Expr]:
-    """Function calls of a body that depend on an index or a state, largest first, in a fixed order."""
+    """The costly function calls of a statement, largest first, in a fixed order."""
     if s.op == "dot":
         return []
     found = [f for f in s.body.atoms(sp.Function, sp.exp) if _costly(f)]
@@ -44,13 +44,13 @@ def _costly(f: Expr) -> bool:
 
 
 def _holds(s: Statement, f: Expr) -> bool:
-    """Whether s is the array of f, with or without plain factors."""
+    """Whether s assigns f to an array, perhaps times array elements."""
     rest = [a for a in sp.Mul.make_args(s.body) if a != f]
     return s.op == "map" and s.body.has(f) and len(rest) < len(sp.Mul.make_args(s.body)) and all(isinstance(a, Indexed) for a in rest)
 
 
 def _base(f: Expr) -> tuple[sp.Rational, Expr]:
-    """exp(3*x) -> (3, exp(x)): powers of one exponential share it."""
+    """(power, base) of a function, such as exp(3*x) -> (3, exp(x)): powers of one exponential share its base."""
     if isinstance(f, sp.exp):
         content, primitive = f.args[0].as_content_primitive()
         if content.is_Rational and content > 0:
@@ -65,9 +65,9 @@ def _key(f: Expr, work: "Lowering") -> tuple[Expr, tuple[Expr, ...]]:
 
 
 def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int, Expr]] | None:
-    """Uses (statement, function) of the first function that two statements share, or that sits in a loop deeper than it needs.
+    """Uses [(number of statement, function)] of the first function that two statements share or that is in too deep a loop.
 
-    All of them are powers of that of the least exponent, which comes first in what all of them share.
+    All of them are powers of the one with the least exponent, which is computed once. None where nothing is to be shared.
     """
     found: dict[tuple[Expr, tuple[Expr, ...]], list[tuple[int, Expr]]] = {}
     for n, s in enumerate(statements):
@@ -84,7 +84,7 @@ def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int,
 
 
 def _is_power(exponent: sp.Rational, least: sp.Rational) -> bool:
-    """Whether exp(exponent*x) is taken from exp(least*x): a power multiplies the relative error of what it is taken of."""
+    """Whether exp(exponent*x) is computed as a power of exp(least*x); only small powers are, because a power multiplies the error."""
     return (exponent / least).q == 1 and exponent / least <= MOST_POWER
 
 
@@ -101,8 +101,8 @@ def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "L
                 content, base = _base(f)
                 one = _root(f, content, least, base)
                 work.statements = out
-                made = work.new(sp.Mul(one, *factors), "map", own)
-                body = _replace(body, f, factors, made ** (content / least))
+                shared = work.new(sp.Mul(one, *factors), "map", own)
+                body = _replace(body, f, factors, shared ** (content / least))
         out.append(replace(s, body=body))
     work.statements = out
     return out
@@ -118,7 +118,7 @@ def _slots(own: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:
 
 
 def _common(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lowering") -> set[Expr]:
-    """Factors (in slots) that stand beside the function wherever it is used."""
+    """Array elements that multiply the function in all its uses, with indices replaced by slots."""
     common: set[Expr] | None = None
     for n, f in uses:
         own = work.free(f)
@@ -132,9 +132,9 @@ def _common(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lo
     return common or set()
 
 
-def _replace(body: Expr, f: Expr, factors: list[Expr], made: Expr) -> Expr:
-    """body with f * factors by made."""
+def _replace(body: Expr, f: Expr, factors: list[Expr], shared: Expr) -> Expr:
+    """body with f * factors replaced by the array element `shared`."""
     if not factors:
-        return body.xreplace({f: made})
-    swap = {m: made * sp.Mul(*(a for a in m.args if a != f and a not in factors)) for m in body.atoms(sp.Mul) if f in m.args}
+        return body.xreplace({f: shared})
+    swap = {m: shared * sp.Mul(*(a for a in m.args if a != f and a not in factors)) for m in body.atoms(sp.Mul) if f in m.args}
     return body.xreplace(swap)

@@ -1,4 +1,4 @@
-"""A System for people: LaTeX, plain text, and a description as data."""
+"""A System as LaTeX, as plain text, and as a description in plain data."""
 
 from itertools import count
 from typing import Any
@@ -7,18 +7,19 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.definition import Definition
+from odesim.symbolic.expr import base_name
 from odesim.symbolic.logs import Share, XLogY
 from odesim.symbolic.lowering import Lowering, all_names, derivative
 from odesim.symbolic.parts import Key, free_in_order
-from odesim.symbolic.reductions import REDUCTIONS, Shift, unfolded
+from odesim.symbolic.reductions import REDUCTIONS, Shift, unevaluated
 from odesim.symbolic.weighted import Weighted
 
 LONG = 40
-"""Operations in a right side beyond which its sums are named and listed."""
+"""Operations in a right-hand side above which its sums are named and listed separately."""
 
 
 def latex(system: Definition) -> str:
-    """The equations as a LaTeX aligned block, without the shifts that cancel; long ones with their sums named."""
+    """The equations as a LaTeX aligned block, without the shifts that cancel; the sums of long equations are named."""
     rates, where = named_sums(system)
     rows = [rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\, {sp.latex(key)} &= {latex_of(rhs)}" for key, rhs in rates.items()]
     rows += [rf"{sp.latex(key)} &= {latex_of(e)}" for key, e in where.items()]
@@ -26,14 +27,14 @@ def latex(system: Definition) -> str:
 
 
 def named_sums(system: Definition) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
-    """(state -> right side, name -> sum): the equations as they are, or, where one is long, in terms of named sums."""
-    rates = {key: plain(e) for key, e in system.equations.items()}
+    """({state: right-hand side}, {name: sum}): where an equation is long, all are written in terms of named sums."""
+    rates = {key: readable(e) for key, e in system.equations.items()}
     if all(sp.count_ops(e) <= LONG for e in rates.values()):
         return rates, {}
     work = Lowering(system.axes, rates.values(), all_names(system))
     for key, e in rates.items():
         work.assign(derivative(key), e)
-    made = {s.name: s for s in work.statements}
+    statements = {s.name: s for s in work.statements}
     where: dict[Key, Expr] = {}
     for s in work.statements:
         if s.name in {f"d_{n}" for n in system.states}:
@@ -41,17 +42,17 @@ def named_sums(system: Definition) -> tuple[dict[Key, Expr], dict[Key, Expr]]:
         e = s.body
         if s.op == "scatter":
             e = sp.KroneckerDelta(s.free[0], s.via) * e
-        where[s.target] = unfolded(sp.Sum, e, [(s.bound, 0, work.extents[s.bound] - 1)]) if s.bound is not None else e
-    return {key: made[f"d_{n}"].body for n, key in zip(system.states, rates, strict=True)}, where
+        where[s.target] = unevaluated(sp.Sum, e, [(s.bound, 0, work.extents[s.bound] - 1)]) if s.bound is not None else e
+    return {key: statements[f"d_{n}"].body for n, key in zip(system.states, rates, strict=True)}, where
 
 
 def latex_of(e: Any) -> str:
     """An expression as LaTeX, without the shifts that cancel."""
-    return str(sp.latex(plain(sp.sympify(e))))
+    return str(sp.latex(readable(sp.sympify(e))))
 
 
-def unicode(system: Definition) -> str:
-    """The equations in plain text, one a line; sums of long ones are named below them."""
+def equations_text(system: Definition) -> str:
+    """The equations as plain text, one per line; sums of long equations are named below them."""
     rates, where = named_sums(system)
     rows = [f"d{text_of(key)}/dt = {text_of(rhs)}" for key, rhs in rates.items()]
     return "\n".join([*rows, *(f"{text_of(key)} = {text_of(e)}" for key, e in where.items())])
@@ -59,18 +60,18 @@ def unicode(system: Definition) -> str:
 
 def text_of(e: Any) -> str:
     """An expression on one line: sum_l(f), max_l(f), without the shifts that cancel."""
-    return str(_Text({"full_prec": False}).doprint(plain(sp.sympify(e))))
+    return str(_Text({"full_prec": False}).doprint(readable(sp.sympify(e))))
 
 
-def plain(e: Any) -> Any:
-    """e as people write it: without the shifts that cancel, with sums that sympy's printers know, and no name for two indices.
+def readable(e: Any) -> Any:
+    """e in the form to print: without the shifts that cancel, with sympy's own sums, and a different name for each index.
 
     sum_j(log(sum_j(f[j])) - f[j])  ->  sum_j(log(sum_j'(f[j'])) - f[j])
     """
-    return _plain(e, frozenset(s.name for s in _free(e)))
+    return _readable(e, frozenset(s.name for s in _free(e)))
 
 
-def _plain(e: Any, taken: frozenset[str]) -> Any:
+def _readable(e: Any, taken: frozenset[str]) -> Any:
     if isinstance(e, Shift):
         return sp.S.Zero
     if isinstance(e, REDUCTIONS):
@@ -79,18 +80,18 @@ def _plain(e: Any, taken: frozenset[str]) -> Any:
             j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True)
             body, taken = body.xreplace({k: j}), taken | {j.name}
             limits.append((j, low, high))
-        return unfolded(sp.Sum if isinstance(e, sp.Sum) else type(e), _plain(body, taken), limits)
-    made = e.func(*(_plain(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
-    return made.plain() if isinstance(made, Weighted | XLogY | Share) else made
+        return unevaluated(sp.Sum if isinstance(e, sp.Sum) else type(e), _readable(body, taken), limits)
+    printable = e.func(*(_readable(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+    return printable.readable() if isinstance(printable, Weighted | XLogY | Share) else printable
 
 
 def _free(e: Any) -> set[Symbol]:
-    """Plain indices that e leaves free."""
+    """Integer symbols that are free in e."""
     return {s for s in e.free_symbols if isinstance(s, Symbol) and s.is_integer}
 
 
 class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
-    """sympy's one-line text, with short sums and powers."""
+    """A printer of expressions on one line, with short sums and powers."""
 
     def _print_Sum(self, e: Any) -> str:
         indices = ",".join(str(lim[0]) for lim in e.limits)
@@ -129,7 +130,7 @@ def describe(system: Definition) -> dict[str, Any]:
             {"name": name, "shape": _shape(shape), "initial": _number(_initial(system, key))}
             for (name, shape), key in zip(system.shapes.items(), system.equations, strict=True)
         ],
-        "equations": unicode(system).splitlines(),
+        "equations": equations_text(system).splitlines(),
         "parameters": [
             {
                 "name": p.name,
@@ -155,20 +156,19 @@ def describe(system: Definition) -> dict[str, Any]:
 
 
 def condition_text(when: Any) -> str:
-    """A condition on one line, `a = b and c >= 0`; empty where it always holds."""
+    """A condition on one line, such as `a = b and c >= 0`; empty where it always holds."""
     if when == sp.true:
         return ""
     return " and ".join(sorted(map(text_of, when.args), key=lambda s: (" = " not in s, s))) if isinstance(when, sp.And) else text_of(when)
 
 
 def _number(e: Expr) -> float | str:
-    """A number as such, anything else as text."""
+    """The number that e is, or its text."""
     return float(e) if e.is_number else text_of(e)
 
 
 def _initial(system: Definition, key: Key) -> Expr:
-    name = str(key.base.label) if isinstance(key, Indexed) else key.name
-    return next(e for k, e in system.initial.items() if (str(k.base.label) if isinstance(k, Indexed) else k.name) == name)
+    return next(e for k, e in system.initial.items() if base_name(k) == base_name(key))
 
 
 def _observable(system: Definition, name: str) -> dict[str, Any]:

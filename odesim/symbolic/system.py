@@ -1,4 +1,4 @@
-"""A System: the ordinary differential equations of arrays, as data."""
+"""A System: ordinary differential equations of arrays, as data."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,41 +7,41 @@ import sympy as sp
 
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import own_element
-from odesim.symbolic.parts import expression
+from odesim.symbolic.elements import our_element
+from odesim.symbolic.parts import checked_expression
 
 
 @dataclass(frozen=True)
 class System(Definition):
-    """d state / dt = right side, for every value of the state's indices.
+    """Ordinary differential equations d state / dt = right-hand side, for every value of the state's indices.
 
-    axes: index -> extent (a size or an affine expression of one). equations: state -> right side.
+    axes: index -> extent (a size or an affine expression of one). equations: state -> right-hand side.
     initial: state -> expression in parameters, sizes and indices. sizes: default values. span: default (t0, t1).
     time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
     its dimensions) or function(t, states, derivatives, params) in numpy.
     growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
-    Raises SpecError when a part does not fit.
+    Raises SpecError where its parts do not fit together.
     """
 
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system
-        from odesim.symbolic.check_types import check_parts, of_part
+        from odesim.symbolic.check_types import check_parts, error_part
 
         def as_written(field: str, what: str) -> dict[Any, Any]:
-            made = {}
+            expressions = {}
             for number, (key, e) in enumerate(getattr(self, field).items()):
-                with of_part(field, number):
+                with error_part(field, number):
                     function = field == "observables" and callable(e) and not isinstance(e, sp.Basic)
-                    made[own_element(key)] = e if function else expression(e, f"{self.name}: {what} {key}")
-            return made
+                    expressions[our_element(key)] = e if function else checked_expression(e, f"{self.name}: {what} {key}")
+            return expressions
 
         def exact(what: str) -> tuple[Any, ...]:
-            made = []
+            parts = []
             for number, part in enumerate(getattr(self, f"{what}s")):
-                with of_part(f"{what}s", number):
-                    made.append(replace(part, expr=expression(part.expr, f"{self.name}: {what} {part.name!r}")))
-            return tuple(made)
+                with error_part(f"{what}s", number):
+                    parts.append(replace(part, expr=checked_expression(part.expr, f"{self.name}: {what} {part.name!r}")))
+            return tuple(parts)
 
         check_parts(self)
         for name, what in (("equations", "the equation of"), ("initial", "the initial value of"), ("observables", "observable")):
@@ -51,7 +51,7 @@ class System(Definition):
         laws = tuple(replace(v, when=canonical(v.when)) if isinstance(v.when, sp.Basic) else v for v in self.invariants)
         object.__setattr__(self, "invariants", laws)
         if self.growth is not None:
-            object.__setattr__(self, "growth", expression(self.growth, f"{self.name}: growth"))
+            object.__setattr__(self, "growth", checked_expression(self.growth, f"{self.name}: growth"))
         check_system(self)
 
     def _repr_latex_(self) -> str:

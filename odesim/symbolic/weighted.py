@@ -1,18 +1,18 @@
-"""Terms that count where their weight is not 0: the parts of softmax() and logsumexp()."""
+"""Weighted terms, which do not count where their weight is 0: the parts of softmax() and logsumexp()."""
 
 from typing import Any
 
 import sympy as sp
 
 LOWEST = -1.7976931348623157e308
-"""What no maximum is below: the least of all numbers of float64."""
+"""The least float64, below every maximum."""
 
 HIGHEST = sp.Float(709.782712893384)
-"""The largest x at which exp(x) is a number of float64: beyond it, 0 * exp(x) would be none."""
+"""The largest x at which exp(x) is finite in float64; above it 0 * exp(x) would be nan."""
 
 
 def never_zero(e: Any) -> bool:
-    """Whether e is not 0 as a number of float64 either: exp(x), which sympy calls positive, is 0 at -1000."""
+    """Whether e is never 0 in float64 either: exp(x), which sympy calls positive, is 0 at -1000."""
     if e.is_Mul:
         return all(map(never_zero, e.args))
     if e.is_Pow:
@@ -21,7 +21,7 @@ def never_zero(e: Any) -> bool:
 
 
 class Weighted(sp.Function):  # type: ignore[misc]
-    """weight * exp(x), and 0 where the weight is 0, whatever x is there: an entry left out may be infinite or not a number."""
+    """The term weight * exp(x), and 0 where the weight is 0, even if x is infinite or nan there."""
 
     nargs = 2
 
@@ -32,7 +32,7 @@ class Weighted(sp.Function):  # type: ignore[misc]
         if never_zero(weight):
             return weight * sp.exp(x)
         if isinstance(weight, sp.Piecewise):  # a branch of 0 has slope 0
-            return sp.Piecewise(*((cls(value, _seen(x, weight, n)), condition) for n, (value, condition) in enumerate(weight.args)))
+            return sp.Piecewise(*((cls(value, _in_branch(x, weight, n)), condition) for n, (value, condition) in enumerate(weight.args)))
         return None
 
     def fdiff(self, argindex: int = 1) -> Any:
@@ -41,18 +41,18 @@ class Weighted(sp.Function):  # type: ignore[misc]
     def _eval_is_extended_real(self) -> bool:
         return True
 
-    def plain(self) -> Any:
+    def readable(self) -> Any:
         """weight * exp(x), as people write it."""
         return self.args[0] * sp.exp(self.args[1])
 
 
-def _seen(x: Any, weight: Any, branch: int) -> Any:
-    """x in this branch of weight, 0 in the others: exp() of it is finite wherever it is computed."""
+def _in_branch(x: Any, weight: Any, branch: int) -> Any:
+    """x in one branch of the weight, 0 in the others, so that exp() of it is finite wherever it is computed."""
     return sp.Piecewise(*((x if n == branch else sp.S.Zero, condition) for n, (_, condition) in enumerate(weight.args)))
 
 
 class Counted(sp.Function):  # type: ignore[misc]
-    """x where the weight is not 0, and below every maximum where it is: of a shift, which has no derivative."""
+    """x where the weight is not 0, else less than every maximum; used in a shift, which has no derivative."""
 
     nargs = 2
 

@@ -10,7 +10,7 @@ from sympy import IndexedBase, Interval, Symbol, oo, sqrt
 import odesim
 from odesim.cli import cli
 from odesim.symbolic import Event, Param, System, index, sizes
-from odesim.symbolic.guards import Guard, guarded
+from odesim.symbolic.guards import Guard, add_guards
 from tests.support.systems import SOURCE
 
 (m,) = index("m")
@@ -138,8 +138,8 @@ def test_a_system_without_assumptions_has_no_guard() -> None:
     """Nor does any model that comes with odesim: what it takes is as it was."""
     for model in odesim.list_models():
         system = odesim.inputs.registry.load_model(model)
-        assert guarded(system) is system
-    assert [type(e) for e in guarded(LEAVES).events] == [Event, Guard, Guard]
+        assert add_guards(system) is system
+    assert [type(e) for e in add_guards(LEAVES).events] == [Event, Guard, Guard]
 
 
 def test_the_command_line_ends_with_code_3(tmp_path: Any) -> None:

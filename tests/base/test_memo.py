@@ -12,7 +12,7 @@ import pytest
 from sympy import Symbol
 
 import odesim
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.symbolic import System
 from tests.support.systems import SOURCE
 
@@ -80,7 +80,7 @@ def test_many_keys_in_many_threads(often):
 
     def work(n: int) -> None:
         for k in np.random.default_rng(n).integers(0, 30, 2000).tolist():
-            assert memo(Same(KEYS[k]), lambda: k * k) == k * k  # noqa: B023  called at once
+            assert memo(IdentityKey(KEYS[k]), lambda: k * k) == k * k  # noqa: B023  called at once
             assert len(memo) <= 7
 
     KEYS = [object() for _ in range(30)]

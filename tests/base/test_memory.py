@@ -31,10 +31,10 @@ def test_room(rows, fits, monkeypatch):
     """Rows of ten float64 and their time take 88 bytes each: with 11 GB free there is room for 125 million."""
     monkeypatch.setattr(memory, "free_bytes", lambda: 11_000_000_000)
     if fits:
-        memory.check_room(rows, 10, 8)
+        memory.check_saves_fit(rows, 10, 8)
     else:
         with pytest.raises(ParamError, match=r"126000000 saved times of 10 numbers would take 11\.1 GB, more than the 11 GB that are free"):
-            memory.check_room(rows, 10, 8)
+            memory.check_saves_fit(rows, 10, 8)
 
 
 @pytest.mark.parametrize(("count", "fits"), [(10**9, True), (2 * 10**9, False), (10**30, False)])

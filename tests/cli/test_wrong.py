@@ -39,7 +39,7 @@ TABLE = {
     "sensitivity": (f"{JOMA} --sensitivity muu", "no parameter or state 'muu' in joma.nonlinear; choose from mu, v", "did you mean 'mu'?"),
     "sensitivity to whole numbers": (f"{FULL} --sensitivity psi", "psi takes whole numbers, so there is no derivative"),
     "sensitivity of members": ("ensemble joma.nonlinear --grid mu=1,2 --sensitivity mv --out e.zarr", "no parameter or state 'mv'"),
-    "sensitivity twice": (f"{JOMA} --sensitivity mu --sensitivity mu", "the sensitivities to mu are asked for twice"),
+    "sensitivity twice": (f"{JOMA} --sensitivity mu --sensitivity mu", "the sensitivities to mu are requested twice"),
     "size": (f"{JOMA} --size N=3", "no size 'N' in joma.nonlinear", "M"),
     "method": (f"{JOMA} --method tsit6", "no method 'tsit6'", "did you mean 'tsit5'?"),
     "unknown dtype": (f"{JOMA} --dtype float", "no dtype 'float'", "float32, float64"),

@@ -145,7 +145,7 @@ def test_shim_doctor_says_why_there_is_no_gpu(kind: str, shim: Shim, monkeypatch
         assert words in found
     assert ("newer than the driver" in found) == (kind == "an older driver")
     if functions is None:
-        assert gpu.install() in found and gpu.install() in run(f"{ONE} --backend cuda").stderr
+        assert gpu.install_command() in found and gpu.install_command() in run(f"{ONE} --backend cuda").stderr
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 import odesim
 from odesim.api.differences import HALF
-from odesim.base.arrays import array_namespace, beside
+from odesim.base.arrays import array_namespace, on_same_device
 from odesim.errors import ParamError
 from odesim.reference.tasks import TASKS
 from odesim.reference.training.optimizers import OPTIMIZERS
@@ -131,8 +131,8 @@ def test_cuda_arrays_meet_no_array_of_numpy_s(arrays: Any) -> None:
         with pytest.raises(TypeError):
             use()
     assert float(there.sum()) == 3.0 and type(there.get()) is np.ndarray
-    assert array_namespace(there) is arrays and beside(here, {"a": here})["a"] is here
-    assert beside(there, {"a": there})["a"] is there and isinstance(beside(there, {"a": here})["a"], OnDevice)
+    assert array_namespace(there) is arrays and on_same_device(here, {"a": here})["a"] is here
+    assert on_same_device(there, {"a": there})["a"] is there and isinstance(on_same_device(there, {"a": here})["a"], OnDevice)
 
 
 def test_cuda_arrays_have_no_more_than_cupy_s() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, compute_module
+from odesim.base.gpu import architecture, load_module
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.source import cuda_source
@@ -73,7 +73,7 @@ def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType])
     y = np.random.default_rng(1).permutation(x)
     there = [cp.asarray(a) for a in (x, y, np.empty_like(x))]
     code = cuda_bound.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
-    compute_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))
+    load_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))
     z = there[-1].get()
     expected = np.empty_like(x)
     over(python, 1 if name in ONE else 2)(x, y, expected)

@@ -176,9 +176,9 @@ def test_warning_on_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_use_their_parameters(name):
-    from odesim.symbolic.check_types import unused
+    from odesim.symbolic.check_types import unused_params
 
-    assert unused(odesim.load_model(name)) == ()
+    assert unused_params(odesim.load_model(name)) == ()
 
 
 def test_long_words_are_cut():

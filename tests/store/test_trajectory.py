@@ -88,7 +88,7 @@ def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
 
 
 class _Stop:
-    """What odesim.base.signals.stopping gives, without signals."""
+    """What odesim.base.signals.stop_signals gives, without signals."""
 
     def __init__(self, stop):
         self.stop = stop

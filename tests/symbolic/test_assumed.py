@@ -7,7 +7,7 @@ from sympy import FiniteSet, IndexedBase, Interval, Range, S, Sum, Symbol, Union
 import odesim
 from odesim.errors import ParamError, SpecError
 from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
-from odesim.symbolic.assumed import assumed, facts, holds
+from odesim.symbolic.assumed import assumed_intervals, facts, holds
 from tests.support.systems import REAL, SOURCE
 
 (m,), (M,) = index("m"), sizes("M")
@@ -125,7 +125,7 @@ def test_states_may_assume_a_half_line(fact):
     g, x = Symbol("g"), Symbol("x", **{fact: True})
     start = -1.0 if "neg" in fact.replace("nonneg", "") or "nonpos" in fact else 1.0
     built = system(g, x=x, initial={x: start})
-    assert assumed(built) == {"x": KEPT[fact]}
+    assert assumed_intervals(built) == {"x": KEPT[fact]}
     assert odesim.integrate(built, backend="numpy", save=2, span=(0, 0.01)).status == "ok"
     if KEPT[fact] is not None:
         with pytest.raises(SpecError, match=r"x starts at .*, outside .*which its symbol assumes"):
@@ -153,7 +153,7 @@ def test_array_states():
     """The same for the elements of an array, whose starting values are checked one by one."""
     w = IndexedBase("w", shape=(M,), positive=True)
     built = System("a.b", SOURCE, {m: M}, {w[m]: -sp.Abs(w[m])}, (), {w[m]: 1.0}, sizes={M: 3})
-    assert assumed(built) == {"w": OPEN}
+    assert assumed_intervals(built) == {"w": OPEN}
     with pytest.raises(ParamError, match=r"w\[1\] = 0 lies outside \(0, inf\), which its symbol assumes"):
         odesim.integrate(built, initial={"w": [1.0, 0.0, 2.0]}, backend="numpy")
 
@@ -163,14 +163,14 @@ def test_two_symbols_of_one_state():
     x, up, down = Symbol("x"), Symbol("x", nonnegative=True), Symbol("x", negative=True)
     g = Symbol("g")
     both = system(g, x=x, equations={x: -g * up}, initial={x: 1.0})
-    assert assumed(both) == {"x": CLOSED}
+    assert assumed_intervals(both) == {"x": CLOSED}
     with pytest.raises(SpecError, match="leave it no interval"):
         system(g, x=x, equations={x: -g * up * down}, initial={x: 1.0})
 
 
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_are_built_and_assume_nothing_of_states(name):
-    assert set(assumed(odesim.load_model(name)).values()) == {None}
+    assert set(assumed_intervals(odesim.load_model(name)).values()) == {None}
 
 
 def test_facts_of_a_plain_symbol():

@@ -13,8 +13,8 @@ from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.bound import canonical
-from odesim.symbolic.elements import own_arrays
-from odesim.symbolic.show import text_of, unicode
+from odesim.symbolic.elements import patch_sympy_arrays
+from odesim.symbolic.show import equations_text, text_of
 from tests.support.brute import value
 from tests.support.systems import REAL, SOURCE
 
@@ -100,7 +100,7 @@ def test_a_bound_index_is_shown_under_its_name():
     assert sympy.latex(ROW) == r"\sum_{k=0}^{M - 1} {A}_{i,k} {x}_{k}"
     v = IndexedBase("v", shape=(M,))
     system = System(name="s", source=SOURCE, axes={i: M}, equations={v[i]: softmax(v[i], (i, M))}, params=(), initial={v[i]: 0})
-    assert unicode(system) == "dv[i]/dt = exp(v[i])/sum_i'(exp(v[i']))"
+    assert equations_text(system) == "dv[i]/dt = exp(v[i])/sum_i'(exp(v[i']))"
 
 
 WRONG = {
@@ -133,7 +133,7 @@ def test_our_arrays_are_sympys():
 
 
 def test_a_model_file_has_our_arrays_whatever_it_imports():
-    with own_arrays():
+    with patch_sympy_arrays():
         namespace: dict[str, object] = {}
         exec("from sympy import *", namespace)
     assert namespace["IndexedBase"] is IndexedBase and sympy.IndexedBase is not IndexedBase

@@ -8,7 +8,7 @@ import pytest
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import evaluate
 from odesim.inputs.registry import list_models, load_model
-from odesim.symbolic.clock import BLOW_UP, NOTHING, rescaled
+from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from odesim.symbolic.system import System
 from tests.models.test_generated import near_start
 
@@ -24,10 +24,10 @@ def values(system: System, given: Any, states: dict[str, Any], t: float) -> tupl
 
 @pytest.mark.parametrize("name", GROWING)
 def test_right_side_and_event(name: str) -> None:
-    """dv/ds = f/g and dt/ds = 1/g; the blow-up's event is NOTHING (t - t0) d ln g/ds - 1/g, the slope of ln g by central differences along
+    """dv/ds = f/g and dt/ds = 1/g; the blow-up's event is BLOW_UP_MARGIN (t - t0) d ln g/ds - 1/g, the slope of ln g by differences along
     the flow (step 1e-6: 1e-10 from rounding); g is positive."""
     system, given, _ = near_start(load_model(name))
-    other, t, t0 = rescaled(system), 0.7, 0.2
+    other, t, t0 = rescaled_clock_system(system), 0.7, 0.2
     rng = np.random.default_rng(5)
     compiled = compile_system(system, backend="numpy")
     states = {n: rng.normal(0, 0.7, shape) for n, shape in zip(system.states, compiled.layout(given.sizes).shapes, strict=True)}
@@ -42,7 +42,7 @@ def test_right_side_and_event(name: str) -> None:
     ends = [values(system, given, {n: states[n] + s * h * f[n] / g for n in states}, t + s * h / g)[1] for s in (1, -1)]
     slope = (np.log(ends[0]) - np.log(ends[1])) / (2 * h)
     assert made.events_arrays is not None
-    late = {**env, "clock": t0 + 1 / NOTHING}  # where the first term of the event is the slope itself; no right side here reads t
+    late = {**env, "clock": t0 + 1 / BLOW_UP_MARGIN}  # where the first term of the event is the slope itself; no right side here reads t
     event = made.events_arrays(given.sizes, late)[f"event{[e.name for e in other.events].index(BLOW_UP)}"]
     assert float(event) + 1 / g == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
@@ -51,7 +51,7 @@ def test_right_side_and_event(name: str) -> None:
 def test_no_overflow(name: str) -> None:
     """Where exp(v^2/2) overflows, at v = 60, every rate in s is finite: 1/g falls to 0."""
     system, given, _ = near_start(load_model(name))
-    made = compile_system(rescaled(system), backend="numpy")
+    made = compile_system(rescaled_clock_system(system), backend="numpy")
     shapes = compile_system(system, backend="numpy").layout(given.sizes).shapes
     states = {n: np.linspace(1, 60, int(np.prod(shape))).reshape(shape) for n, shape in zip(system.states, shapes, strict=True)}
     found = made.arrays(given.sizes, {**given.params, **states, "clock": 1.0, "clock_start": 0.0, "clock_stop": 9.0, "t": 0.0})

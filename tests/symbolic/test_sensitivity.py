@@ -176,8 +176,8 @@ WRONG = {
     "unknown": (SYSTEMS["softmax"], ("muu",), r"^no parameter or state 'muu' in softmax; choose from T, mu, v; did you mean 'mu'\?$"),
     "whole": (SYSTEMS["gathered"], ("psi",), "^gathered: psi takes whole numbers, so there is no derivative with respect to it$"),
     "size": (SYSTEMS["softmax"], ("M",), "^no parameter or state 'M' in softmax"),
-    "twice": (SYSTEMS["softmax"], ("mu", "mu"), "^softmax: the sensitivities to mu are asked for twice$"),
-    "again": (sensitivities(SYSTEMS["softmax"], "mu"), ("mu",), "^softmax: the sensitivities to mu are asked for twice$"),
+    "twice": (SYSTEMS["softmax"], ("mu", "mu"), "^softmax: the sensitivities to mu are requested twice$"),
+    "again": (sensitivities(SYSTEMS["softmax"], "mu"), ("mu",), "^softmax: the sensitivities to mu are requested twice$"),
     "taken": (
         made("test.taken", {v: -a * v}, {v: 1}, a, Symbol("dv_da")), ("a",),
         "^test.taken: the derivative of v by a would be called dv_da, a name that is taken$",

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from odesim.symbolic import IndexedBase, MaxOver, index, logsumexp, over, sizes
-from odesim.symbolic.show import LONG, describe, domain_text, latex, named_sums, text_of, unicode
+from odesim.symbolic.show import LONG, describe, domain_text, equations_text, latex, named_sums, text_of
 from tests.support.brute import value
 from tests.support.systems import SYSTEMS, numbers
 
@@ -14,12 +14,14 @@ EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
 @EACH
 def test_no_shift_is_shown(system):
-    assert ("max" in latex(system)) == (system.name == "largest" or "Max(" in unicode(system)) and "Shift" not in unicode(system)
+    assert ("max" in latex(system)) == (system.name == "largest" or "Max(" in equations_text(system)) and "Shift" not in equations_text(
+        system
+    )
     assert latex(system).count("{") == latex(system).count("}")
 
 
 def test_a_softmax_reads_as_one():
-    assert unicode(SYSTEMS["softmax"]) == "dv[m]/dt = (mu[m] - v[m])*exp(v[m]^2/T)/sum_m'(exp(v[m']^2/T))"
+    assert equations_text(SYSTEMS["softmax"]) == "dv[m]/dt = (mu[m] - v[m])*exp(v[m]^2/T)/sum_m'(exp(v[m']^2/T))"
 
 
 def test_a_maximum_that_counts_is_shown():

@@ -13,7 +13,7 @@ import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import evaluate
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
-from odesim.symbolic.derive import directional
+from odesim.symbolic.derive import directional_derivative
 from tests.support.systems import REAL, SOURCE
 
 (m, k), (M,) = index("m k"), sizes("M")
@@ -26,7 +26,7 @@ p, g = Symbol("p", real=True), Symbol("g", real=True)
 def test_slopes_of_equal_arguments_add_up_to_one(which, count):
     """f(x, x, ..., x) moves as x does; of arguments that differ the largest has it all. Exact."""
     e = which(*(x[n] for n in range(count)))
-    slope = directional(e, {"x": lambda i: w[i]})
+    slope = directional_derivative(e, {"x": lambda i: w[i]})
     for at in itertools.islice(itertools.product([0.5, 1.0], repeat=count), 16):
         ways = np.array([float(evaluate(slope, (), {}, {}, {"x": np.array(at), "w": row})) for row in np.eye(count)])
         best = (np.array(at) == (max(at) if which is Max else min(at))).astype(float)
@@ -81,7 +81,7 @@ def test_a_symbolic_power_has_its_slope_at_0(power):
     at = np.array([0.0, 0.25, 2.0])
     for one, want in (({"w": 1.0, "g": 0.0}, power * at ** (power - 1)), ({"w": 0.0, "g": 1.0}, xlog(at**power, at))):
         given = {"x": at, "p": power, "w": np.full(3, one["w"]), "g": one["g"]}
-        np.testing.assert_allclose(evaluate(directional(x[m] ** p, ways), (m,), {m: M}, {"M": 3}, given), want, rtol=1e-15)
+        np.testing.assert_allclose(evaluate(directional_derivative(x[m] ** p, ways), (m,), {m: M}, {"M": 3}, given), want, rtol=1e-15)
 
 
 def xlog(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_entropy_counts_0_log_0_as_0(share):
     want = -sum((mpmath.mpf(a) * mpmath.log(a) for a in share.tolist() if a), mpmath.mpf(0))
     assert float(evaluate(e, (), {m: M}, {"M": 3}, {"x": share})) == pytest.approx(float(want), rel=1e-15, abs=1e-300)
     change = np.where(share > 0, [1.0, -2.0, 0.5], 0.0)
-    slope = directional(e, {"x": lambda i: w[i]})
+    slope = directional_derivative(e, {"x": lambda i: w[i]})
     got = float(evaluate(slope, (), {m: M}, {"M": 3}, {"x": share, "w": change}))
     rest = share > 0
     assert got == pytest.approx(float(-(change[rest] * (np.log(share[rest]) + 1)).sum()), rel=1e-14, abs=1e-14)

@@ -60,16 +60,18 @@ def cache() -> Iterator[tuple[str, str]]:
 
 def gpu() -> Iterator[tuple[str, str]]:
     """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
-    from odesim.base.gpu import cuda_driver, install
+    from odesim.base.gpu import cuda_driver, install_command
 
     driver = cuda_driver()
     yield (
         "driver",
         f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
     )
-    missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install()}"
+    missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install_command()}"
     found = {name: version for name in CUPY if (version := version_of(name))}
-    late = f"; {CUPY[1]} is newer than the driver: {install()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
+    late = (
+        f"; {CUPY[1]} is newer than the driver: {install_command()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
+    )
     yield "cupy", f"{', '.join(map(' '.join, found.items()))}{late}" if found else missing
     yield "nvrtc", compiler(driver) or missing
     yield from devices()
@@ -77,7 +79,7 @@ def gpu() -> Iterator[tuple[str, str]]:
 
 def compiler(driver: int | None) -> str:
     """NVRTC as it loads, with a word where the driver may not take what it makes; empty where it does not load."""
-    from odesim.base.gpu import install
+    from odesim.base.gpu import install_command
     from odesim.codegen.build.nvrtc import too_new, version
     from odesim.errors import CodegenError
 
@@ -86,7 +88,7 @@ def compiler(driver: int | None) -> str:
     except CodegenError:
         return ""
     said = ".".join(map(str, found))
-    return f"{said}, which is newer than the driver, so that kernels may not load: {install()}" if too_new(found, driver) else said
+    return f"{said}, which is newer than the driver, so that kernels may not load: {install_command()}" if too_new(found, driver) else said
 
 
 def devices() -> Iterator[tuple[str, str]]:

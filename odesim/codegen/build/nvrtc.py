@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from odesim.base.gpu import cuda_driver, install
+from odesim.base.gpu import cuda_driver, install_command
 from odesim.codegen.build.cache import read_file, write_file
 from odesim.errors import CodegenError
 
@@ -95,7 +95,7 @@ def _library() -> Any:
             getattr(library, name).argtypes = [c_void_p, c_char_p]
         library.nvrtcDestroyProgram.argtypes = [POINTER(c_void_p)]
         return library
-    raise CodegenError(f"NVRTC, which compiles for a GPU, is not installed: {install()}")
+    raise CodegenError(f"NVRTC, which compiles for a GPU, is not installed: {install_command()}")
 
 
 def _places() -> Iterator[str]:

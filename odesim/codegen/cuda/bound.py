@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.gpu import architecture, compute_module, cupy_here, current_device
+from odesim.base.gpu import architecture, cupy_here, current_device, load_module
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import part_size, wide_text
@@ -39,7 +39,7 @@ class CudaRHS:
             code = compile_cubin(
                 self.text.source, f"{c.system.name.replace('.', '_')}_wide", options_for(architecture(device), c.strict)
             ).code
-            self.kernels[device] = compute_module(code).get_function("integrate")
+            self.kernels[device] = load_module(code).get_function("integrate")
         return self.kernels[device]
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], *, stays: bool = False) -> "BoundCuda":

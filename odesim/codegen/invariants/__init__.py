@@ -1,1 +1,1 @@
-"""Linear invariants of right sides, found or declared."""
+"""Linear invariants of right-hand sides, found or declared."""

@@ -34,7 +34,7 @@ def declared_invariants(system: System, sizes: Mapping[str, int], whole: Mapping
 
 
 def true_invariants(found: Sequence[LinearInvariant], formulas: Formulas) -> tuple[LinearInvariant, ...]:
-    """Those of found that a right side, written out, does keep."""
+    """Those of found that a right-hand side, written out, does keep."""
     if not found:
         return ()
     texts = [weight_text(w) for invariant in found for w in invariant.weights]

@@ -1,4 +1,4 @@
-"""Sums w.y of states that a right side keeps constant: w.f = 0, whatever the numbers are.
+"""Sums w.y of states that a right-hand side keeps constant: w.f = 0, whatever the numbers are.
 
 They are found in two ways. Term by term: coefficients are numbers of 53 bits, and what is left of a sum that should be 0 is one where
 it is no more than their rounding. And at random points modulo a prime, where numbers are exact and quotients may cancel too.
@@ -29,7 +29,7 @@ LARGEST = 1000
 
 
 def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = ()) -> tuple[LinearInvariant, ...]:
-    """The invariants of a right side, those with few states last; the declared ones alone where it is too large to look.
+    """The invariants of a right-hand side, those with few states last; the declared ones alone where it is too large to look.
 
     Where two of them have states in common, so do their combinations: small states of two large sums may have a sum of their own,
     which is lost in the rounding of the large ones. So there are more than independent ones.

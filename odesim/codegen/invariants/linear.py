@@ -1,4 +1,4 @@
-"""Sums of states with weights that a right side keeps constant, and their values to the last digit."""
+"""Sums of states with weights that a right-hand side keeps constant, and their values to the last digit."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

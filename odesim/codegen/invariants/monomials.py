@@ -1,4 +1,4 @@
-"""Right sides written out as sums of monomials with exact coefficients, so that terms that cancel are seen to cancel.
+"""Right-hand sides written out as sums of monomials with exact coefficients, so that terms that cancel are seen to cancel.
 
 x0 = p0*y0; d y0 = -x0, d y1 = 2*x0 - y1  ->  {p0 y0: -1}, {p0 y0: 2, y1: -1}
 """

@@ -43,7 +43,7 @@ class Chain:
 
     def __call__(self, slopes: Mapping[str, Any], params: Mapping[str, Any]) -> Dense | Structured:
         """J from the slopes by name and the parameters that gather."""
-        states = [n for n in self.plan.links.states if n not in self.plan.inside]
+        states = [n for n in self.plan.derivatives.states if n not in self.plan.inside]
         local = {name: self._own_place(name) for name in self.plan.inside}
         onto = {name: {name: self._one(name)} for name in states}
         columns = {name: self._unit_rows(name) for name in states} if self.plan.along is not None else {}
@@ -105,7 +105,7 @@ class Chain:
 
     def _dense(self, onto: Mapping[str, Mapping[str, Array]]) -> Dense:
         J = np.zeros((self.layout.size, self.layout.size))
-        for state, target in self.plan.links.targets.items():
+        for state, target in self.plan.derivatives.targets.items():
             rows = self._flat[state].ravel()
             for g, made in onto.get(target, {}).items():
                 J[rows[:, None], self._flat[g].ravel()] = made.reshape(len(rows), -1)
@@ -116,7 +116,7 @@ class Chain:
         used = self.plan.used
         starts = dict(zip(used, np.cumsum([0, *(len(columns[g]) for g in used)]).tolist(), strict=False))
         blocks, U = np.zeros((count, p, p)), np.zeros((self.layout.size, self.rank))
-        for state, target in self.plan.links.targets.items():
+        for state, target in self.plan.derivatives.targets.items():
             rows = self._flat[state].ravel()
             if target in local:
                 own = np.moveaxis(local[target], self.plan.place(state) or 0, 0).reshape(count, -1, p)

@@ -1,4 +1,4 @@
-"""What a right side and a stiff step cost, in nanoseconds of a usual core, from counts alone: the same on every machine.
+"""What a right-hand side and a stiff step cost, in nanoseconds of a usual core, from counts alone: the same on every machine.
 
 They serve to choose between methods, so that factors of two do not matter; the constants were fitted to the shipped models.
 """
@@ -14,7 +14,7 @@ from odesim.codegen.jacobian.linearization import BoundLinear
 from odesim.codegen.jacobian.plan import Product
 from odesim.symbolic.program import Program
 
-CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right side, and an operation on one entry
+CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
 PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
 SOLVE = 20_000.0  # of one linear system, without its arithmetic
@@ -53,19 +53,19 @@ def counted(program: Program, sizes: Mapping[str, int]) -> tuple[int, float]:
 
 
 def right_side(program: Program, sizes: Mapping[str, int], backend: str) -> float:
-    """One right side."""
+    """One right-hand side."""
     statements, total = counted(program, sizes)
     return CALL + OPERATION * total if backend == "numba" else STATEMENT * (statements + 3) + ENTRY * total
 
 
 def derivation(program: Program) -> float:
-    """Deriving the Jacobian of a right side, once."""
+    """Deriving the Jacobian of a right-hand side, once."""
     return DERIVE * sum(1 + operations(s.body) for s in program.statements())
 
 
 def stiff_step(bound: BoundLinear, stages: int, right: float) -> float:
     """One step of a Rosenbrock method that is driven from Python. Raises CodegenError where the Jacobian is too large."""
-    statements, total = counted(bound.linear.links.program, bound.sizes)
+    statements, total = counted(bound.linear.derivatives.program, bound.sizes)
     chain, n = bound.chain, bound.layout.size
     jacobian = STATEMENT * statements + ENTRY * total
     for _, products in chain.plan.steps:

@@ -1,4 +1,4 @@
-"""The derivatives of a System's right side, bound to numbers: what a stiff method asks for."""
+"""The derivatives of a System's right-hand side, bound to numbers: what a stiff method asks for."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import CodegenError
-from odesim.symbolic.jacobian import Links, linearize, time_slope
+from odesim.symbolic.jacobian import LocalDerivatives, linearize, time_slope
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
@@ -32,37 +32,37 @@ MOST_NUMBERS = 50_000_000
 
 @dataclass(frozen=True)
 class Linearization:
-    """The derivatives of a System, compiled once for all sizes. program: its right side."""
+    """The derivatives of a System, compiled once for all sizes. program: its right-hand side."""
 
     system: System
     program: Program
 
     @cached_property
-    def links(self) -> Links:
+    def derivatives(self) -> LocalDerivatives:
         return linearize(self.system)
 
     @cached_property
     def slopes(self) -> ArrayFunction:
         """The slopes of all links on whole arrays."""
-        return ArrayFunction(self.links.program)
+        return ArrayFunction(self.derivatives.program)
 
     @cached_property
     def time(self) -> ArrayFunction | None:
-        """df/dt on whole arrays, d_v for each state v; None where the right side does not depend on t."""
+        """df/dt on whole arrays, d_v for each state v; None where the right-hand side does not depend on t."""
         program = time_slope(self.system)
         return ArrayFunction(program) if program is not None else None
 
     @cached_property
     def dense_plan(self) -> ChainPlan:
-        return make_plan(self.links, None)
+        return make_plan(self.derivatives, None)
 
     @cached_property
     def block_plans(self) -> tuple[ChainPlan, ...]:
-        """The plans for blocks, one for each axis along which the right side has them."""
+        """The plans for blocks, one for each axis along which the right-hand side has them."""
         found = []
-        for along in {self.links.extents[i]: None for axes in self.links.states.values() for i in axes}:
+        for along in {self.derivatives.extents[i]: None for axes in self.derivatives.states.values() for i in axes}:
             try:
-                found.append(make_plan(self.links, along))
+                found.append(make_plan(self.derivatives, along))
             except NotLocalError:
                 continue
         return tuple(found)
@@ -93,7 +93,7 @@ class Linearization:
 
 @dataclass(frozen=True)
 class BoundLinear:
-    """The derivatives of a right side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
+    """The derivatives of a right-hand side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
 
     linear: Linearization
     sizes: dict[str, int]
@@ -116,7 +116,7 @@ class BoundLinear:
         return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
 
     def invariants(self) -> tuple[LinearInvariant, ...]:
-        """The linear invariants that the right side has, of few states, and that the System declares."""
+        """The linear invariants that the right-hand side has, of few states, and that the System declares."""
         n = self.layout.size
         if n > MOST_DENSE:
             return ()
@@ -151,7 +151,7 @@ class BoundLinear:
 
     @cached_property
     def _extents(self) -> dict[Symbol, int]:
-        given: dict[Symbol, Expr] = self.linear.links.extents
+        given: dict[Symbol, Expr] = self.linear.derivatives.extents
         return dict(zip(given, extents(tuple(given.values()), self.sizes), strict=True))
 
     def _values(self, t: float, y: Array) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.jacobian import Dependence, Links
+from odesim.symbolic.jacobian import Dependence, LocalDerivatives
 from odesim.symbolic.program import Statement
 
 LOCAL, SUMMED = "(local)", "(summed)"
 
 
 class NotLocalError(Exception):
-    """A right side mixes different places of the axis that was to index the blocks."""
+    """A right-hand side mixes different places of the axis that was to index the blocks."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ChainPlan:
     the arrays with a derivative by the states at their place; onto: array -> the sums it depends on.
     """
 
-    links: Links
+    derivatives: LocalDerivatives
     along: Expr | None
     axes: dict[str, tuple[Symbol, ...]]
     inside: list[str] = field(default_factory=list)
@@ -52,27 +52,27 @@ class ChainPlan:
 
     def place(self, name: str) -> int | None:
         """Which axis of an array lies along the blocks. Raises NotLocalError where two do."""
-        found = [n for n, i in enumerate(self.axes[name]) if self.along is not None and self.links.extents[i] == self.along]
+        found = [n for n, i in enumerate(self.axes[name]) if self.along is not None and self.derivatives.extents[i] == self.along]
         if len(found) > 1:
             raise NotLocalError
         return found[0] if found else None
 
     @property
     def used(self) -> list[str]:
-        """The sums that the right side depends on."""
-        return sorted(set[str]().union(*(self.onto.get(t, set()) for t in self.links.targets.values())))
+        """The sums that the right-hand side depends on."""
+        return sorted(set[str]().union(*(self.onto.get(t, set()) for t in self.derivatives.targets.values())))
 
 
-def make_plan(links: Links, along: Expr | None) -> ChainPlan:
-    """The Plan of a right side. Raises NotLocalError where it has no such form."""
-    plan = ChainPlan(links, along, {**{x.statement.name: x.statement.free for x in links.links}, **links.states})
-    for name, axes in links.states.items():
+def make_plan(derivatives: LocalDerivatives, along: Expr | None) -> ChainPlan:
+    """The Plan of a right-hand side. Raises NotLocalError where it has no such form."""
+    plan = ChainPlan(derivatives, along, {**{x.statement.name: x.statement.free for x in derivatives.dependences}, **derivatives.states})
+    for name, axes in derivatives.states.items():
         if plan.place(name) is not None:
             plan.inside.append(name)
             plan.local.add(name)
         else:
             plan.sums[name], plan.onto[name] = axes, {name}
-    for s, mine in by_statement(links.links):
+    for s, mine in by_statement(derivatives.dependences):
         plan.steps.append((s, list(_products(plan, s, mine))))
     return plan
 
@@ -97,7 +97,7 @@ def symbols(i: Any) -> tuple[Symbol, ...]:
 
 def _products(plan: ChainPlan, s: Statement, links: Sequence[Dependence]) -> Iterator[Product]:
     """The products of a statement; enters in the plan what its array depends on."""
-    within = [i for i in s.loops if plan.links.extents[i] == plan.along]
+    within = [i for i in s.loops if plan.derivatives.extents[i] == plan.along]
     if len(within) > 1 or (plan.along is not None and s.op == "scatter"):
         raise NotLocalError
     beside = [link for link in links if _reads_place(plan, link, within[0] if within else None)]

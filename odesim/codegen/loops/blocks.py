@@ -7,7 +7,7 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.program import names
+from odesim.symbolic.program import names_read
 
 BLOCK = 1024
 """Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
@@ -105,7 +105,7 @@ class BlockLoop:
     def scalars(self, more: Sequence[Expr] = ()) -> list[str]:
         """Names of the numbers that the body reads."""
         arrays = {base_name(a) for a in self.arrays.values()}
-        found = set[str]().union(*(names(e) for _, e in self.pairs), *map(names, more))
+        found = set[str]().union(*(names_read(e) for _, e in self.pairs), *map(names_read, more))
         own = {self.i.name, self.place.name, *arrays, *([self.value.name] if self.value is not None else [])}
         return sorted(found - own) + (["lo_"] if any(e.has(self.place) for _, e in self.pairs) else [])
 

@@ -11,7 +11,7 @@ from odesim.codegen.loops.nests import Nests
 from odesim.codegen.loops.passes import Shape
 from odesim.codegen.whole import real_factors
 from odesim.symbolic.lowering import all_names
-from odesim.symbolic.program import Program, names
+from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
 
 ROWS = 64
@@ -73,7 +73,7 @@ class Kernel:
 
 
 class RightSide(Kernel):
-    """The right side of a System; where its shape allows, it forms the state on its way and leaves a scaled stage."""
+    """The right-hand side of a System; where its shape allows, it forms the state on its way and leaves a scaled stage."""
 
     def __init__(self, system: System, shape: Shape, dtype: str):
         self.shape = shape
@@ -93,7 +93,7 @@ class RightSide(Kernel):
         if shape.basis is not None:
             self.first = (*self.first, "scales_", "weights_", "scale_")
             del self.temporaries[shape.basis.temporary]
-            reads = {*self.params, *self.sizes, *self.constants}.union(*map(names, (shape.basis.scale, *shape.basis.weights)))
+            reads = {*self.params, *self.sizes, *self.constants}.union(*map(names_read, (shape.basis.scale, *shape.basis.weights)))
             self.params = [p.name for p in system.params if p.name in reads]
             self.sizes = [s for s in system.size_names if s in reads]
 

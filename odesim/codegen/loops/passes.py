@@ -1,4 +1,4 @@
-"""How a right side along one axis can be computed in fewer passes over memory."""
+"""How a right-hand side along one axis can be computed in fewer passes over memory."""
 
 from dataclasses import dataclass, replace
 
@@ -27,7 +27,7 @@ class Basis:
 class Shape:
     """fused: the first pass forms the state block by block from the stages. local: no later pass reads it.
 
-    basis: the right side as a scaled temporary, where it is one; program: what is left to compute.
+    basis: the right-hand side as a scaled temporary, where it is one; program: what is left to compute.
     """
 
     fused: bool
@@ -37,7 +37,7 @@ class Shape:
 
 
 def shape_of(system: System, program: Program, *, strict: bool) -> Shape:
-    """What can be saved for this right side; in strict mode a stage is what the equation says, and no more."""
+    """What can be saved for this right-hand side; in strict mode a stage is what the equation says, and no more."""
     fused = _is_fusible(system, program)
     basis = _basis(system, program) if fused and not strict else None
     if basis is not None:
@@ -62,7 +62,7 @@ def _is_fusible(system: System, program: Program) -> bool:
 
 
 def _basis(system: System, program: Program) -> Basis | None:
-    """The right side as a sum of one temporary and parameter arrays, each times a number."""
+    """The right-hand side as a sum of one temporary and parameter arrays, each times a number."""
     last = program.passes[-1]
     if len(program.passes) < 2 or len(last) != 1 or last[0].op != "map":
         return None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.gpu import architecture, compute_module, cupy_here, device_count, device_errors, first_device
+from odesim.base.gpu import architecture, cupy_here, device_count, device_errors, first_device, load_module
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.engines.gpu.source import THREADS, thread_source
 from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
@@ -50,7 +50,7 @@ def source_of(plan: KernelPlan) -> str:
 def kernel_of(plan: KernelPlan, device: int) -> Any:
     """`ensemble` on a device, for the current one of this thread."""
     options = options_for(architecture(device), plan.strict)
-    return compute_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
+    return load_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
 
 
 @dataclass(frozen=True)

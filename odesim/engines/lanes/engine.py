@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
-from odesim.base.memo import Memo, Same
+from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
 from odesim.codegen.invariants.declared import declared_invariants, true_invariants
@@ -263,7 +263,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     """The kernel's plan, the same object for the same request; what is too long to write out."""
     compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
     key = (
-        Same(compiled),
+        IdentityKey(compiled),
         request.backend,
         sizes,
         request.method,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, beside
+from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.errors import ParamError, counted, no_such
 from odesim.reference.joma.attention import ATTENTIONS
 from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
@@ -95,7 +95,7 @@ class JomaBlock:
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), weighted by pi, and its gradient by parameter (R, ...)."""
-        xp, batch = array_namespace(params["Z"]), beside(params["Z"], batch)
+        xp, batch = array_namespace(params["Z"]), on_same_device(params["Z"], batch)
         phi = ACTIVATIONS[self.phi]
         V, Xi = self.nodes(params)  # (R, Mc, K), (R, Mq, K)
         x, pi, Z = batch["x"], batch["pi"], params["Z"]  # (R, N, Mc), (R, N), (R, Mc, Mq)

@@ -1,6 +1,6 @@
 """What is watched of a JoMA block in training: V, z, stable rank, entropy, and how well the theorem's logits do."""
 
-from odesim.base.arrays import Array, beside
+from odesim.base.arrays import Array, on_same_device
 from odesim.reference.joma.model import JomaBlock
 from odesim.reference.joma.reduced import Reduced, invariant
 from odesim.reference.measures import entropy, normalised_correlation, stable_rank
@@ -28,7 +28,7 @@ def watched(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple
         return normalised_correlation(reduced.second(V(params)), params["Z"][..., 0])
 
     def mean_entropy(params: Params) -> Array:
-        moved = beside(params["Z"], data)
+        moved = on_same_device(params["Z"], data)
         b = block.attend(params["Z"], moved)  # (R, N, Mc)
         total = abs(b).sum(axis=-1, keepdims=True)
         return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, beside
+from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.reference.protocols import Batch, Observable, Params
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.batch import check_batch
@@ -43,7 +43,7 @@ class Transformer(Architecture):
         """The outputs at the positions of `at`, with what every layer made of the tokens."""
         E = params["embedding"]
         R, B, T = check_batch(self, batch)  # before it goes to a GPU, where a look at values waits for all that is under way
-        batch = beside(E, batch)
+        batch = on_same_device(E, batch)
         x = embed(batch["tokens"], E)  # (R, B * T, d)
         if self.positions:
             by_sample = x.reshape(R, B, T, -1)
