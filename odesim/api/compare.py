@@ -20,7 +20,7 @@ from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
 from odesim.comparison.side import Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, counted, no_such
-from odesim.inputs.arguments import checked
+from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Experiment, Task
 from odesim.reference.training.record import LOSS
@@ -34,7 +34,7 @@ COUNTED = ("SGD steps", "iterations")  # units of which an iteration of plain de
 Run = str | PathLike[str] | Solution | Trajectory
 
 
-@checked
+@check_arguments
 def compare(
     model: Run | System,
     other: Run | None = None,

@@ -24,8 +24,8 @@ from odesim.ensembles.outputs import MOST_EVENTS
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.errors import ParamError, counted
-from odesim.inputs.arguments import checked
-from odesim.inputs.registry import load_model, load_original
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.registry import load_model, load_with_origin
 from odesim.symbolic.system import System
 
 TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from odesim.api.stored_ensemble import EnsembleRun
 
 
-@checked
+@check_arguments
 def ensemble(
     model: str | PathLike[str] | System,
     *,
@@ -165,7 +165,7 @@ def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], 
     ways = {name: options.pop(name) for name in names}
     if not ((ways["resume"] or ways["shard"]) and is_taken(Path(out))):
         check_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
-    system, original = load_original(model)
+    system, original = load_with_origin(model)
     chosen, request = ask(system, seed=seed, **options)
     return begin(request.system, original, chosen, request, seed, Path(out), **ways)
 

@@ -21,7 +21,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.outputs import MOST_EVENTS, check_most, check_observe, make_kept
 from odesim.ensembles.request import EnsembleRequest
 from odesim.errors import ParamError, SolveError, no_such
-from odesim.inputs.schema import make_plan
+from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
 from odesim.solve.integrate import METHOD_NAMES
@@ -45,7 +45,7 @@ def choose_members(
     """Members of a design, or of arrays with a leading axis alone. numbers: sizes, span, seed. Raises ParamError."""
     if not (vary or grid or zipped or members is not None):
         return make_members(system, params, initial, **numbers)
-    plan = make_plan(system)
+    plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
     given = {**params, **initial}
     held = {n: v for n, v in given.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}

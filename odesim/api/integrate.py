@@ -17,17 +17,17 @@ from odesim.base.memory import check_saves_fit
 from odesim.base.versions import versions
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
-from odesim.inputs.arguments import checked
+from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
-from odesim.inputs.registry import load_original
-from odesim.inputs.times import Save, as_save, save_times, stop_times
+from odesim.inputs.registry import load_with_origin
+from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.clock import BLOW_UP
 from odesim.symbolic.system import System
 
 
-@checked
+@check_arguments
 def integrate(
     model: str | PathLike[str] | System,
     *,
@@ -78,12 +78,12 @@ def integrate(
     check_strict(method, strict, backend)
     check_clock(clock, stop_at, max_step)
     check_arrays(arrays, backend, clock)
-    loaded, original = load_original(model)
+    loaded, original = load_with_origin(model)
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, check_dtype(dtype))
     check_sensitivities(system, numbers)
-    grid = as_save(save)
+    grid = to_save(save)
     if arrays == "numpy":
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)

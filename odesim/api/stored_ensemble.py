@@ -112,7 +112,7 @@ def begin(
 ) -> EnsembleRun:
     """Makes the run at out, or joins the one that is there (a shard, or resume), and integrates what is not done.
 
-    original: where the model is from, as load_original says. Raises an OdesimError.
+    original: where the model is from, as load_with_origin returns. Raises an OdesimError.
     """
     check_threads(threads)
     if overwrite and (resume or shard):

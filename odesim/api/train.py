@@ -12,7 +12,7 @@ from odesim.base.gpu import array_module
 from odesim.base.memory import check_saves_fit
 from odesim.base.signals import stop_signals
 from odesim.errors import ParamError
-from odesim.inputs.arguments import checked
+from odesim.inputs.arguments import check_arguments
 from odesim.reference.protocols import Task
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import Trajectory
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     pass
 
 
-@checked
+@check_arguments
 def train(
     task: str | Task,
     *,

@@ -14,7 +14,7 @@ from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
 from odesim.comparison.table import html_of, text_of
 from odesim.errors import ParamError, no_such
-from odesim.inputs.arguments import mapping, number
+from odesim.inputs.arguments import to_mapping, to_number
 
 if TYPE_CHECKING:
     import xarray
@@ -81,13 +81,13 @@ class Comparison:
         """
         rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
         failed, asked = [], 0
-        for observable, bounds in mapping("tolerances", tolerances).items():
+        for observable, bounds in to_mapping("tolerances", tolerances).items():
             if observable not in rows:
                 raise ParamError(no_such("observable", observable, rows, "the comparison"))
-            for metric, bound in mapping(f"tolerances of {observable}", bounds).items():
+            for metric, bound in to_mapping(f"tolerances of {observable}", bounds).items():
                 if metric not in metrics:
                     raise ParamError(no_such("metric", metric, NAMES))
-                bound = number(f"the bound of {metric} of {observable}", bound)
+                bound = to_number(f"the bound of {metric} of {observable}", bound)
                 value, asked = rows[observable][metric], asked + 1
                 miss = metrics[metric].miss(value)
                 if not miss <= bound:

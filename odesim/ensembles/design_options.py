@@ -13,7 +13,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_number, show_text
-from odesim.inputs.schema import Place, make_plan
+from odesim.inputs.schema import Place, make_schema
 from odesim.inputs.tables import read_table
 from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.system import System
@@ -42,7 +42,7 @@ def design_members(
     grid {name: text or points}: every combination, the first name the slowest. zipped: all together, as one more axis, the fastest.
     Raises ParamError.
     """
-    plan = make_plan(system)
+    plan = make_schema(system)
     slots = {slot.name: slot for slot in (*plan.params, *plan.states)}
     given = {"set": params, "init": initial, "vary": vary, "grid": grid, "zip": zipped}
     check_names(plan.name, slots, given)

@@ -14,7 +14,7 @@ from odesim.ensembles.batch_formulas import at_members, reads
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name
 from odesim.inputs.checks import check_domain, check_numbers, check_rule
-from odesim.inputs.schema import Formula, Place, Rule, Schema, make_plan
+from odesim.inputs.schema import Formula, Place, Rule, Schema, make_schema
 from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 
@@ -67,7 +67,7 @@ class Members:
     def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """(params, initial) {name: (end - first, *shape)} of members, float64; values outside a domain raise ParamError, but a value
         that is not finite is that member's own affair."""
-        plan, rows = make_plan(self.system), dict(self.source.rows(first, end))
+        plan, rows = make_schema(self.system), dict(self.source.rows(first, end))
         states = {slot.name for slot in plan.states}
         for slot in self.following:
             rows[slot.name] = self._followed(slot, {name: v for name, v in rows.items() if name not in states}, first)
@@ -165,7 +165,7 @@ def make_members(
     source: MemberRows | None = None,
 ) -> Members:
     """Members of arrays in memory, or of a source, whose first row stands for all in finding sizes. Raises ParamError."""
-    plan = make_plan(system)
+    plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
     for kind, given in (("parameter", params), ("state", initial)):
         for name in given:

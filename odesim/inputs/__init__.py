@@ -1,1 +1,1 @@
-"""What people give, read and checked: values, times, sizes, models."""
+"""Input of users, read and checked: models, values, times, sizes."""

@@ -1,4 +1,4 @@
-"""The smallest pieces of what people type: one finite number, and text shown back to them."""
+"""The smallest parts of typed input: one finite number, and quoted text for messages."""
 
 import math
 import re
@@ -13,14 +13,14 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 def show_text(text: str) -> str:
-    """text in quotes, control characters escaped, shortened to 60 characters."""
+    """text in quotes for a message, with control characters escaped, shortened to 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def parse_number(text: str, where: str, hint: str = "") -> int | float:
-    """The finite number that text is; int where it is written as a whole number that float64 holds exactly.
+    """The finite number in text; an int where it is written as a whole number that float64 holds exactly.
 
-    hint: what else could be written. Raises ParamError.
+    where: the subject of the message. hint: what else could be written. Raises ParamError.
     """
     text = text.strip()
     if not text:
@@ -36,5 +36,5 @@ def parse_number(text: str, where: str, hint: str = "") -> int | float:
 
 
 def parse_numbers(parts: Sequence[str], where: str) -> list[float]:
-    """The finite floats of parts (n,). Raises ParamError."""
+    """The finite floats in n texts. Raises ParamError."""
     return [float(parse_number(part, where)) for part in parts]

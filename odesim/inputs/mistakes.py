@@ -1,4 +1,4 @@
-"""What Python says of a mistake in a model file, as a sentence about the model, with the line where it was written."""
+"""Python's errors in a model file as sentences about the model, with the line of the mistake."""
 
 import ast
 import re
@@ -9,13 +9,13 @@ from typing import Any
 from odesim.errors import SpecError, nearest
 
 NUMPY = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "absolute": "Abs", "abs": "Abs", "maximum": "Max", "minimum": "Min"}
-"""Functions whose name in sympy is another one."""
+"""{function of numpy: its name in sympy}, where these differ."""
 SYMPY = ("Abs", "Eq", "IndexedBase", "Interval", "KroneckerDelta", "Max", "Min", "Ne", "Piecewise", "Range", "Rational", "S", "Sum",
          "Symbol", "cos", "exp", "log", "oo", "pi", "sin", "sqrt", "symbols", "tanh")  # fmt: skip
 
 
-def place(e: BaseException, path: str, text: str) -> str:
-    """`my.py, line 5`: where in the file of this text e was raised; of a part of a System, the line where the part is written."""
+def error_place(e: BaseException, path: str, text: str) -> str:
+    """Where e was raised in the file with this text, such as `my.py, line 5`; for a part of a System, the line of that part."""
     lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
     line = e.lineno if isinstance(e, SyntaxError) and e.filename == path else lines[-1] if lines else None
     if isinstance(e, SpecError) and e.part and line:
@@ -24,12 +24,12 @@ def place(e: BaseException, path: str, text: str) -> str:
 
 
 def line_of(text: str, line: int, field: str, number: int | None) -> int | None:
-    """The line of the number-th item of this field, of the call that begins on the line; None where the text does not show it."""
+    """The line of item `number` of the argument `field` of the call on this line; None where the text does not show it."""
     calls = [node for node in _parsed(text) if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or node.lineno)]
-    found = [keyword.value for node in calls for keyword in node.keywords if keyword.arg == field]
-    if not found:
+    values = [keyword.value for node in calls for keyword in node.keywords if keyword.arg == field]
+    if not values:
         return None
-    value = found[-1]
+    value = values[-1]
     items: list[Any] = []
     if number is not None and isinstance(value, ast.Dict):
         items = [key or item for key, item in zip(value.keys, value.values, strict=True)]
@@ -47,17 +47,17 @@ def param_line(text: str, name: str) -> int:
     return 1
 
 
-def sentence(e: BaseException, path: str, text: str, names: Mapping[str, Any]) -> str:
-    """One line for e, raised by the file of this text. names: those that the file has defined."""
+def error_sentence(e: BaseException, path: str, text: str, names: Mapping[str, Any]) -> str:
+    """The error e of the file with this text, as one line. names: {name: value} that the file has defined."""
     if isinstance(e, SpecError):
         return " ".join(str(e).split())
-    here = [frame for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
-    code = _statement(text, here[-1].lineno, here[-1].end_lineno) if here else ""
-    said = e.msg if isinstance(e, SyntaxError) else " ".join(str(e).split())
-    for explain in _EXPLAIN:
-        if found := explain(e, said, code, names):
-            return found
-    return f"{type(e).__name__}: {said[:300]}".rstrip(": ")
+    frames = [frame for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
+    code = _statement(text, frames[-1].lineno, frames[-1].end_lineno) if frames else ""
+    message = e.msg if isinstance(e, SyntaxError) else " ".join(str(e).split())
+    for explain in _EXPLANATIONS:
+        if explanation := explain(e, message, code, names):
+            return explanation
+    return f"{type(e).__name__}: {message[:300]}".rstrip(": ")
 
 
 def _statement(text: str, first: int | None, last: int | None) -> str:
@@ -65,13 +65,13 @@ def _statement(text: str, first: int | None, last: int | None) -> str:
     return "\n".join(lines[(first or 1) - 1 : last or first]) if first else ""
 
 
-def _number_function(e: BaseException, said: str, code: str, _: Mapping[str, Any]) -> str | None:
-    """np.exp(w[m]), math.exp(tau), float(tau), int(M)."""
+def _number_function(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
+    """A function of numbers, called with symbols: np.exp(w[m]), math.exp(tau), float(tau), int(M)."""
     if not isinstance(e, TypeError):
         return None
-    if ufunc := re.search(r"argument 0 of type \w+ which has no callable (\w+) method", said):
+    if ufunc := re.search(r"argument 0 of type \w+ which has no callable (\w+) method", message):
         return f"np.{ufunc[1]} takes numbers, not symbols: write {NUMPY.get(ufunc[1], ufunc[1])}, imported from sympy"
-    if "Cannot convert" not in said and "must be real number" not in said:
+    if "Cannot convert" not in message and "must be real number" not in message:
         return None
     if call := re.search(r"\b(math|np|numpy)\.(\w+)\(", code):
         return f"{call[1]}.{call[2]} takes numbers, not symbols: write {NUMPY.get(call[2], call[2])}, imported from sympy"
@@ -80,73 +80,73 @@ def _number_function(e: BaseException, said: str, code: str, _: Mapping[str, Any
     return None
 
 
-def _range(e: BaseException, said: str, *_: Any) -> str | None:
-    """sum(w[k] for k in range(M)), np.zeros(M)."""
-    if not isinstance(e, TypeError) or not re.search("cannot be interpreted as an integer|expected a sequence of integers", said):
+def _range(e: BaseException, message: str, *_: Any) -> str | None:
+    """A size used as a number: sum(w[k] for k in range(M)), np.zeros(M)."""
+    if not isinstance(e, TypeError) or not re.search("cannot be interpreted as an integer|expected a sequence of integers", message):
         return None
     return "range() and shapes take whole numbers, and a size is a symbol until a run: write sums as over(Sum, w[k], (k, M))"
 
 
-def _condition(e: BaseException, said: str, code: str, _: Mapping[str, Any]) -> str | None:
-    """if w[m] > 0, max(w[m], 0), 0 < w[m] < 1."""
-    found = re.search(r"cannot determine truth value of Relational: (.{0,80})", said)
-    if not isinstance(e, TypeError) or not found:
+def _condition(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
+    """A condition on symbols used as a bool: if w[m] > 0, max(w[m], 0), 0 < w[m] < 1."""
+    match = re.search(r"cannot determine truth value of Relational: (.{0,80})", message)
+    if not isinstance(e, TypeError) or not match:
         return None
     if call := re.search(r"\b(?:(?:np|numpy)\.)?(max|min|maximum|minimum)\(", code):
         name = call[1][:3].capitalize()
         return f"{call[0]}...) compares numbers, not symbols: write {name}(a, b), imported from sympy"
     return (
-        f"whether {found[1]} holds is not known before a run: write Piecewise((a, condition), (b, True)), and And(...) for two conditions"
+        f"whether {match[1]} holds is not known before a run: write Piecewise((a, condition), (b, True)), and And(...) for two conditions"
     )
 
 
-def _call(e: BaseException, said: str, *_: Any) -> str | None:
-    """w(m), tau(1 + w[m]), w[m](2)."""
-    found = re.fullmatch(r"'(\w+)' object is not callable", said)
-    if not isinstance(e, TypeError) or not found or found[1] in ("function", "tuple"):
+def _call(e: BaseException, message: str, *_: Any) -> str | None:
+    """A symbol called like a function: w(m), tau(1 + w[m]), w[m](2)."""
+    kind = re.fullmatch(r"'(\w+)' object is not callable", message)
+    if not isinstance(e, TypeError) or not kind or kind[1] in ("function", "tuple"):
         return None
-    if found[1].endswith("IndexedBase"):
+    if kind[1].endswith("IndexedBase"):
         return "an element of an array is written in brackets, w[m], not in parentheses"
     return "a symbol or number stands before parentheses as if it were a function: is a * missing?"
 
 
-def _length(e: BaseException, said: str, *_: Any) -> str | None:
-    """len(w)"""
-    if isinstance(e, TypeError) and re.fullmatch(r"object of type '\w*(IndexedBase|Symbol|Indexed)' has no len\(\)", said):
+def _length(e: BaseException, message: str, *_: Any) -> str | None:
+    """The length of an array of symbols: len(w)."""
+    if isinstance(e, TypeError) and re.fullmatch(r"object of type '\w*(IndexedBase|Symbol|Indexed)' has no len\(\)", message):
         return "an array has no length before a run: write its size, such as M"
     return None
 
 
-def _name(e: BaseException, said: str, _: str, names: Mapping[str, Any]) -> str | None:
-    """A name that nothing defines, or that is still to be imported."""
+def _name(e: BaseException, message: str, _: str, names: Mapping[str, Any]) -> str | None:
+    """A name that is not defined, or not imported."""
     if not isinstance(e, NameError) or not e.name:
         return None
     import odesim.symbolic
 
-    for module, known in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", SYMPY)):
-        if e.name in known:
+    for module, exports in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", SYMPY)):
+        if e.name in exports:
             return f"{e.name!r} is not defined: from {module} import {e.name}"
     choices = [name for name in names if not name.startswith("__")]
-    return f"{said}{nearest(e.name, choices)}"
+    return f"{message}{nearest(e.name, choices)}"
 
 
-def _argument(e: BaseException, said: str, *_: Any) -> str | None:
-    """System(parameters=...), Param(s, 1.0)."""
+def _argument(e: BaseException, message: str, *_: Any) -> str | None:
+    """Wrong arguments of a part of a System: System(parameters=...), Param(s, 1.0)."""
     from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Source, System
 
-    found = re.match(r"(\w+)\.__init__\(\) (.*)", said)
+    match = re.match(r"(\w+)\.__init__\(\) (.*)", message)
     kinds = {kind.__name__: kind for kind in (ClosedForm, Constraint, Event, Invariant, Param, Source, System)}
-    if not isinstance(e, TypeError) or not found or found[1] not in kinds:
+    if not isinstance(e, TypeError) or not match or match[1] not in kinds:
         return None
-    fields = list(kinds[found[1]].__dataclass_fields__)
-    if unknown := re.search(r"unexpected keyword argument '(\w+)'", said):
-        return f"{found[1]} has no {unknown[1]}; it takes {', '.join(fields)}{nearest(unknown[1], fields)}"
-    if missing := re.search(r"missing \d+ required positional arguments?: (.*)", said):
-        return f"{found[1]} needs {missing[1].replace(chr(39), '')} too: {found[1]}({', '.join(fields)})"
-    return f"{found[1]} takes {', '.join(fields)}: {found[2]}"
+    fields = list(kinds[match[1]].__dataclass_fields__)
+    if unknown := re.search(r"unexpected keyword argument '(\w+)'", message):
+        return f"{match[1]} has no {unknown[1]}; it takes {', '.join(fields)}{nearest(unknown[1], fields)}"
+    if missing := re.search(r"missing \d+ required positional arguments?: (.*)", message):
+        return f"{match[1]} needs {missing[1].replace(chr(39), '')} too: {match[1]}({', '.join(fields)})"
+    return f"{match[1]} takes {', '.join(fields)}: {match[2]}"
 
 
-_EXPLAIN: tuple[Callable[..., str | None], ...] = (_number_function, _range, _condition, _call, _length, _name, _argument)
+_EXPLANATIONS: tuple[Callable[..., str | None], ...] = (_number_function, _range, _condition, _call, _length, _name, _argument)
 
 
 def _parsed(text: str) -> Iterable[ast.AST]:

@@ -1,4 +1,4 @@
-"""Models by name, by file, by entry point."""
+"""Models found by name, by file or by entry point."""
 
 import importlib
 import os
@@ -13,41 +13,41 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ModelError, ModelWarning, nearest, no_such, value_text
-from odesim.inputs.mistakes import param_line, place, sentence
+from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
 
 GROUP = "odesim.models"
 CONSTANT = "SYSTEM"
-DIGEST = "__odesim_sha256__"  # in a module made of a model file
+DIGEST = "__odesim_sha256__"  # attribute of the module made from a model file
 
 
 def list_models() -> list[str]:
-    """The names of all models, sorted: the shipped ones and those of installed packages. Imports none of them."""
-    return sorted({*_shipped(), *_entries()})
+    """The names of all models, sorted: shipped ones and those of installed packages. No model is imported."""
+    return sorted({*_shipped_names(), *_entry_points()})
 
 
 def load_model(ref: "str | os.PathLike[str] | System") -> "System":
-    """The System of a name (`joma.nonlinear`), a path (`my.py`, `my.py:OTHER`), or a System itself.
+    """The System with this name (`joma.nonlinear`) or path (`my.py`, `my.py:OTHER`); a System is returned as it is.
 
-    A model file is code, and it runs. Raises ModelError.
+    A model file is code, and this runs it. Raises ModelError.
     """
-    return load_original(ref)[0]
+    return load_with_origin(ref)[0]
 
 
-def load_original(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict[str, Any]]":
-    """The System, as load_model, and what a run stores of where it is from: `ref`, and of a file `model_sha256`, of what was run.
+def load_with_origin(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict[str, Any]]":
+    """(System as of load_model, its origin as a run stores it).
 
-    ref: how another process, in another folder, names the model; None for a System, which it cannot have.
+    The origin has `ref`, which names the model from any folder (None for a System), and for a file its `model_sha256`.
     """
     if isinstance(ref, os.PathLike) or (isinstance(ref, str) and is_path(ref)):
         text = os.fspath(ref)
-        module, constant, path = _module(text)
-        about = {"ref": str(Path(text).expanduser().absolute()), "model_sha256": getattr(module, DIGEST)}
-        return _constant(module, constant, path), about
+        module, constant, path = _file_module(text)
+        origin = {"ref": str(Path(text).expanduser().absolute()), "model_sha256": getattr(module, DIGEST)}
+        return _system_in(module, constant, path), origin
     if isinstance(ref, str):
-        return _from_name(ref), {"ref": ref}
+        return _load_named(ref), {"ref": ref}
     from odesim.symbolic import System
 
     if isinstance(ref, System):
@@ -55,38 +55,38 @@ def load_original(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict
     raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {value_text(ref)}")
 
 
-def load_same(path: str, digest: str) -> "System":
-    """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another one, which is not run."""
-    module, constant, name = _module(path, digest)
-    return _constant(module, constant, name)
+def load_unchanged_file(path: str, digest: str) -> "System":
+    """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another file, without running it."""
+    module, constant, name = _file_module(path, digest)
+    return _system_in(module, constant, name)
 
 
 def is_path(ref: str) -> bool:
-    """Whether a text names a file, not a model of a package."""
+    """Whether a text is the path of a file and not the name of a model."""
     return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
 
 
-def _shipped(folder: tuple[str, ...] | None = None, prefix: str = "") -> list[str]:
-    """Dotted names of the model files; claims, helpers (_x) and folders are none."""
+def _shipped_names(folder: tuple[str, ...] | None = None, prefix: str = "") -> list[str]:
+    """Dotted names of the shipped models: all files but claims and helpers (_x)."""
     if folder is None:
         folder = tuple(importlib.import_module(GROUP).__path__)
     names: list[str] = []
     for info in pkgutil.iter_modules(list(folder)):
         if info.ispkg:
             inner = tuple(os.path.join(path, info.name) for path in folder)
-            names += _shipped(inner, f"{prefix}{info.name}.")
+            names += _shipped_names(inner, f"{prefix}{info.name}.")
         elif prefix and info.name != "claims" and not info.name.startswith("_"):
             names.append(prefix + info.name)
     return names
 
 
-def _entries() -> dict[str, EntryPoint]:
+def _entry_points() -> dict[str, EntryPoint]:
     return {e.name: e for e in entry_points(group=GROUP)}
 
 
 @lru_cache(maxsize=64)
-def _from_name(name: str) -> "System":
-    shipped = _shipped()
+def _load_named(name: str) -> "System":
+    shipped = _shipped_names()
     if name in shipped:
         try:
             module = importlib.import_module(f"{GROUP}.{name}")
@@ -94,24 +94,24 @@ def _from_name(name: str) -> "System":
             raise
         except BaseException as e:
             raise ModelError(f"model {name} cannot be used: {_one_line(e)}") from e
-        return _constant(module, CONSTANT, f"model {name}")
-    entries = _entries()
+        return _system_in(module, CONSTANT, f"model {name}")
+    entries = _entry_points()
     if name not in entries:
         text = name if len(name) <= 60 else name[:57] + "..."
         known = {*shipped, *entries}
         raise ModelError(no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py"))
     try:
-        found = entries[name].load()
+        loaded = entries[name].load()
     except KeyboardInterrupt:
         raise
     except BaseException as e:
         raise ModelError(f"model {name}, from {entries[name].value}, cannot be used: {_one_line(e)}") from e
     where = f"model {name}, from {entries[name].value},"
-    return _constant(found, CONSTANT, where) if isinstance(found, ModuleType) else _check(found, where, "entry point")
+    return _system_in(loaded, CONSTANT, where) if isinstance(loaded, ModuleType) else _check_system(loaded, where, "entry point")
 
 
-def _module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
-    """The file of FILE.py or FILE.py:NAME as a module, the name of the constant, and the file as it was written."""
+def _file_module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
+    """(module, name of the constant, path as written) of FILE.py or FILE.py:NAME. Raises ModelError."""
     path, colon, constant = ref.rpartition(":")
     if not (colon and path.endswith(".py")):
         path, constant = ref, CONSTANT
@@ -121,14 +121,14 @@ def _module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
         full = Path(path).expanduser().resolve()
         stat = full.stat()
     except FileNotFoundError:
-        raise ModelError(f"there is no model file {path!r}{_beside(path)}") from None
+        raise ModelError(f"there is no model file {path!r}{_nearest_file(path)}") from None
     except (OSError, ValueError, RuntimeError) as e:
         raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
-    return _from_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
+    return _run_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
 
 
-def _beside(path: str) -> str:
-    """The nearest spelling among the Python files of the same folder, where one is near."""
+def _nearest_file(path: str) -> str:
+    """A hint with the nearest spelling among the Python files of the same folder; empty where none is near."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)
@@ -136,23 +136,23 @@ def _beside(path: str) -> str:
         stems = [file.removesuffix(".py") for file in os.listdir(folder or ".") if file.endswith(".py")]
     except (OSError, ValueError):
         return ""
-    found = get_close_matches(name.removesuffix(".py"), stems, n=1)
-    return f"; did you mean {found[0] + '.py'!r}?" if found else ""
+    matches = get_close_matches(name.removesuffix(".py"), stems, n=1)
+    return f"; did you mean {matches[0] + '.py'!r}?" if matches else ""
 
 
 @lru_cache(maxsize=32)
-def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
-    """The file as a module, run once for each content that mtime and size tell apart; no bytecode is written beside it.
+def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
+    """The file as a module. It runs once for each mtime and size, and no bytecode is written beside it.
 
-    digest: the sha256 that the file must have, or it is not run; "" where any will do.
+    digest: the sha256 that the file must have to be run; "" for any. Raises ModelError.
     """
     try:
         text = Path(path).read_bytes()
     except OSError as e:
         raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
-    found = sha256(text).hexdigest()
-    if digest and found != digest:
-        raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {found[:12]}..., that one's {digest[:12]}...")
+    actual = sha256(text).hexdigest()
+    if digest and actual != digest:
+        raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
     from odesim.symbolic.elements import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
@@ -167,21 +167,21 @@ def _from_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
         if isinstance(e, KeyboardInterrupt):
             raise
         code = text.decode(errors="replace")
-        raise ModelError(f"model file {place(e, path, code)}: {sentence(e, path, code, vars(module))}") from e
+        raise ModelError(f"model file {error_place(e, path, code)}: {error_sentence(e, path, code, vars(module))}") from e
     _warn_of_unused(module, path, text.decode(errors="replace"))
-    setattr(module, DIGEST, found)
+    setattr(module, DIGEST, actual)
     return module
 
 
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
-    """Warns of each parameter that a System of the file declares and nothing uses, with its line."""
+    """Warns of each parameter that a System of the file declares and never uses, with its line."""
     from odesim.symbolic import System
     from odesim.symbolic.check_types import unused_params
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
         for name in unused_params(system):
-            told = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
-            warnings.warn_explicit(told, ModelWarning, path, param_line(text, name))
+            message = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
+            warnings.warn_explicit(message, ModelWarning, path, param_line(text, name))
 
 
 def _one_line(e: BaseException) -> str:
@@ -189,19 +189,19 @@ def _one_line(e: BaseException) -> str:
     return f"{type(e).__name__}: {' '.join(text.split())[:300]}".rstrip(": ")
 
 
-def _constant(module: ModuleType, name: str, where: str) -> "System":
+def _system_in(module: ModuleType, name: str, where: str) -> "System":
     from odesim.symbolic import System
 
-    have = sorted(k for k, v in vars(module).items() if isinstance(v, System))
+    systems = sorted(k for k, v in vars(module).items() if isinstance(v, System))
     if name not in vars(module):
-        listed = f"; its Systems are {', '.join(have)}{nearest(name, have)}" if have else "; it has no System at all"
-        raise ModelError(f"{where} has no {name}{listed}")
-    return _check(getattr(module, name), where, name)
+        hint = f"; its Systems are {', '.join(systems)}{nearest(name, systems)}" if systems else "; it has no System at all"
+        raise ModelError(f"{where} has no {name}{hint}")
+    return _check_system(getattr(module, name), where, name)
 
 
-def _check(found: Any, where: str, name: str) -> "System":
+def _check_system(value: Any, where: str, name: str) -> "System":
     from odesim.symbolic import System
 
-    if not isinstance(found, System):
-        raise ModelError(f"{where}: {name} must be a System, not {type(found).__name__}")
-    return found
+    if not isinstance(value, System):
+        raise ModelError(f"{where}: {name} must be a System, not {type(value).__name__}")
+    return value

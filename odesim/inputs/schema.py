@@ -1,4 +1,4 @@
-"""Places that numbers go to: each parameter and state of a System, read once, without sympy afterwards."""
+"""The schema of a System: the shape, default and domain of each parameter and state, read once, without sympy afterwards."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,26 +35,29 @@ class Formula:
     extents: tuple[Extent, ...]
 
     def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Array:
-        """Its value for every value of its indices: one axis for each."""
+        """The values of the expression, an array with one axis per index."""
         value = np.asarray(self.function(sizes, values)["_value"], float)
         return np.broadcast_to(value, tuple(e.value(sizes) for e in self.extents)) if self.extents else value
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A Constraint and the formula that is to be 0 or at least 0, less the number in it: sum - 1 is (sum, 1)."""
+    """A Constraint as an expression and a target: sum - 1 == 0 has the expression sum and the target 1.
+
+    expr: the constraint's expression without its number. formula: expr, compiled.
+    """
 
     constraint: Constraint
-    part: Expr
+    expr: Expr
     target: float
     formula: Formula
 
 
 @dataclass(frozen=True)
 class Place:
-    """A parameter or a state. start: what it is when nothing is given.
+    """A parameter or a state: where numbers go.
 
-    indexes: the size whose rows the values name, or None.
+    start: its default. indexes: the size whose rows the values name, or None.
     """
 
     name: str
@@ -69,15 +72,18 @@ class Place:
         return len(self.extents)
 
     @property
-    def words(self) -> str:
-        """The shape in names, "(K, S)"."""
+    def shape_text(self) -> str:
+        """The shape as text, "(K, S)"."""
         inside = ", ".join(e.text for e in self.extents)
         return f"({inside},)" if self.rank == 1 else f"({inside})"
 
 
 @dataclass(frozen=True)
 class Schema:
-    """All of a System that binding needs, without a symbol left to handle."""
+    """All facts about a System that binding needs, without symbols to handle.
+
+    numbered_elements: (element, index, extent of that axis) of every element with a number as index.
+    """
 
     name: str
     params: tuple[Place, ...]
@@ -87,43 +93,43 @@ class Schema:
     axes: tuple[Extent, ...]
     span: tuple[float, float]
     rules: tuple[Rule, ...]
-    places: tuple[tuple[str, int, Extent], ...]  # (element, index, extent of that axis) of every element that is named by a number
+    numbered_elements: tuple[tuple[str, int, Extent], ...]
 
 
-_PLANS: Memo[Schema] = Memo()
+_SCHEMAS: Memo[Schema] = Memo()
 
 
-def make_plan(system: System) -> Schema:
-    """The plan of a System; those of the last 64 are kept. Raises SpecError where a shape, default or domain cannot be used."""
-    return _PLANS(IdentityKey(system), lambda: _plan(system))
+def make_schema(system: System) -> Schema:
+    """The schema of a System, cached for the last 64. Raises SpecError where a shape, default or domain cannot be used."""
+    return _SCHEMAS(IdentityKey(system), lambda: _schema(system))
 
 
-def _plan(s: System) -> Schema:
+def _schema(s: System) -> Schema:
     try:
         sets = assumed_intervals(s)
         return Schema(
             name=s.name,
-            params=tuple(map(_param_slot, s.params)),
-            states=tuple(_state_slot(s, k, _domain(sets[base_name(k)])) for k in s.equations),
+            params=tuple(map(_param_place, s.params)),
+            states=tuple(_state_place(s, k, _domain(sets[base_name(k)])) for k in s.equations),
             sizes=s.size_names,
             size_defaults={str(k): int(n) for k, n in s.sizes.items()},
             axes=tuple(map(make_extent, s.axes.values())),
             span=(float(s.span[0]), float(s.span[1])),
             rules=tuple(_rule(s, c) for c in s.constraints),
-            places=_places(s),
+            numbered_elements=_numbered_elements(s),
         )
     except SpecError as e:
         raise SpecError(f"{s.name}: {e}") from None
 
 
-def _places(s: System) -> tuple[tuple[str, int, Extent], ...]:
+def _numbered_elements(s: System) -> tuple[tuple[str, int, Extent], ...]:
     shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}
-    found = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
-    pairs = ((a, i, n) for a in found for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
+    elements = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    pairs = ((a, i, n) for a in elements for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
     return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
 
 
-def _param_slot(p: Param) -> Place:
+def _param_place(p: Param) -> Place:
     return Place(
         name=p.name,
         extents=tuple(map(make_extent, p.shape)),
@@ -135,7 +141,7 @@ def _param_slot(p: Param) -> Place:
 
 
 def _default(p: Param) -> float | Default:
-    """A number, or a function of (sizes, parameters); one that takes the sizes alone is wrapped."""
+    """The default of a parameter: a number, or a function of (sizes, parameters)."""
     if not callable(p.default):
         try:
             x = float(p.default)
@@ -146,24 +152,24 @@ def _default(p: Param) -> float | Default:
     return (lambda sizes, _: f(sizes)) if required_arguments(f) == 1 else f
 
 
-def _state_slot(s: System, key: Indexed | Symbol, domain: Domain) -> Place:
+def _state_place(s: System, key: Indexed | Symbol, domain: Domain) -> Place:
     name = base_name(key)
-    own, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
-    start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(own))
+    initial_key, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
+    start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(initial_key))
     return Place(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
 
 
 def _domain(interval: sp.Interval | None) -> Domain:
-    """Where a state may start: in the set that its symbols assume."""
+    """The domain of a state's initial value: the set that its symbols assume."""
     if interval is None:
         return REALS
-    made = compile_domain(interval)
-    return Domain(f"{made.words}, which its symbol assumes", made.outside)
+    domain = compile_domain(interval)
+    return Domain(f"{domain.text}, which its symbol assumes", domain.outside)
 
 
 def _rule(s: System, c: Constraint) -> Rule:
-    number, part = c.expr.as_coeff_Add()
-    return Rule(c, part, 0.0 - float(number), _formula(s, part, free_in_order(part, s.axes)))
+    number, expr = c.expr.as_coeff_Add()
+    return Rule(c, expr, 0.0 - float(number), _formula(s, expr, free_in_order(expr, s.axes)))
 
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:

@@ -1,4 +1,4 @@
-"""Sizes from whatever was given: named sizes, shapes of arrays, values of index parameters, defaults."""
+"""Sizes of a System, computed from named sizes, shapes of arrays, values of index parameters and defaults."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ MOST = 2**48  # entries of one array; beyond any memory
 
 @dataclass(frozen=True)
 class Extent:
-    """The length of an axis: const + sum of factor * size over terms. text: as a person writes it, "L - 1"."""
+    """The length of an axis: const + sum of factor * size over terms. text: as written, "L - 1"."""
 
     text: str
     const: int
     terms: tuple[tuple[str, int], ...]
 
     def value(self, sizes: Mapping[str, int]) -> int:
-        """The length where the sizes are known. Raises KeyError."""
+        """The length for these sizes. Raises KeyError where a size is missing."""
         return self.const + sum(factor * sizes[name] for name, factor in self.terms)
 
 
 def make_extent(expr: Any) -> Extent:
-    """An extent from a sympy expression or a number. Raises SpecError unless it is affine with whole factors."""
+    """The Extent of a sympy expression or a number. Raises SpecError unless it is a sum of sizes with whole factors."""
     import sympy as sp
 
     parts = sp.expand(sp.sympify(expr)).as_coefficients_dict()
@@ -35,9 +35,9 @@ def make_extent(expr: Any) -> Extent:
 
 @dataclass
 class Sizes:
-    """What is known so far. values: {size: n}; sources: {size: "from P", "as given" or "by default"}.
+    """The sizes known so far.
 
-    facts: lengths seen whose sizes are not all known yet.
+    values: {size: n}. sources: {size: "from P", "as given" or "by default"}. facts: observed lengths with unknown sizes in them.
     """
 
     values: dict[str, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Sizes:
     facts: list[tuple[Extent, int, str]] = field(default_factory=list)
 
     def set(self, name: str, n: int, source: str) -> None:
-        """Fixes a size. Raises ParamError unless 1 <= n <= MOST."""
+        """Sets a size. Raises ParamError unless 1 <= n <= MOST."""
         if n < 1:
             raise ParamError(f"size {name} = {n} {source}: a size is at least 1")
         if n > MOST:
@@ -53,11 +53,11 @@ class Sizes:
         self.values[name], self.sources[name] = n, source
 
     def observe(self, extents: Iterable[Extent], shape: Iterable[int], name: str) -> None:
-        """Notes that the array of that name has this shape; settle() draws the conclusions."""
+        """Records that the array `name` has this shape; solve() draws the conclusions."""
         self.facts.extend((extent, n, name) for extent, n in zip(extents, shape, strict=True) if extent.terms)
 
-    def settle(self) -> None:
-        """Solves and checks every fact that has at most one unknown size left. Raises ParamError where two disagree."""
+    def solve(self) -> None:
+        """Computes the sizes that follow from the recorded shapes. Raises ParamError where two shapes disagree."""
         before = -1
         while self.facts and before != len(self.facts):
             before = len(self.facts)
@@ -79,14 +79,14 @@ class Sizes:
         return True
 
     def _disagree(self, extent: Extent, n: int, name: str) -> str:
-        known = ", ".join(f"{size} = {self.values[size]} {self.sources[size]}" for size, _ in extent.terms)
+        known = self.text(size for size, _ in extent.terms)
         size, factor = extent.terms[0]
         if len(extent.terms) == 1 and (n - extent.const) % factor == 0:
             return f"sizes disagree: {known}, {size} = {(n - extent.const) // factor} from {name}"
         return f"sizes disagree: {known}, {extent.text} = {n} from {name}"
 
-    def knows(self, extents: Iterable[Extent]) -> bool:
-        """Whether every size in the extents is known."""
+    def has_all(self, extents: Iterable[Extent]) -> bool:
+        """Whether all sizes in these extents are known."""
         return all(size in self.values for extent in extents for size, _ in extent.terms)
 
     def shape(self, extents: Iterable[Extent], name: str) -> tuple[int, ...]:
@@ -96,14 +96,14 @@ class Sizes:
             n = extent.value(self.values)
             if n < 1:
                 raise ParamError(
-                    f"{name}: its axis {extent.text} is {n} long ({self.words(s for s, _ in extent.terms)}); it must be at least 1"
+                    f"{name}: its axis {extent.text} is {n} long ({self.text(s for s, _ in extent.terms)}); it must be at least 1"
                 )
             out.append(n)
             entries *= n
         if entries > MOST:
-            raise ParamError(f"{name} would have {entries:.3g} entries ({self.words(self.values)}), more than any memory holds")
+            raise ParamError(f"{name} would have {entries:.3g} entries ({self.text(self.values)}), more than any memory holds")
         return tuple(out)
 
-    def words(self, names: Iterable[str]) -> str:
-        """`K = 3 from P, S = 4 by default`."""
+    def text(self, names: Iterable[str]) -> str:
+        """These sizes with their sources as text, such as `K = 3 from P, S = 4 by default`."""
         return ", ".join(f"{name} = {self.values[name]} {self.sources[name]}" for name in names)

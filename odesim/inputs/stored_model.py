@@ -1,4 +1,4 @@
-"""The System of a stored run: a run is data, and no file that it names is run."""
+"""The System of a stored run. A stored run is data: no file that it names is executed."""
 
 from collections.abc import Mapping
 from os import PathLike, fspath
@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ParamError, StoreError
-from odesim.inputs.registry import is_path, load_model, load_same
+from odesim.inputs.registry import is_path, load_model, load_unchanged_file
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
 
 
-def stored_model(path: Path, said: Mapping[str, Any], model: str | PathLike[str] | None = None) -> "System":
-    """The System of the run at path with these attributes: of an installed model by its name, of a file by the one that is given.
+def stored_model(path: Path, attributes: Mapping[str, Any], model: str | PathLike[str] | None = None) -> "System":
+    """The System of the run at `path` with these attributes: an installed model by its name, or the model file `model`.
 
-    model: FILE.py or FILE.py:NAME; it must have the sha256 that the run stores, or it is not run. Raises ParamError, StoreError,
-    ModelError.
+    model: FILE.py or FILE.py:NAME; it is executed only if it has the sha256 that the run stores.
+    Raises ParamError, StoreError, ModelError.
     """
-    ref, digest = said.get("ref"), said.get("model_sha256")
+    ref, digest = attributes.get("ref"), attributes.get("model_sha256")
     if not isinstance(ref, str):
         raise StoreError(f"{path} is damaged: its attribute 'ref' is {str(ref)[:60]!r}")
     if not is_path(ref):
@@ -32,9 +32,9 @@ def stored_model(path: Path, said: Mapping[str, Any], model: str | PathLike[str]
         )
     if model is None:
         raise ParamError(f"{path} was made from {name}; a file that a run names is not run: give it with --model FILE.py")
-    given = fspath(model)
-    if not is_path(given):
-        raise ParamError(f"{path} was made from {name}: --model takes that file, not {given[:60]!r}")
+    file = fspath(model)
+    if not is_path(file):
+        raise ParamError(f"{path} was made from {name}: --model takes that file, not {file[:60]!r}")
     _, colon, constant = ref.rpartition(":")
-    own = given.endswith(".py") and colon and constant.isidentifier()
-    return load_same(f"{given}:{constant}" if own else given, digest)
+    needs_constant = file.endswith(".py") and colon and constant.isidentifier()
+    return load_unchanged_file(f"{file}:{constant}" if needs_constant else file, digest)

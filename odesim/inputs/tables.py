@@ -1,4 +1,4 @@
-"""Numbers read from .csv and .npy files."""
+"""Arrays of numbers read from .csv and .npy files."""
 
 import math
 import os
@@ -23,10 +23,10 @@ def check_table_name(path: str, where: str) -> None:
 
 
 def read_table(path: str, rank: int, where: str) -> "Array":
-    """The numbers of a file, as an array.
+    """The numbers in a file as an array.
 
-    A .csv has two axes, (rows, columns); where rank is 1, one row or one column is (n,); where it is 0, one number is ().
-    Raises ParamError with the line at fault.
+    A .csv has shape (rows, columns); with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
+    Raises ParamError with the number of the wrong line.
     """
     check_table_name(path, where)
     try:
@@ -42,13 +42,13 @@ def read_table(path: str, rank: int, where: str) -> "Array":
 def _read_npy(path: str, where: str) -> "Array":
     import numpy as np
 
-    with open(_plain(path, where), "rb") as file:
+    with open(_check_path(path, where), "rb") as file:
         try:
             # not np.load, which takes zip files and looks for pickles
             array: Any = np.lib.format.read_array(file, allow_pickle=False)
         except (OSError, MemoryError):
             raise
-        except Exception as e:  # what a damaged header makes numpy raise has no bound
+        except Exception as e:  # a damaged header can make numpy raise anything
             raise ParamError(f"{where}: {path!r} is not a .npy file of numbers: {' '.join(str(e).split())[:120]}") from None
     return array
 
@@ -59,7 +59,7 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
     rows: list[list[float]] = []
     first = 0
     try:
-        with open(_plain(path, where), encoding="utf-8-sig") as file:
+        with open(_check_path(path, where), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip() or line.lstrip().startswith("#"):
                     continue
@@ -91,8 +91,8 @@ def _csv_row(line: str, where: str) -> list[float]:
     return [float(parse_number(cell, where)) for cell in line.split(",")]
 
 
-def _plain(path: str, where: str) -> str:
-    """path, where a file can have that name at all."""
+def _check_path(path: str, where: str) -> str:
+    """path, if it can be the name of a file. Raises ParamError."""
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Spans and save grids: how long a run is and at which times it is kept."""
+"""Spans and save times: the interval of a run and the times at which it is saved."""
 
 import math
 from collections.abc import Sequence
@@ -12,25 +12,25 @@ from odesim.inputs.grammar import parse_number, parse_numbers, show_text
 if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
-MOST = 10**8  # save times; more is a slip of the finger
+MOST = 10**8  # save times; more is a typing mistake
 FIRST = 1e-4  # of the span: the first time after t0 on a logarithmic grid
 
 
 @dataclass(frozen=True)
 class Save:
-    """Times to keep: `count` of them, evenly or (log) geometrically spaced with both ends, or the given times (T,)."""
+    """The times to save: `count` times with both ends, evenly or (log) geometrically spaced, or the listed times (T,)."""
 
     count: int = 0
     log: bool = False
     times: tuple[float, ...] = ()
 
     def __len__(self) -> int:
-        """How many times are kept."""
+        """The number of saved times."""
         return len(self.times) or self.count
 
 
 def parse_span(text: str) -> tuple[float, float]:
-    """(t0, t1) of T0:T1. Raises ParamError unless both are finite and t1 is later."""
+    """The span (t0, t1) written as T0:T1. Raises ParamError unless both are finite and t1 is later."""
     ends = text.split(":")
     if len(ends) != 2:
         raise ParamError(f"--span takes T0:T1, as in --span 0:10, not {show_text(text)}")
@@ -38,7 +38,7 @@ def parse_span(text: str) -> tuple[float, float]:
 
 
 def check_span(span: Any, where: str = "span") -> tuple[float, float]:
-    """(t0, t1) as floats. Raises ParamError unless span is two finite numbers, the second one later."""
+    """The span (t0, t1) as floats. Raises ParamError unless it is two finite numbers, the second one larger."""
     try:
         t0, t1 = map(float, span)
     except (TypeError, ValueError, OverflowError):
@@ -51,7 +51,7 @@ def check_span(span: Any, where: str = "span") -> tuple[float, float]:
 
 
 def parse_save(text: str) -> Save:
-    """The grid of N (even, both ends), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
+    """The save times written as N (evenly spaced), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
     s = text.strip()
     head, colon, tail = s.partition(":")
     if colon and head.strip() != "log":
@@ -69,14 +69,14 @@ def parse_save(text: str) -> Save:
 
 
 def save_times(save: Any, t0: float, t1: float) -> "Array":
-    """The times (T,) to keep, increasing, within [t0, t1].
+    """The times (T,) to save, increasing, within [t0, t1].
 
-    save: None (both ends), a number N of times (even, both ends), a Save, or the times themselves (T,).
+    save: None (both ends), a number N of evenly spaced times, a Save, or the times themselves (T,).
     A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. Raises ParamError.
     """
     import numpy as np
 
-    save = as_save(save)
+    save = to_save(save)
     if not isinstance(save, Save) or save.times:
         times = np.array(save.times if isinstance(save, Save) else save)
         outside = times[(times < t0) | (times > t1)]
@@ -95,7 +95,7 @@ def save_times(save: Any, t0: float, t1: float) -> "Array":
 
 
 def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
-    """The times (a number, a list or an array) at which steps are to end, increasing. Raises ParamError."""
+    """The times at which a step has to end, increasing, from a number, a list or an array. Raises ParamError."""
     import numpy as np
 
     from odesim.base.arrays import on_host
@@ -113,8 +113,8 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     return tuple(times.tolist())
 
 
-def as_save(save: Any) -> "Save | Array":
-    """The grid that save asks for, or its times (T,); its len() is their number. Raises ParamError."""
+def to_save(save: Any) -> "Save | Array":
+    """The argument `save` as a Save or an array of times (T,); its len() is the number of times. Raises ParamError."""
     import numpy as np
 
     from odesim.base.arrays import on_host

@@ -1,4 +1,4 @@
-"""VALUE as people write it: numbers, lists, files and fills. A grammar of our own: nothing is ever evaluated."""
+"""The grammar of VALUE on the command line: numbers, lists, files and fills. No code is evaluated."""
 
 import math
 import re
@@ -27,9 +27,10 @@ _PIECE = re.compile(r"[\[\],]|[^\[\],]+")
 
 @dataclass(frozen=True)
 class Value:
-    """A parsed VALUE. kind: "number", "list", "file" or "fill"; text: as it was written; where: how messages name it.
+    """A parsed VALUE.
 
-    data: a number; a nested list; a path; or (function, a, b).
+    kind: "number", "list", "file" or "fill". data: a number, a nested list, a path, or (function, a, b).
+    text: as written. where: its name in messages.
     """
 
     kind: str
@@ -38,7 +39,7 @@ class Value:
     where: str
 
     def array(self, rank: int) -> "Array | None":
-        """The array that a list or file is, read as one of that rank; None where the shape must come from elsewhere."""
+        """The array of a list or file, read with this rank; None where the value has no shape of its own."""
         import numpy as np
 
         if self.kind == "list":
@@ -48,9 +49,9 @@ class Value:
         return np.array(self.data) if self.kind == "number" and rank == 0 else None
 
     def fill(self, shape: tuple[int, ...] | None, rng: Any = None) -> "Array":
-        """An array of that shape, in C order; None: the shape of the value itself. rng: a numpy Generator, for uniform and normal.
+        """An array of this shape, in C order; None: of the value's own shape.
 
-        Raises ParamError where the shapes differ, or a fill has no shape.
+        rng: a numpy Generator, for uniform and normal. Raises ParamError where the shapes differ, or a fill has no shape.
         """
         import numpy as np
 
@@ -76,10 +77,10 @@ class Value:
 
 
 def parse_value(text: str, where: str) -> Value:
-    """VALUE: a number, `1,2,3`, an array in brackets, `@file.csv`, `@file.npy`, or a fill such as `linspace(a,b)`.
+    """The Value in text: a number, `1,2,3`, an array in brackets, `@file.csv`, `@file.npy`, or a fill such as `linspace(a,b)`.
 
     linspace(a,b): a to b; logspace(a,b): 10^a to 10^b, both ends included; uniform(a,b); normal(mean, standard deviation).
-    Raises ParamError, its message starting with where.
+    Raises ParamError with a message that starts with `where`.
     """
     s = text.strip()
     if not s:
@@ -118,46 +119,46 @@ def _parse_fill(name: str, inside: str, where: str) -> tuple[str, float, float]:
 
 
 def _parse_list(text: str, where: str) -> list[Any]:
-    """The nested list of numbers that text, from [ to ], is."""
+    """The nested list of numbers in text, which starts with [ and ends with ]."""
 
     def fail(what: str) -> ParamError:
         return ParamError(f"{where}: {show_text(text)}: {what}")
 
     stack: list[list[Any]] = []
-    done: list[Any] | None = None
-    wanted = True  # a number or [ comes next
+    result: list[Any] | None = None
+    expects_value = True  # a number or [ comes next
     for piece in _PIECE.findall(text):
         piece = piece.strip()
         if not piece:
             continue
-        if done is not None:
+        if result is not None:
             raise fail(f"{show_text(piece)} follows the last ]; rows stand in one more pair of brackets")
         if piece == "]":
-            if wanted:
+            if expects_value:
                 raise fail("a number is missing before ]")
-            done = stack.pop()
+            result = stack.pop()
             if stack:
-                stack[-1].append(done)
-                done = None
+                stack[-1].append(result)
+                result = None
             continue
-        if wanted == (piece == ","):
+        if expects_value == (piece == ","):
             raise fail("a number is missing before a comma" if piece == "," else f"a comma is missing before {show_text(piece)}")
-        wanted = piece in "[,"
+        expects_value = piece in "[,"
         if piece == "[":
             stack.append([])
             if len(stack) > DEPTH:
                 raise fail(f"brackets are nested deeper than {DEPTH}")
         elif piece != ",":
             stack[-1].append(parse_number(piece, where))
-    if done is None:
+    if result is None:
         raise fail("a ] is missing")
-    _check_even(done, fail)
-    return done
+    _nested_shape(result, fail)
+    return result
 
 
-def _check_even(rows: list[Any], fail: Callable[[str], ParamError]) -> tuple[int, ...]:
-    """The shape of a nested list. Raises where it is ragged."""
-    inner = [_check_even(row, fail) if isinstance(row, list) else () for row in rows]
+def _nested_shape(rows: list[Any], fail: Callable[[str], ParamError]) -> tuple[int, ...]:
+    """The shape of a nested list. Raises ParamError where its rows differ in length."""
+    inner = [_nested_shape(row, fail) if isinstance(row, list) else () for row in rows]
     for shape in inner:
         if len(shape) != len(inner[0]):
             raise fail("numbers and rows are mixed")
@@ -168,7 +169,7 @@ def _check_even(rows: list[Any], fail: Callable[[str], ParamError]) -> tuple[int
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, Value]:
-    """(name, value) of NAME=VALUE. Raises ParamError."""
+    """The (name, value) in NAME=VALUE. Raises ParamError."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ParamError(f"{option} takes NAME=VALUE, not {show_text(text)}")
@@ -178,7 +179,7 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, Value]:
 
 
 def parse_size(text: str) -> tuple[str, int]:
-    """(name, n) of NAME=N, n >= 1. Raises ParamError."""
+    """The (name, n) in NAME=N, with n >= 1. Raises ParamError."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name.isidentifier():
         raise ParamError(f"--size takes NAME=N, as in --size M=100, not {show_text(text)}")

@@ -44,7 +44,7 @@ class Inspected:
 
 def inspect_run(path: str | Path) -> Inspected:
     """The run at path, looked through before anything of it is decoded. Raises StoreError where there is none, or one that is not read."""
-    path = Path(arguments.path("the folder of a run", path))
+    path = Path(arguments.to_path("the folder of a run", path))
     folder, file = _is_there(path), path / "zarr.json"
     said: Any = None
     try:

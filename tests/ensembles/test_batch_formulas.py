@@ -13,7 +13,7 @@ from odesim.ensembles.members import make_members
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
-from odesim.inputs.schema import Formula, make_plan
+from odesim.inputs.schema import Formula, make_schema
 from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes, softmax
 
 (m, k), (M, K) = index("m k"), sizes("M K")
@@ -64,7 +64,7 @@ def formulas() -> dict[str, tuple[System, Formula]]:
         **{name: system(start) for name, start in STARTS.items()},
         **{name: load_model(name) for name in list_models()},
     }.items():
-        plan = make_plan(s)
+        plan = make_schema(s)
         found |= {f"{name}: {slot.name}": (s, slot.start) for slot in plan.states if isinstance(slot.start, Formula)}
         found |= {f"{name}: {rule.constraint.name}": (s, rule.formula) for rule in plan.rules}
     return found
@@ -81,7 +81,7 @@ def test_members_are_what_they_are_alone(case, entries, monkeypatch):
     s, formula = FORMULAS[case]
     numbers, rng = bind(s), np.random.default_rng(0)
     own = {}
-    for slot in make_plan(s).params:
+    for slot in make_schema(s).params:
         shape = (7, *np.shape(numbers.params[slot.name]))
         if not slot.indexes:
             own[slot.name] = rng.integers(1, 5, shape) if slot.integer else rng.uniform(0.1, 1.0, shape)

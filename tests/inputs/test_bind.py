@@ -339,7 +339,7 @@ DOMAINS = [
 def test_domains_as_numpy_tests_agree_with_the_sets(domain, words, inside, out):
     """Every kind of set, as words and as a test on arrays and on single numbers."""
     got = compile_domain(domain)
-    assert words is None or got.words == words
+    assert words is None or got.text == words
     if got.outside is None:
         assert not out
         return

@@ -183,7 +183,7 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
         "scan_snap.full": "their_broken",
     }
     monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(k, v, group) for k, v in wanted.items()])
-    registry._from_name.cache_clear()
+    registry._load_named.cache_clear()
     assert set(wanted) <= set(list_models())
     assert "their_models" not in sys.modules
     assert load_model("theirs.module").name == load_model("theirs.object").name == "NAME"
@@ -192,4 +192,4 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
     assert "ZeroDivisionError" in message("theirs.broken")
     assert "SystemExit: 0" in message("theirs.exit")
     assert "did you mean 'theirs.object'?" in message("theirs.objet")
-    registry._from_name.cache_clear()
+    registry._load_named.cache_clear()
