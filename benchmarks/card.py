@@ -19,13 +19,13 @@ from odesim.codegen.build.nvrtc import version
 DOUBLES = {"sm_60": 32, "sm_70": 32, "sm_75": 2, "sm_80": 32, "sm_86": 2, "sm_89": 2, "sm_90": 64, "sm_100": 64, "sm_120": 2}
 
 
-def facts() -> dict[str, str]:
+def device_facts() -> dict[str, str]:
     """Device, architecture, driver, multiprocessors, memory, versions of what compiles."""
     cp = cupy_here()
     about, driver = cp.cuda.runtime.getDeviceProperties(0), cp.cuda.runtime.driverGetVersion()
     return {
         "odesim": __version__,
-        "device": f"{device_name()}, {architecture()}, {multiprocessors()} multiprocessors at up to {clock() / 1e9:.2f} GHz",
+        "device": f"{device_name()}, {architecture()}, {multiprocessors()} multiprocessors at up to {clock_rate() / 1e9:.2f} GHz",
         "memory": f"{about['totalGlobalMem'] / 1e9:.1f} GB",
         "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         "cupy": str(cp.__version__),
@@ -33,17 +33,17 @@ def facts() -> dict[str, str]:
     }
 
 
-def clock() -> float:
+def clock_rate() -> float:
     """The highest clock of the multiprocessors, 1/s; 0 where it is not said."""
     return 1e3 * float(cupy_here().cuda.Device().attributes.get("ClockRate", 0))
 
 
-def peak() -> float | None:
+def peak_rate() -> float | None:
     """Operations a second in float64 at the highest clock; None where that or the architecture is not known."""
-    return 2 * DOUBLES.get(architecture(), 0) * multiprocessors() * clock() or None
+    return 2 * DOUBLES.get(architecture(), 0) * multiprocessors() * clock_rate() or None
 
 
-class Timed:
+class TimedKernel:
     """A kernel whose launches are timed on the device."""
 
     def __init__(self, kernel: Any) -> None:
@@ -75,14 +75,14 @@ def copy_bandwidth(most: int = 1 << 32, rounds: int = 10) -> float:
         target[...] = source
 
     copy()
-    timed, found = Timed(copy), []
+    timed, found = TimedKernel(copy), []
     for _ in range(rounds):
         timed()
         found.append(timed.taken())
     return 16 * size / float(np.median(found))
 
 
-def wall(run: Callable[[], Any], rounds: int) -> float:
+def wall_seconds(run: Callable[[], Any], rounds: int) -> float:
     """Seconds of a call, the median of some."""
     found = []
     for _ in range(rounds):
@@ -106,7 +106,7 @@ def main() -> None:
             importlib.import_module(name)
         except Exception as e:
             print(f"{name} cannot be imported: {type(e).__name__}: {str(e)[:200]}")
-    for name, found in facts().items():
+    for name, found in device_facts().items():
         print(f"{name}: {found}")
 
 

@@ -23,7 +23,7 @@ def request_of(model: Any, **options: Any) -> tuple[Members, EnsembleRequest]:
     return ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
 
 
-def made(model: Any, **options: Any) -> tuple[Members, Engine]:
+def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:
     """Members, and the engine that integrates them, compiled."""
     members, request = request_of(model, **options)
     engine = make_engine(request, members)
@@ -31,7 +31,7 @@ def made(model: Any, **options: Any) -> tuple[Members, Engine]:
     return members, engine
 
 
-def integrated(members: Members, engine: Engine) -> Chunk:
+def integrate_all(members: Members, engine: Engine) -> Chunk:
     """All members, in memory, on one thread of the processor or on the GPU."""
     count = members.source.count
     held = MemoryLedger(engine.request.room(count), chunk_size(count, engine.request.row))

@@ -12,12 +12,12 @@ installed is left out, and named.
 
 from typing import Any
 
-from measuring import Report, Solver, arguments, least_ratio, seconds, timed_rows  # first: one thread
+from measuring import Report, Solver, add_times, arguments, least_ratio, seconds  # first: one thread
 
 # isort: split
 import numpy as np
-from ours import ours
-from peers import EXPLICIT, made
+from ours import odesim_solver
+from peers import EXPLICIT, make_solvers
 from works import Work, exact, make_work
 
 CHECKED = 200
@@ -35,7 +35,7 @@ COLUMNS = (
 )
 
 
-def described(work: Work, solver: Solver, places: range, reference: np.ndarray) -> dict[str, Any]:
+def first_run_row(work: Work, solver: Solver, places: range, reference: np.ndarray) -> dict[str, Any]:
     """What a solver's first run gives, which also compiles. reference: the answers of the members at those places."""
     found = solver.run()
     values, failed = solver.read(found)
@@ -46,20 +46,20 @@ def described(work: Work, solver: Solver, places: range, reference: np.ndarray) 
 
 def measure(work: Work, rounds: int, peers: list[str]) -> list[dict[str, Any]]:
     """A row a solver. First, and the ratios' denominator: of odesim's methods with an error that is allowed the fastest in three runs."""
-    own = [ours(work, method) for method in METHODS[work.name]]
-    solvers = own + made(work, EXPLICIT, peers)
+    own = [odesim_solver(work, method) for method in METHODS[work.name]]
+    solvers = own + make_solvers(work, EXPLICIT, peers)
     places = range(0, len(work.start), work.stride(CHECKED))
     reference = exact(work.every(work.stride(CHECKED)))
-    rows = [described(work, solver, places, reference) for solver in solvers]
-    trials = [min(seconds(s.run) for _ in range(3)) if allowed(r, work) else np.inf for s, r in zip(own, rows, strict=False)]
+    rows = [first_run_row(work, solver, places, reference) for solver in solvers]
+    trials = [min(seconds(s.run) for _ in range(3)) if is_allowed(r, work) else np.inf for s, r in zip(own, rows, strict=False)]
     best = int(np.argmin(trials))
     for parts in (solvers, rows):
         parts.insert(0, parts.pop(best))  # type: ignore[attr-defined]
-    timed_rows(rows, solvers, rounds, 1e6)
+    add_times(rows, solvers, rounds, 1e6)
     return rows
 
 
-def allowed(row: dict[str, Any], work: Work) -> bool:
+def is_allowed(row: dict[str, Any], work: Work) -> bool:
     """Whether every member came to its end and the error is at most 10 times the tolerance (20 with saved points)."""
     return not row["failed"] and bool(row["error"] <= (20 if work.grid else 10) * work.tolerance)
 
@@ -71,7 +71,7 @@ def main() -> None:
     for name in options.works.split(","):
         work = make_work(name, options.members)
         rows = measure(work, options.rounds, [peer for peer in options.peers.split(",") if peer])
-        found: dict[str, float | None] = {f"{name} µs": rows[0]["median"] if allowed(rows[0], work) else None}
+        found: dict[str, float | None] = {f"{name} µs": rows[0]["median"] if is_allowed(rows[0], work) else None}
         found |= {f"{name} x {peer}": least_ratio(rows, peer) for peer in ("heyoka", "CyRK", "diffrax", "scipy")}
         if work.grid:
             found[f"{name} error"] = rows[0]["error"] / work.tolerance

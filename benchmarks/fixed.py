@@ -10,11 +10,11 @@ the largest of 50 members at the end against scipy's DOP853 at 1e-13.
 from functools import partial
 from typing import Any
 
-from measuring import Report, arguments, fitted, timed_rows  # first: one thread
+from measuring import Report, add_times, arguments, fit_solver  # first: one thread
 
 # isort: split
-from ours import ours
-from peers import FIXED, made
+from ours import odesim_solver
+from peers import FIXED, make_solvers
 from works import STEP, exact, make_work
 
 MEMBERS, CHECKED = 100_000, 50
@@ -34,15 +34,15 @@ def main() -> None:
     """Measures, prints, and writes JSON where asked."""
     options = arguments(__doc__, rounds=7, seconds=0.4).parse_args()
     report, work = Report("fixed"), make_work("W2f", MEMBERS)
-    makes = [partial(ours, method=method, step=STEP) for method in METHODS]
-    solvers = [*(fitted(make, work, options.seconds, 16, MEMBERS) for make in makes), *made(work, FIXED, list(FIXED))]
+    makes = [partial(odesim_solver, method=method, step=STEP) for method in METHODS]
+    solvers = [*(fit_solver(make, work, options.seconds, 16, MEMBERS) for make in makes), *make_solvers(work, FIXED, list(FIXED))]
     rows: list[dict[str, Any]] = []
     for solver in solvers:
         values, failed = solver.read(solver.run())
         some = range(0, len(values), max(1, len(values) // CHECKED))
         error = work.error(values[some], exact(work.every(solver.stride).every(some.step)))
         rows.append({"solver": solver.name, "members": solver.members, "failed": failed, "error": error})
-    timed_rows(rows, solvers, options.rounds, 1e9 * STEP / work.end)
+    add_times(rows, solvers, options.rounds, 1e9 * STEP / work.end)
     found = {f"W2f {method} ns": row["median"] for method, row in zip(METHODS, rows, strict=False)}
     report.add({"title": "W2f, 1000 steps of 1e-3, odesim tsit5 before each other solver", "columns": COLUMNS, "rows": rows}, **found)
     report.write(options.json)

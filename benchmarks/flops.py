@@ -13,44 +13,46 @@ from typing import Any
 from odesim.codegen.cuda.translate import ModuleScope
 from odesim.engines.gpu.source import thread_scope
 
-COUNTED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-OF_ONE = {"sqrt": 1, "rint": 1, "floor": 1, "fma": 2}
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+CALL_OPERATIONS = {"sqrt": 1, "rint": 1, "floor": 1, "fma": 2}
 
 
-def of_a_step(plan: Any) -> int:
+def step_operations(plan: Any) -> int:
     """Operations of one step of one member, accepted or not."""
-    return of(thread_scope(plan), "march" if plan.fixed else "step")
+    return function_operations(thread_scope(plan), "march" if plan.fixed else "step")
 
 
-def of(scope: ModuleScope, name: str) -> int:
+def function_operations(scope: ModuleScope, name: str) -> int:
     """Operations of a function of the scope."""
-    return sum(_of(scope, s) for s in scope.functions[name].body)
+    return sum(_node_operations(scope, s) for s in scope.functions[name].body)
 
 
-def _of(scope: ModuleScope, node: ast.AST) -> int:
+def _node_operations(scope: ModuleScope, node: ast.AST) -> int:
     match node:
         case ast.Subscript():  # a place, not a number
             return 0
         case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(n))])):
-            return n * sum(_of(scope, s) for s in node.body)
+            return n * sum(_node_operations(scope, s) for s in node.body)
         case ast.Call(func=ast.Name(id=name)):
-            return sum(_of(scope, a) for a in node.args) + (OF_ONE[name] if name in OF_ONE else _called(scope, name))
+            return sum(_node_operations(scope, a) for a in node.args) + (
+                CALL_OPERATIONS[name] if name in CALL_OPERATIONS else _callee_operations(scope, name)
+            )
         case ast.BinOp(op=op) | ast.AugAssign(op=op):
-            return isinstance(op, COUNTED) + sum(_of(scope, child) for child in _values(node))
-    return sum(_of(scope, child) for child in ast.iter_child_nodes(node))
+            return isinstance(op, ARITHMETIC) + sum(_node_operations(scope, child) for child in _operands(node))
+    return sum(_node_operations(scope, child) for child in ast.iter_child_nodes(node))
 
 
-def _values(node: Any) -> Iterator[ast.AST]:
+def _operands(node: Any) -> Iterator[ast.AST]:
     return iter([node.left, node.right] if isinstance(node, ast.BinOp) else [node.value])
 
 
-def _called(scope: ModuleScope, name: str) -> int:
+def _callee_operations(scope: ModuleScope, name: str) -> int:
     """Operations of a function beside this one, or of another module."""
     if name in scope.functions:
-        return of(scope, name)
+        return function_operations(scope, name)
     python = getattr(scope.known.get(name), "py_func", None)
     if python is None:  # a word of the language: float, abs, ...
         return 0
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(python))).body
     assert isinstance(tree, ast.FunctionDef)
-    return of(ModuleScope({tree.name: tree}, vars(inspect.getmodule(python))), tree.name)
+    return function_operations(ModuleScope({tree.name: tree}, vars(inspect.getmodule(python))), tree.name)

@@ -24,14 +24,14 @@ from measuring import Report, arguments  # first: one thread
 
 # isort: split
 import numpy as np
-from card import Timed, copy_bandwidth, facts, free_all, peak, wall
-from direct import integrated, made
-from flops import of_a_step
+from card import TimedKernel, copy_bandwidth, device_facts, free_all, peak_rate, wall_seconds
+from direct import integrate_all, make_prepared
+from flops import step_operations
 from gpu_peers import PEERS, solver
 from gpu_products import COLUMNS, product_rows
-from ours import arguments as asked
-from registers import numbers_of
-from wide import END, numbers, wide_system
+from ours import ensemble_arguments
+from registers import register_counts
+from wide import END, wide_params, wide_system
 from works import STEP, Work, exact, make_work
 
 import odesim
@@ -78,7 +78,7 @@ class Case:
         """The arguments of `odesim.ensemble`."""
         w = self.work
         more = {"method": self.method, "dtype": self.dtype, "step": STEP if w.name == "W2f" else None}
-        return {**asked(w), **more, "rtol": w.tolerance, "atol": w.absolute}
+        return {**ensemble_arguments(w), **more, "rtol": w.tolerance, "atol": w.absolute}
 
     def values(self, chunk: Any, engine: Any) -> np.ndarray:
         """States (N, T, D) in the order of a work's."""
@@ -107,13 +107,13 @@ def reference(work: Work) -> np.ndarray:
     if work.name == "W4j":
         return exact(work)
     case = Case(work, "dop853")
-    members, engine = made(**{**case.given, "rtol": 1e-12, "atol": 1e-12, "step": None})
-    return case.values(integrated(members, engine), engine)
+    members, engine = make_prepared(**{**case.given, "rtol": 1e-12, "atol": 1e-12, "step": None})
+    return case.values(integrate_all(members, engine), engine)
 
 
 def kernel_seconds(members: Any, engine: Any, rounds: int) -> float:
     """The median of the launches' seconds, for all members."""
-    timed, found, count = Timed(device_engine.kernel_of(engine.plan, 0)), [], members.source.count
+    timed, found, count = TimedKernel(device_engine.kernel_of(engine.plan, 0)), [], members.source.count
     for _ in range(rounds):
         for first in range(0, count, engine.together):
             end = min(first + engine.together, count)
@@ -123,37 +123,40 @@ def kernel_seconds(members: Any, engine: Any, rounds: int) -> float:
     return float(np.median(found))
 
 
-def busy(attempts: np.ndarray) -> float:
+def busy_share(attempts: np.ndarray) -> float:
     """Of the turns that warps take, the share in which a thread has a step to do."""
     warps = np.pad(attempts, (0, -len(attempts) % 32)).reshape(-1, 32)
     return float(attempts.sum() / (32 * warps.max(axis=1).sum()))
 
 
-def measured(case: Case, rounds: int, cpu: int) -> dict[str, Any]:
+def measure_case(case: Case, rounds: int, cpu: int) -> dict[str, Any]:
     """A row of the table of ensembles."""
     work, given = case.work, {**case.given, "backend": "cuda"}
-    members, engine = made(**given)
-    chunk = integrated(members, engine)
+    members, engine = make_prepared(**given)
+    chunk = integrate_all(members, engine)
     rounds = min(rounds, 3) if len(work.start) > 2_000_000 else rounds
     few = work.every(work.stride(CHECKED))
     error = work.error(case.values(chunk, engine)[:: work.stride(CHECKED)], reference(few))
     attempts = (chunk.steps + chunk.rejected).astype(np.int64)
     row: dict[str, Any] = {"work": work.name, "dtype": case.dtype, "method": case.method, "members": len(work.start), "error": error}
-    row |= {"failed": int(np.sum(chunk.status != 0)), "steps": float(attempts.mean()), "busy": busy(attempts)}
-    row |= {"kernel": 1e3 * kernel_seconds(members, engine, rounds), "whole": 1e3 * wall(lambda: integrated(*made(**given)), rounds)}
-    most, done = peak(), of_a_step(engine.plan) * float(attempts.sum())
+    row |= {"failed": int(np.sum(chunk.status != 0)), "steps": float(attempts.mean()), "busy": busy_share(attempts)}
+    row |= {
+        "kernel": 1e3 * kernel_seconds(members, engine, rounds),
+        "whole": 1e3 * wall_seconds(lambda: integrate_all(*make_prepared(**given)), rounds),
+    }
+    most, done = peak_rate(), step_operations(engine.plan) * float(attempts.sum())
     row |= {"peak": done / (1e-3 * row["kernel"]) / most} if most else {}
     log = device_engine.compile_cubin(device_engine.source_of(engine.plan), "registers", options_for(architecture(), strict=False)).log
     some = Case(work.every(work.stride(cpu)), case.method, case.dtype)
-    here = made(**some.given)
-    integrated(*here)
+    here = make_prepared(**some.given)
+    integrate_all(*here)
     begun = time.process_time()
-    integrated(*here)
+    integrate_all(*here)
     row["cpu"] = 1e6 * (time.process_time() - begun) / len(some.work.start)
-    return row | numbers_of(log) | {"gain": row["cpu"] * len(work.start) / (1e3 * row["kernel"])}
+    return row | register_counts(log) | {"gain": row["cpu"] * len(work.start) / (1e3 * row["kernel"])}
 
 
-def passes(attempts: int) -> float:
+def memory_passes(attempts: int) -> float:
     """Numbers an element that the attempted steps of tsit5 must read or write. A stage reads the state, slopes, P and a, writes its
     argument and P exp(z), and reads a and the latter again to write a slope; the error norm reads all slopes and two states."""
     tsit5 = METHODS["tsit5"]
@@ -163,27 +166,27 @@ def passes(attempts: int) -> float:
 
 def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, Any]:
     """A row of the table of one large system."""
-    P, a = numbers(n)
+    P, a = wide_params(n)
 
     def run(method: str = "tsit5", tolerance: float = TOLERANCE, backend: str = "cuda") -> Any:
         options: dict[str, Any] = {"span": (0.0, END), "rtol": tolerance, "atol": tolerance, "method": method, "backend": backend}
         return odesim.integrate(system, params={"P": P, "a": a}, **options)
 
     right = problem.cuda_right_side(problem.compiled_parts(system, "cuda", "float64", False)[0])
-    if not isinstance(right.kernel, Timed):
-        right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
+    if not isinstance(right.kernel, TimedKernel):
+        right.kernels[current_device()] = TimedKernel(right.kernel)  # where the property keeps it
     timed: Any = right.kernel
     found = run()
     rounds, kernel, whole = min(rounds, 3) if n > 10_000_000 else rounds, [], []
     for _ in range(rounds):
         timed.taken()
-        whole.append(wall(run, 1))
+        whole.append(wall_seconds(run, 1))
         kernel.append(timed.taken())
     answer = run("dop853", 1e-12, "numba" if n <= 1_000_000 else "cuda").y["z"][-1]
     attempts, rhs = int(found.stats["steps"] + found.stats["rejected"]), int(found.stats["rhs_calls"])
     row: dict[str, Any] = {"M": n, "kernel": 1e3 * float(np.median(kernel)), "whole": 1e3 * float(np.median(whole)), "rhs": rhs}
     row |= {"stage": row["kernel"] / rhs, "error": float(np.abs(found.y["z"][-1] - answer).max())}
-    row["copy"] = 8 * n * passes(attempts) / (1e-3 * row["kernel"]) / bandwidth
+    row["copy"] = 8 * n * memory_passes(attempts) / (1e-3 * row["kernel"]) / bandwidth
     if n <= 1_000_000:
         run(backend="numba")
         begun = time.process_time()
@@ -192,19 +195,19 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         row["gain"] = row["cpu"] / row["kernel"]
     free_all()
     log = cuda_bound.compile_cubin(right.text.source, "registers", options_for(architecture(), strict=False)).log
-    return row | numbers_of(log)
+    return row | register_counts(log)
 
 
 def strict_rows(most: int) -> Iterator[dict[str, Any]]:
     """Bits of a device beside those of the processor."""
     for name, method, dtype in (("W1", "tsit5", "float64"), ("W2", "dop853", "float32"), ("W4j", "rodas5p", "float64")):
         case = Case(make_work(name, min(3000, most)), method, dtype)
-        a, b = (integrated(*made(**case.given, strict=True, backend=backend)) for backend in ("numba", "cuda"))
+        a, b = (integrate_all(*make_prepared(**case.given, strict=True, backend=backend)) for backend in ("numba", "cuda"))
         differ = sum(int(np.sum(bits(getattr(a, k)) != bits(getattr(b, k)))) for k in ("y", "status", "steps", "rejected", "t_end"))
         yield {"what": f"{name}, {method}, {dtype}", "count": len(case.work.start), "differ": differ}
     system = wide_system()
     for n in (1000, 100_000):
-        P, a = numbers(min(n, 30 * most))
+        P, a = wide_params(min(n, 30 * most))
         options: dict[str, Any] = {"params": {"P": P, "a": a}, "span": (0.0, END), "method": "tsit5", "strict": True}
         ends = [odesim.integrate(system, **options, backend=backend).y_end["z"] for backend in ("numba", "cuda")]
         yield {"what": "W3, tsit5, float64", "count": len(P), "differ": int(np.sum(bits(ends[0]) != bits(ends[1])))}
@@ -219,9 +222,9 @@ def peer_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Other libraries on the same device; what is not there or fails is named and left out."""
     for name, method in (("W2", "dop853"), ("W1", "tsit5"), ("W4j", "rodas5p")):
         case = Case(make_work(name, min(MEMBERS, most)), method)
-        members, engine = made(**case.given, backend="cuda")
-        integrated(members, engine)
-        kernel, whole = kernel_seconds(members, engine, rounds), wall(lambda m=members, e=engine: integrated(m, e), rounds)
+        members, engine = make_prepared(**case.given, backend="cuda")
+        integrate_all(members, engine)
+        kernel, whole = kernel_seconds(members, engine, rounds), wall_seconds(lambda m=members, e=engine: integrate_all(m, e), rounds)
         yield {"work": name, "solver": f"odesim {method}", "members": len(case.work.start), "ms": 1e3 * kernel, "ratio": 1.0}
         stride = case.work.stride(CHECKED)
         answers = reference(case.work.every(stride))
@@ -229,7 +232,7 @@ def peer_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
             try:
                 other = solver(peer, case.work)
                 values, failed = other.read(other.run())
-                taken = wall(other.run, min(rounds, 2))
+                taken = wall_seconds(other.run, min(rounds, 2))
             except Exception as e:  # another library's, whatever it is; the others are still measured
                 print(f"{peer} left out in {name}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr, flush=True)
                 continue
@@ -259,7 +262,7 @@ def ensemble_rows(part: str, options: Any, report: Report) -> list[dict[str, Any
     """A row for each case of a part."""
     rows = list[dict[str, Any]]()
     for case in cases(part, options.members):
-        rows.append(measured(case, options.rounds, options.cpu))
+        rows.append(measure_case(case, options.rounds, options.cpu))
         print(rows[-1], flush=True)  # a part that is stopped leaves these in its log
     fine = [r for r in rows if r["dtype"] == "float64" and not r["failed"] and r["error"] <= 10 * make_work(r["work"], 1).tolerance]
     if part == "W2":
@@ -273,7 +276,7 @@ def main() -> None:
     """Measures part by part, prints, and writes JSON, where asked, after each."""
     more = {"parts": "strict,W2,W1,W3,W4j,products,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
     options = arguments(__doc__, rounds=5, **more).parse_args()
-    report, about = Report("gpu"), facts()
+    report, about = Report("gpu"), device_facts()
     print(*(f"{k}: {v}" for k, v in about.items()), sep="\n", flush=True)
     for part in options.parts.split(","):
         table: dict[str, Callable[[], tuple[str, Any, Any]]] = {

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from card import Timed, free_all, peak
+from card import TimedKernel, free_all, peak_rate
 from sympy import S, Sum
 
 import odesim
@@ -38,8 +38,8 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
             break
         a = np.random.default_rng(0).normal(size=(n, n)) / n**0.5
         h, right = 0.1, problem.cuda_right_side(problem.compiled_parts(system, "cuda", "float64", False)[0])
-        if not isinstance(right.kernel, Timed):
-            right.kernels[current_device()] = Timed(right.kernel)  # where the property keeps it
+        if not isinstance(right.kernel, TimedKernel):
+            right.kernels[current_device()] = TimedKernel(right.kernel)  # where the property keeps it
         timed: Any = right.kernel
         options: dict[str, Any] = {"params": {"A": a}, "initial": {"Y": np.eye(n)}, "span": (0.0, STEPS * h), "method": "rk4", "step": h}
         try:
@@ -57,7 +57,7 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
             for k in range(1, STAGES + 1):
                 term = (a @ term - term) * (h / k)
                 y = y + term
-        one, two, out, multiply = cp.asarray(a), cp.asarray(a), cp.zeros((n, n)), Timed(cp.matmul)
+        one, two, out, multiply = cp.asarray(a), cp.asarray(a), cp.zeros((n, n)), TimedKernel(cp.matmul)
         multiply(one, two, out=out)
         multiply.taken()
         for _ in range(rounds * STEPS * STAGES):
@@ -65,6 +65,6 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
         stage, blas = float(np.median(taken)) / (STEPS * STAGES), multiply.taken() / (rounds * STEPS * STAGES)
         error = float(abs(found.y_end["Y"][:, :CHECKED] - y).max() / abs(y).max())
         row = {"n": n, "stage": 1e3 * stage, "blas": 1e3 * blas, "ratio": blas / stage, "error": error}
-        most_done = peak()
+        most_done = peak_rate()
         yield row | ({"peak": 2 * n**3 / stage / most_done} if most_done else {})
         free_all()

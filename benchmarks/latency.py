@@ -15,7 +15,7 @@ from typing import Any
 
 from measuring import Report, arguments  # first: one thread
 
-ENSEMBLE = (
+ENSEMBLE_SCRIPT = (
     "import numpy as np, odesim\n"
     "mu = np.random.default_rng(0).uniform(0.5, 2.5, (100, 4))\n"
     "found = odesim.ensemble('joma.nonlinear', params={'mu': mu}, span=(0.0, 10.0))\n"
@@ -24,7 +24,7 @@ ENSEMBLE = (
 COMMANDS = {
     "odesim --help": ("-m", "odesim", "--help"),
     "odesim integrate joma.nonlinear --json": ("-m", "odesim", "integrate", "joma.nonlinear", "--json"),
-    "odesim.ensemble, joma.nonlinear, 100 members": ("-c", ENSEMBLE),
+    "odesim.ensemble, joma.nonlinear, 100 members": ("-c", ENSEMBLE_SCRIPT),
 }
 NAMES = dict(zip(COMMANDS, ("--help", "integrate", "ensemble"), strict=True))  # of the goals
 COLUMNS = (

@@ -110,7 +110,7 @@ def seconds(run: Callable[[], Any], clock: Callable[[], float] = time.process_ti
     return clock() - begun
 
 
-def fitted(make: Callable[[Work], Solver], work: Work, budget: float, least: int, most: int) -> Solver:
+def fit_solver(make: Callable[[Work], Solver], work: Work, budget: float, least: int, most: int) -> Solver:
     """The solver for members spread evenly over the work, about as many as take `budget` seconds, within least and most: four
     times as many each time, as the first few pay for the call, and as few shapes as that for what compiles for each."""
     finest = stride = work.stride(most)
@@ -124,7 +124,7 @@ def fitted(make: Callable[[Work], Solver], work: Work, budget: float, least: int
         stride //= 4
 
 
-def in_turns(first: Solver, others: Sequence[Solver], rounds: int) -> tuple[np.ndarray, np.ndarray]:
+def time_in_turns(first: Solver, others: Sequence[Solver], rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """CPU seconds a member, (rounds, others) of first and of the others: first runs right before each of them."""
     own, theirs = np.empty((2, rounds, len(others)))
     for i, j in np.ndindex(own.shape):
@@ -133,9 +133,9 @@ def in_turns(first: Solver, others: Sequence[Solver], rounds: int) -> tuple[np.n
     return own, theirs
 
 
-def timed_rows(rows: list[dict[str, Any]], solvers: Sequence[Solver], rounds: int, unit: float) -> None:
+def add_times(rows: list[dict[str, Any]], solvers: Sequence[Solver], rounds: int, unit: float) -> None:
     """Adds median, least, and the median of its ratios to the first one's, to each solver's row. unit: how many of it make a second."""
-    own, theirs = in_turns(solvers[0], solvers[1:] or solvers, rounds)  # alone, it takes turns with itself
+    own, theirs = time_in_turns(solvers[0], solvers[1:] or solvers, rounds)  # alone, it takes turns with itself
     rows[0] |= {"median": unit * float(np.median(own)), "least": unit * float(own.min()), "ratio": 1.0}
     for row, t, r in zip(rows[1:], theirs.T, (theirs / own).T, strict=False):
         row |= {"median": unit * float(np.median(t)), "least": unit * float(t.min()), "ratio": float(np.median(r))}

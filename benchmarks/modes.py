@@ -16,7 +16,7 @@ from measuring import Report, arguments, seconds  # first: one thread
 # isort: split
 import numpy as np
 from numba import njit
-from ours import ours
+from ours import odesim_solver
 from works import make_work
 
 METHODS = {"W1-6": "tsit5", "W2": "vern7"}
@@ -32,26 +32,26 @@ THREAD_COLUMNS = (
 STRICT_COLUMNS = (("work", "work", ""), ("default, µs", "default", ".3g"), ("strict, µs", "strict", ".3g"), ("ratio", "ratio", ".3f"))
 
 
-def both(run: Any) -> tuple[float, float]:
+def wall_and_cpu(run: Any) -> tuple[float, float]:
     """Wall and CPU time of a call."""
     begun = time.perf_counter()
     used = seconds(run)
     return time.perf_counter() - begun, used
 
 
-def threads(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
+def threads_row(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
     """A row of the first table."""
     work = make_work(name, members)
-    one, two = ours(work, method, threads=1), ours(work, method, threads=2)
+    one, two = odesim_solver(work, method, threads=1), odesim_solver(work, method, threads=2)
     one.run(), two.run()
     load = os.getloadavg()[0]
-    t = np.array([[both(one.run), both(two.run)] for _ in range(rounds)])  # (rounds, one or two, wall or CPU)
+    t = np.array([[wall_and_cpu(one.run), wall_and_cpu(two.run)] for _ in range(rounds)])  # (rounds, one or two, wall or CPU)
     wall, used = t[:, 0, 0] / t[:, 1, 0], t[:, 1, 1] / t[:, 0, 1]
     row = {"work": f"{name}, {method}", "one": float(np.median(t[:, 0, 0])), "two": float(np.median(t[:, 1, 0]))}
     return {**row, "ratio": float(np.median(wall)), "more": 100 * float(np.median(used) - 1), "load": load, "cores": os.cpu_count()}
 
 
-def arithmetic(rounds: int) -> dict[str, Any]:
+def arithmetic_row(rounds: int) -> dict[str, Any]:
     """The first table's row of a loop without memory: what this machine's two cores have to give."""
 
     @njit(nogil=True)
@@ -64,16 +64,16 @@ def arithmetic(rounds: int) -> dict[str, Any]:
     halves, most = ThreadPoolExecutor(2), 50_000_000
     loop(1)
     load = os.getloadavg()[0]
-    t = np.array([[both(lambda: loop(most)), both(lambda: list(halves.map(loop, [most // 2] * 2)))] for _ in range(rounds)])
+    t = np.array([[wall_and_cpu(lambda: loop(most)), wall_and_cpu(lambda: list(halves.map(loop, [most // 2] * 2)))] for _ in range(rounds)])
     row = {"work": "arithmetic alone", "one": float(np.median(t[:, 0, 0])), "two": float(np.median(t[:, 1, 0]))}
     more = 100 * float(np.median(t[:, 1, 1] / t[:, 0, 1]) - 1)
     return {**row, "ratio": float(np.median(t[:, 0, 0] / t[:, 1, 0])), "more": more, "load": load, "cores": os.cpu_count()}
 
 
-def strict(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
+def strict_row(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
     """A row of the second table."""
     work = make_work(name, members)
-    solvers = [ours(work, method), ours(work, method, strict=True)]
+    solvers = [odesim_solver(work, method), odesim_solver(work, method, strict=True)]
     for solver in solvers:
         solver.run()
     t = np.array([[1e6 * seconds(s.run) / s.members for s in solvers] for _ in range(rounds)])
@@ -85,11 +85,11 @@ def main() -> None:
     """Measures, prints, and writes JSON where asked."""
     options = arguments(__doc__, rounds=9, members=200_000).parse_args()
     report, sizes = Report("modes"), (options.members, options.rounds)
-    rows = [threads(name, method, *sizes) for name, method in METHODS.items()]
+    rows = [threads_row(name, method, *sizes) for name, method in METHODS.items()]
     found = {"two threads, wall": min(r["ratio"] for r in rows), "two threads, CPU": max(r["more"] for r in rows)}
-    rows.append(arithmetic(options.rounds))
+    rows.append(arithmetic_row(options.rounds))
     report.add({"title": f"Two threads, {options.members} members", "columns": THREAD_COLUMNS, "rows": rows}, **found)
-    rows = [strict(name, method, *sizes) for name, method in METHODS.items()]
+    rows = [strict_row(name, method, *sizes) for name, method in METHODS.items()]
     found = {f"strict {name}": r["ratio"] for name, r in zip(METHODS, rows, strict=True)}
     report.add({"title": f"Strict mode, {options.members} members", "columns": STRICT_COLUMNS, "rows": rows}, **found)
     report.write(options.json, ("odesim", "numpy", "numba"))

@@ -43,7 +43,7 @@ def robertson_system() -> System:
     )
 
 
-def arguments(work: Work) -> dict[str, Any]:
+def ensemble_arguments(work: Work) -> dict[str, Any]:
     """Model, members and times of a work, as `odesim.ensemble` takes them; no events, which no peer looks for."""
     model: Any = {"lorenz": lorenz_system, "robertson": robertson_system}.get(work.system, lambda: "joma.nonlinear")()
     own: dict[str, Any] = {"params": {"mu": work.params}, "initial": {"v": work.start}}
@@ -52,9 +52,9 @@ def arguments(work: Work) -> dict[str, Any]:
     return {"model": model, "span": (0.0, work.end), "save": work.times if work.grid else None, "max_events": 0, **own}
 
 
-def ours(work: Work, method: str, **more: Any) -> Solver:
+def odesim_solver(work: Work, method: str, **more: Any) -> Solver:
     """odesim, all members in one call. more: further arguments of `odesim.ensemble`."""
-    given = {**arguments(work), "rtol": work.tolerance, "atol": work.absolute, "method": method, **more}
+    given = {**ensemble_arguments(work), "rtol": work.tolerance, "atol": work.absolute, "method": method, **more}
     model = given.pop("model")
 
     def read(found: Any) -> tuple[np.ndarray, int]:

@@ -29,7 +29,7 @@ class Peer:
     least: int = 16
 
 
-def made(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> list[Solver]:
+def make_solvers(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> list[Solver]:
     """Those peers asked for that are there, each for members spread evenly over the work; what is missing is named on stderr."""
     found = []
     for name in asked:

@@ -16,7 +16,7 @@ from measuring import Report, arguments  # first: one thread
 # isort: split
 from direct import request_of
 from gpu_products import product_system
-from ours import arguments as asked
+from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
@@ -31,7 +31,7 @@ MODELS = {"joma.nonlinear, 4 states": "W1", "Lorenz, 3 states": "W2"}
 NUMBERS = {"registers": r"Used (\d+) registers", "stack": r"(\d+) bytes stack frame", "spills": r"(\d+) bytes spill stores"}
 
 
-def numbers_of(log: str) -> dict[str, int]:
+def register_counts(log: str) -> dict[str, int]:
     """The largest of each that the compiler's report names; nothing where it says nothing."""
     found = {name: [int(n) for n in re.findall(pattern, log)] for name, pattern in NUMBERS.items()}
     return {name: max(values) for name, values in found.items() if values}
@@ -39,7 +39,7 @@ def numbers_of(log: str) -> dict[str, int]:
 
 def thread_text(work: str, method: str) -> str:
     """The text of a work's ensemble."""
-    given = asked(make_work(work, 4))
+    given = ensemble_arguments(make_work(work, 4))
     with patch("odesim.api.ensemble_request.cupy_here"):  # of a request that is only compiled
         members, request = request_of(given.pop("model"), **given, method=method, backend="cuda")
     return source_of(device_engine(request, members.shared, members.source.names).plan)
@@ -62,7 +62,7 @@ def main() -> None:
     for (model, method), text in texts.items():
         row: dict[str, Any] = {"model": model, "method": method}
         for arch in archs:
-            found = numbers_of(compile_cubin(text, "registers", options_for(arch, strict=False)).log)
+            found = register_counts(compile_cubin(text, "registers", options_for(arch, strict=False)).log)
             row[arch] = ", ".join(str(found.get(name, "?")) for name in NUMBERS)
         rows.append(row)
     report = Report("registers")

@@ -22,7 +22,7 @@ from tables import markdown
 HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|---|---|---|---|"
 
 
-def section(found: Mapping[str, Any]) -> str:
+def benchmark_section(found: Mapping[str, Any]) -> str:
     """The part of one benchmark: its command, when and with what, its tables and pictures."""
     about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after; {found['processor']}"
     pictures = " ".join(f"![{Path(name).stem}]({name})" for name in found.get("pictures", []))
@@ -60,7 +60,7 @@ def goal_table(benchmarks: Mapping[str, Mapping[str, Any]], before: str) -> str:
     return "\n".join(lines)
 
 
-def part(text: str, name: str) -> re.Match[str]:
+def find_part(text: str, name: str) -> re.Match[str]:
     """The part of that name: group 1 is what lies between its two lines. Raises SystemExit where there is none."""
     found = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)\n?<!-- end {re.escape(name)} -->", text, re.DOTALL)
     if found is None:
@@ -68,20 +68,20 @@ def part(text: str, name: str) -> re.Match[str]:
     return found
 
 
-def replaced(text: str, name: str, content: str) -> str:
+def replace_part(text: str, name: str, content: str) -> str:
     """The text with another content of that part."""
-    found = part(text, name)
+    found = find_part(text, name)
     return f"{text[: found.start()]}<!-- begin {name} -->\n{content}\n<!-- end {name} -->{text[found.end() :]}"
 
 
-def updated(text: str, benchmarks: Mapping[str, Mapping[str, Any]]) -> str:
+def update_results(text: str, benchmarks: Mapping[str, Mapping[str, Any]]) -> str:
     """RESULTS.md with the numbers of {name: what its JSON file holds}."""
     for name, found in benchmarks.items():
-        text = replaced(text, name, section(found))
-    return replaced(text, "goals", goal_table(benchmarks, part(text, "goals")[1]))
+        text = replace_part(text, name, benchmark_section(found))
+    return replace_part(text, "goals", goal_table(benchmarks, find_part(text, "goals")[1]))
 
 
-def merged(files: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def merge_files(files: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """{name of a benchmark: what its files hold together}: one that was run part by part has several."""
     found: dict[str, dict[str, Any]] = {}
     for file in files:
@@ -104,8 +104,8 @@ def main() -> None:
     files = sorted(options.folder.glob("*.json"))
     if not files:
         raise SystemExit(f"no JSON file in {options.folder}")
-    parts = merged(json.loads(path.read_text(encoding="utf-8")) for path in files)
-    text = updated(options.results.read_text(encoding="utf-8"), parts)
+    parts = merge_files(json.loads(path.read_text(encoding="utf-8")) for path in files)
+    text = update_results(options.results.read_text(encoding="utf-8"), parts)
     options.results.write_text(text, encoding="utf-8")
     for picture in options.folder.glob("*.png"):
         shutil.copy(picture, options.results.parent)

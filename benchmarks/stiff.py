@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from measuring import Report, Solver, arguments, fitted, least_ratio, seconds, timed_rows  # first: one thread
+from measuring import Report, Solver, add_times, arguments, fit_solver, least_ratio, seconds  # first: one thread
 
 # isort: split
-from ours import ours
+from ours import odesim_solver
 from peers import STIFF, Peer
 from works import Work, exact, make_work
 
@@ -43,7 +43,7 @@ COLUMNS = (
 Make = Callable[[Work], Solver]
 
 
-def loosest(make: Make, work: Work, reference: Any, bound: float) -> tuple[Work, float] | None:
+def loosest_tolerance(make: Make, work: Work, reference: Any, bound: float) -> tuple[Work, float] | None:
     """The work with the loosest tolerance of the ladder that meets the bound, and the error; None where none does."""
     for rtol in LADDER:
         tried = replace(work, tolerance=rtol)
@@ -54,11 +54,11 @@ def loosest(make: Make, work: Work, reference: Any, bound: float) -> tuple[Work,
     return None
 
 
-def chosen(make: Make, work: Work, reference: Any, bound: float) -> tuple[float, float, float, float] | None:
+def fastest_tolerances(make: Make, work: Work, reference: Any, bound: float) -> tuple[float, float, float, float] | None:
     """(CPU seconds a member, rtol, small, error) of the fastest of the absolute tolerances, each with its loosest relative one."""
     found = []
     for small in SMALL[work.name]:
-        met = loosest(make, replace(work, small=small), reference, bound)
+        met = loosest_tolerance(make, replace(work, small=small), reference, bound)
         if met is not None:
             solver = make(met[0])
             found.append((min(seconds(solver.run) for _ in range(2)) / solver.members, met[0].tolerance, small, met[1]))
@@ -67,14 +67,14 @@ def chosen(make: Make, work: Work, reference: Any, bound: float) -> tuple[float,
 
 def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[dict[str, Any]]:
     """A row a solver; odesim's fastest is the first, and the ratios' denominator."""
-    makes = {f"odesim {m}": Peer(MEMBERS, partial(ours, method=m)) for m in METHODS}
+    makes = {f"odesim {m}": Peer(MEMBERS, partial(odesim_solver, method=m)) for m in METHODS}
     makes |= {name: STIFF[name] for name in peers}
     checked = work.every(work.stride(CHECKED))
     reference = exact(checked)
     found: list[tuple[float, Solver, dict[str, Any]]] = []
     for name, peer in makes.items():
         try:
-            best = chosen(peer.make, checked, reference, BOUNDS[work.name])
+            best = fastest_tolerances(peer.make, checked, reference, BOUNDS[work.name])
         except ModuleNotFoundError as e:
             print(f"{name} left out: {e}", file=sys.stderr)
             continue
@@ -82,14 +82,14 @@ def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[di
             print(f"{name} left out: no tolerance down to {LADDER[-1]:.0e} meets the error in {work.name}", file=sys.stderr)
             continue
         _, rtol, small, error = best
-        solver = fitted(peer.make, replace(work, tolerance=rtol, small=small), budget, peer.least, peer.most)
+        solver = fit_solver(peer.make, replace(work, tolerance=rtol, small=small), budget, peer.least, peer.most)
         first = solver.run()
         row = {"solver": solver.name, "members": solver.members, "failed": solver.read(first)[1], "rtol": rtol, "atol": rtol * small}
         found.append((min(seconds(solver.run) for _ in range(2)) / solver.members, solver, {**row, "error": error, **solver.counts(first)}))
     own = sorted((f for f in found if f[1].name.startswith("odesim")), key=lambda f: f[0])
     ordered = own + [f for f in found if f not in own]
     rows = [row for _, _, row in ordered]
-    timed_rows(rows, [solver for _, solver, _ in ordered], rounds, 1e6)
+    add_times(rows, [solver for _, solver, _ in ordered], rounds, 1e6)
     return rows
 
 

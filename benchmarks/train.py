@@ -58,7 +58,7 @@ class Case:
         return steps / (time.perf_counter() - begun), 1e6 * drawing / steps
 
 
-def speeds(rounds: int, seeds: list[int], dtype: str) -> list[dict[str, Any]]:
+def speed_rows(rounds: int, seeds: list[int], dtype: str) -> list[dict[str, Any]]:
     """A row a case."""
     cases = [Case(queries, count, dtype) for queries in QUERIES for count in seeds]
     for case in cases:
@@ -102,7 +102,7 @@ def main() -> None:
     if options.entropies:
         print(entropy_table())
         return
-    report, rows = Report("train"), speeds(options.rounds, [int(count) for count in options.seeds.split(",")], options.dtype)
+    report, rows = Report("train"), speed_rows(options.rounds, [int(count) for count in options.seeds.split(",")], options.dtype)
     found = {f"train {row['queries']}": row["best"] for row in rows if row["seeds"] == 1}
     report.add({"title": f"Steps a second, {options.dtype}", "columns": COLUMNS, "rows": rows}, **found)
     report.write(options.json, ("odesim", "numpy"))

@@ -52,7 +52,7 @@ def wide_system() -> System:
     )
 
 
-def numbers(n: int) -> tuple[np.ndarray, np.ndarray]:
+def wide_params(n: int) -> tuple[np.ndarray, np.ndarray]:
     """P (n,) on the simplex and a (n,)."""
     rng = np.random.default_rng(SEED)
     P = rng.random(n)
@@ -61,7 +61,7 @@ def numbers(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def scipy_run(n: int, method: str = "RK45", tolerance: float = TOLERANCE) -> Any:
     """scipy's run of the same system."""
-    P, a = numbers(n)
+    P, a = wide_params(n)
 
     def right(t: float, z: np.ndarray) -> np.ndarray:
         c = P * np.exp(z)
@@ -73,7 +73,7 @@ def scipy_run(n: int, method: str = "RK45", tolerance: float = TOLERANCE) -> Any
 
 def measure(n: int, rounds: int) -> dict[str, Any]:
     """One row of each table."""
-    system, (P, a) = wide_system(), numbers(n)
+    system, (P, a) = wide_system(), wide_params(n)
 
     def ours(method: str = "tsit5", tolerance: float = TOLERANCE) -> Any:
         return odesim.integrate(system, params={"P": P, "a": a}, span=(0.0, END), rtol=tolerance, atol=tolerance, method=method)
@@ -113,7 +113,7 @@ def measure(n: int, rounds: int) -> dict[str, Any]:
 
 def agreement() -> float:
     """How far the reference and scipy's DOP853 are apart at M = 1e4."""
-    P, a = numbers(10_000)
+    P, a = wide_params(10_000)
     own = odesim.integrate(wide_system(), params={"P": P, "a": a}, span=(0.0, END), rtol=1e-12, atol=1e-12, method="dop853")
     return float(np.abs(scipy_run(10_000, "DOP853", 1e-12).y[:, -1] - own.y["z"][-1]).max())
 

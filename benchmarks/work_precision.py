@@ -16,23 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from measuring import Report, Solver, arguments, fitted, seconds  # first: one thread
+from measuring import Report, Solver, arguments, fit_solver, seconds  # first: one thread
 
 # isort: split
 import numpy as np
 from matplotlib.figure import Figure
-from ours import ours
+from ours import odesim_solver
 from peers import EXPLICIT, STIFF, Peer
 from works import Work, exact, make_work
 
-from odesim.plot.style import new_figure, styled
+from odesim.plot.style import new_figure, project_style
 
 TOLERANCES = [10.0**-k for k in range(3, 12)]
 MEMBERS = 100_000
 METHODS = {"W1": ("tsit5", "vern7", "dop853"), "W2": ("tsit5", "vern7", "dop853"), "W4r": ("rodas4", "rodas5p")}
 PEERS: dict[str, Mapping[str, Peer]] = {"W1": EXPLICIT, "W2": EXPLICIT, "W4r": STIFF}
 # a colour for each library, a marker for each of its methods
-LOOKS = {
+COLORS = {
     "odesim": "#0072B2",
     "heyoka": "#D55E00",
     "CyRK": "#009E73",
@@ -41,9 +41,9 @@ LOOKS = {
     "scipy": "#000000",
     "CVODE": "#56B4E9",
 }
-MARKS = "os^D"
+MARKERS = "os^D"
 DPI = 180  # 110 mm across are then 780 dots, and a file some 80 kB
-SOLVED = {"W1": "W1-6", "W2": "W2", "W4r": "W4r"}
+WORKS = {"W1": "W1-6", "W2": "W2", "W4r": "W4r"}
 CHECKED = {"W1": 48, "W2": 48, "W4r": 12}
 TITLES = {"W1": "W1: four saturating nodes", "W2": "W2: Lorenz to t = 1", "W4r": "W4r: Robertson's reactions"}
 LEFT_OUT = ("scipy RK45", "diffrax Kvaerno3", "scipy BDF")  # a picture with all of them is not read
@@ -65,7 +65,7 @@ def solver_points(peer: Peer, work: Work, checked: Work, reference: np.ndarray, 
         if seconds(few.run) > 10 * budget:
             print(f"{few.name} is too slow at {tolerance:.0e}", file=sys.stderr, flush=True)
             return
-        solver = fitted(peer.make, tight, budget, peer.least, peer.most) if np.isfinite(error) else few
+        solver = fit_solver(peer.make, tight, budget, peer.least, peer.most) if np.isfinite(error) else few
         if np.isfinite(error) and not solver.read(solver.run())[1]:
             yield {"solver": solver.name, "tolerance": tolerance, "members": solver.members, "error": error}, solver
         else:
@@ -74,10 +74,10 @@ def solver_points(peer: Peer, work: Work, checked: Work, reference: np.ndarray, 
 
 def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
     """A row a point: solvers in their order, tolerances from loose to tight."""
-    work = make_work(SOLVED[name], MEMBERS)
+    work = make_work(WORKS[name], MEMBERS)
     checked = work.every(work.stride(CHECKED[name]))
     reference = exact(checked)
-    makes = {f"odesim {m}": Peer(MEMBERS, partial(ours, method=m)) for m in METHODS[name]}
+    makes = {f"odesim {m}": Peer(MEMBERS, partial(odesim_solver, method=m)) for m in METHODS[name]}
     makes |= {n: peer for n, peer in PEERS[name].items() if n not in LEFT_OUT}
     points: list[tuple[dict[str, Any], Solver]] = []
     for solver_name, peer in makes.items():
@@ -89,7 +89,7 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
     return [{**row, "us": float(t)} for (row, _), t in zip(points, np.median(times, axis=0), strict=True)]
 
 
-def at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rows_at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a solver: its microseconds at each of ERRORS, by a line between two points of the picture; none beyond its points."""
     out: list[dict[str, Any]] = []
     for solver in dict.fromkeys(row["solver"] for row in rows):
@@ -103,7 +103,7 @@ def at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
     """A line a solver, precise to the right, fast below."""
     solvers = list(dict.fromkeys(row["solver"] for row in rows))
-    with styled():
+    with project_style():
         figure = new_figure(78, width=110)
         ax = figure.add_subplot(xscale="log", yscale="log", title=TITLES[name])
         used: dict[str, int] = {}
@@ -112,8 +112,8 @@ def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
             used[family] = used.get(family, -1) + 1
             own = [row for row in rows if row["solver"] == solver]
             look: dict[str, Any] = {
-                "color": LOOKS[family],
-                "marker": MARKS[used[family]],
+                "color": COLORS[family],
+                "marker": MARKERS[used[family]],
                 "zorder": 2 + (family == "odesim"),
                 "mec": "white",
                 "mew": 0.3,
@@ -136,11 +136,11 @@ def main() -> None:
     for name in options.works.split(","):
         rows = measure(name, options.rounds, options.seconds)
         points[name] = rows
-        report.add({"title": f"{TITLES[name]}: µs a trajectory at an error of", "columns": COLUMNS, "rows": at_errors(rows)})
+        report.add({"title": f"{TITLES[name]}: µs a trajectory at an error of", "columns": COLUMNS, "rows": rows_at_errors(rows)})
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             pictures.append(f"work_precision_{name}.png")
-            with styled():
+            with project_style():
                 draw(name, rows).savefig(options.out / pictures[-1], dpi=DPI)
     report.write(options.json, points=points, pictures=pictures)
 

@@ -116,12 +116,12 @@ def exact(work: Work) -> np.ndarray:
     """States (N, T, D) at the times kept: W4j by separation of variables, W4r by scipy's Radau at 1e-10, which agrees with 1e-12 to
     some 1e-9, the others by DOP853 at 1e-13, itself exact to some 1e-11."""
     if work.name == "W4j":
-        return separated(work)
+        return solve_by_separation(work)
     method, rtol, atol = ("Radau", 1e-10, 1e-16) if work.system == "robertson" else ("DOP853", 1e-13, 1e-13)
     return np.array([scipy_run(work, i, method, rtol, atol).y.T for i in range(len(work.start))])
 
 
-def separated(work: Work) -> np.ndarray:
+def solve_by_separation(work: Work) -> np.ndarray:
     """v (N, T, D) of v' = (mu - v) exp(v^2/2): with v = mu - (mu - v0) exp(-L), t = int_0^L exp(-u(l)^2/2) dl, by Gauss and bisection.
 
     At L = 40 v is mu to the last bit.

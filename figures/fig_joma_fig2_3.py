@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, styled
+from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 
@@ -101,7 +101,7 @@ def image(axes: Axes, values: Any, title: str, across: str, scale: dict[str, Any
 
 def draw(ds: xr.Dataset) -> Figure:
     """X, NC of both kinds of X above; V at both ends and v_0(t) below. No computing here but means and ranges of seeds."""
-    with styled():
+    with project_style():
         figure = new_figure(96.0, width=165.0)
         ((top_left, top, top_right), (low_left, low, low_right)) = figure.subplots(2, 3)
         iterations = ds.iteration.values

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.labels import end_labels, settle
-from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, styled
+from odesim.plot.labels import end_labels, place_labels
+from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, project_style
 
 MODEL = "joma.nonlinear_softmax"
 SIZE, T, STEP, STEPS, V0 = 10, 3.0, 0.02, 5000, 0.05
@@ -60,7 +60,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """v on the left, entropy on the right with the exact flow dashed on it, their difference below. No computing here."""
-    with styled():
+    with project_style():
         figure = new_figure(70.0)
         cells = figure.add_gridspec(3, 2)
         left, upper, lower = (figure.add_subplot(cell) for cell in (cells[:, 0], cells[:2, 1], cells[2, 1]))
@@ -92,7 +92,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_xlabel("iteration")
         figure.suptitle("The entropy of attention bounces")
         figure.align_ylabels([upper, lower])
-        settle(figure, [labels])
+        place_labels(figure, [labels])
     return figure
 
 

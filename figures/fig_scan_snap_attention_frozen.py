@@ -13,8 +13,8 @@ from scipy.special import lambertw
 
 import odesim
 from odesim.plot.figures import Feature
-from odesim.plot.labels import end_labels, settle
-from odesim.plot.style import FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, styled
+from odesim.plot.labels import end_labels, place_labels
+from odesim.plot.style import FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, project_style
 
 MODEL = "scan_snap.theorem4"
 ETAS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -62,7 +62,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """One line a learning rate, named at its end; dots at t0. No computing here."""
-    with styled():
+    with project_style():
         figure = new_figure(58.0)
         axes = figure.add_subplot()
         colors = ordered_colors(ds.sizes["eta"])
@@ -84,7 +84,7 @@ def draw(ds: xr.Dataset) -> Figure:
         names[-1] = f"η = {names[-1]}"
         labels = end_labels(axes, names, list(ds.B.values[:, -1]))
         figure.suptitle(f"Attention is frozen: ν = {ds.nu:g}, M = {ds.M}")
-        settle(figure, [labels])
+        place_labels(figure, [labels])
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, styled
+from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.train import train
 
@@ -51,7 +51,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Losses above, mean of the logarithm and two standard deviations of the seeds, the log as dots; attention below."""
-    with styled():
+    with project_style():
         figure = new_figure(92.0)
         cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
         axes = figure.add_subplot(cells[0, :])

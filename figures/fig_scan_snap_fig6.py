@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, styled
+from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.train import train
 
@@ -58,7 +58,7 @@ def scores(ds: xr.Dataset) -> np.ndarray:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel a number of queries, a line a learning rate eta_Z; the published mean and deviation grey beside it."""
-    with styled():
+    with project_style():
         figure = new_figure(58.0)
         panels = figure.subplots(1, ds.sizes["num_last"], sharey=True, squeeze=False)[0]
         colors = ordered_colors(ds.sizes["eta_Z"])

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST = 200  # characters of one word of a message
-PLAIN = "\n\u00a0\u2009\u202f"  # what is printed as it is, though Python calls it unprintable: ends of lines and narrow spaces
+MAX_WORD = 200  # characters of one word of a message
+UNESCAPED = "\n\u00a0\u2009\u202f"  # what is printed as it is, though Python calls it unprintable: ends of lines and narrow spaces
 
 
-def escaped(text: str, keep: str = PLAIN) -> str:
+def escaped(text: str, keep: str = UNESCAPED) -> str:
     """text with every character escaped that a terminal would act on or not show: ESC, carriage returns, marks of direction, ...
 
     keep: characters that stay.
@@ -24,7 +24,7 @@ class OdesimError(Exception):
     """
 
     def __init__(self, sentence: str = "", *more: object) -> None:
-        super().__init__(escaped(" ".join(map(shorter, str(sentence).split(" ")))), *more)
+        super().__init__(escaped(" ".join(map(shorten, str(sentence).split(" ")))), *more)
 
 
 class SpecError(OdesimError):
@@ -66,7 +66,7 @@ class StoreError(OdesimError):
     """A file cannot be read or written."""
 
 
-def shorter(word: str, most: int = LONGEST) -> str:
+def shorten(word: str, most: int = MAX_WORD) -> str:
     """word, or its beginning and its end where it is longer than most."""
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
 
@@ -84,7 +84,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the choice spelled most like name, or an empty string."""
     import difflib
 
-    found = difflib.get_close_matches(name[:LONGEST], list(choices), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
@@ -93,7 +93,7 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
     options = sorted(choices)
     place = f" in {where}" if where else ""
     listed = f"; choose from {', '.join(options)}" if options else "; there are none"
-    return f"no {what} {shorter(name, 60)!r}{place}{listed}{nearest(name, options)}"
+    return f"no {what} {shorten(name, 60)!r}{place}{listed}{nearest(name, options)}"
 
 
 def counted(count: float, noun: str, plural: str = "") -> str:

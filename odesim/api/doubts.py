@@ -20,10 +20,10 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     wrong = misfits(pair, facts)
     if wrong:
         return (f"{solution.model} does not describe this training of {facts.task}: {'; '.join(wrong)}",)
-    from odesim.store.plain_data import plain
+    from odesim.store.plain_data import to_plain
 
     made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
-    if plain(made.config) != plain(facts.config):  # of a text that is not stored
+    if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored
         return ()
     other = []
     for name, values in made.theory[solution.model].items():

@@ -20,7 +20,7 @@ from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import run_chunks
 from odesim.ensembles.ledger import MemoryLedger
 from odesim.ensembles.members import Members
-from odesim.ensembles.outputs import MOST_EVENTS
+from odesim.ensembles.outputs import MAX_EVENTS
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.errors import ParamError, counted
@@ -57,7 +57,7 @@ def ensemble(
     stop_at: Any = (),
     max_step: float | None = None,
     observe: Any = (),
-    max_events: int = MOST_EVENTS,
+    max_events: int = MAX_EVENTS,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
@@ -159,12 +159,12 @@ def ensemble(
 def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
     """What became of an ensemble with the arguments of `ensemble`, all of them given, in the folder out. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
-    from odesim.store.paths import check_run, is_taken
+    from odesim.store.paths import check_new_run, is_taken
 
     names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
     ways = {name: options.pop(name) for name in names}
     if not ((ways["resume"] or ways["shard"]) and is_taken(Path(out))):
-        check_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
+        check_new_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
     system, original = load_with_origin(model)
     chosen, request = ask(system, seed=seed, **options)
     return begin(request.system, original, chosen, request, seed, Path(out), **ways)

@@ -10,7 +10,7 @@ from odesim.base.versions import versions
 from odesim.engines.problem import dimensions
 from odesim.ensembles.design import Design
 from odesim.ensembles.members import Members
-from odesim.ensembles.outputs import FIXED
+from odesim.ensembles.outputs import RESERVED_NAMES
 from odesim.ensembles.request import METHOD_NAMES, STATUSES, Chunk, EnsembleRequest, meanings
 from odesim.symbolic.system import System
 
@@ -61,7 +61,7 @@ def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, .
 
 def label_of(system: System, name: str) -> str:
     """What the values that a member starts from are called, beside the states and what says how a member ended."""
-    taken = {*map(str, system.states), *FIXED}
+    taken = {*map(str, system.states), *RESERVED_NAMES}
     if name not in taken:
         return name
     taken |= {p.name for p in system.params}

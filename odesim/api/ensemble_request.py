@@ -18,7 +18,7 @@ from odesim.engines.switching import held_of
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.design_options import design_members
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.outputs import MOST_EVENTS, check_most, check_observe, make_kept
+from odesim.ensembles.outputs import MAX_EVENTS, check_max_events, check_observe, make_outputs
 from odesim.ensembles.request import EnsembleRequest
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.schema import make_schema
@@ -80,13 +80,13 @@ def make_request(
     strict: bool,
     max_steps: int,
     observe: Any = (),
-    max_events: int = MOST_EVENTS,
+    max_events: int = MAX_EVENTS,
     clock: str = "ordinary",
     stop_at: Any = (),
     max_step: float | None = None,
 ) -> EnsembleRequest:
     """The request, checked. Raises an OdesimError."""
-    names, most = check_observe(system, observe), check_most(max_events)
+    names, most = check_observe(system, observe), check_max_events(max_events)
     chosen = "tsit5" if method == "auto" and step is not None else method
     if chosen not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
@@ -104,7 +104,7 @@ def make_request(
     compiled, _, _ = compiled_parts(system, "numba", dtype, strict)  # what a GPU runs is made of it too
     seen = observed_shapes(compiled, names, shared)
     own = clock == RESCALED
-    kept = make_kept(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
+    kept = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
     request = EnsembleRequest(
         compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend
     )

@@ -15,7 +15,7 @@ from odesim.errors import ParamError, counted, no_such, value_text
 from odesim.reference.protocols import Experiment, Optimizer, Task
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import load_task
-from odesim.reference.training.optimizers import check_optimizer, used
+from odesim.reference.training.optimizers import check_optimizer, settings_in_use
 
 if TYPE_CHECKING:
     pass
@@ -62,7 +62,7 @@ def make_experiment(
             stands = f"{own}={rate:g} stands for {spec.rates[group]:g}"
             raise ParamError(f"the learning rate of {group} cannot be {rate:g} in {task.name}, where {stands}")
     spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
-    if "momentum" not in used(vars(spec)):
+    if "momentum" not in settings_in_use(vars(spec)):
         default = next((setting.default for setting in task.settings if setting.name == "momentum"), None)
         if default is not None and values["momentum"] != default:
             raise ParamError(f"momentum={values['momentum']:g} has no meaning with the optimizer {spec.name}, which has betas instead")

@@ -13,7 +13,7 @@ from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, open_chunks, run_chunks
-from odesim.ensembles.ledger import GOOD, Progress, Tally, tally
+from odesim.ensembles.ledger import SUCCESSES, Progress, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import UNDONE, EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
@@ -23,8 +23,8 @@ from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
-from odesim.store.manifest import check_same, create_ensemble, ensemble_attributes
-from odesim.store.paths import check_run, is_taken
+from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
+from odesim.store.paths import check_new_run, is_taken
 from odesim.symbolic.system import System
 
 AGAIN = "odesim resume goes on"
@@ -124,15 +124,15 @@ def begin(
     lock = RunLock()
     try:
         if joins:
-            check_same(out, manifest.identity())
+            check_same_ensemble(out, manifest.identity())
         else:
-            check_run(out, overwrite=overwrite)
+            check_new_run(out, overwrite=overwrite)
             check_members(members, manifest.chunk)
             engine.prepare()  # what cannot be compiled leaves no empty run
             if is_taken(out):
                 lock.take(out, what="ensemble")
             create_ensemble(out, manifest, overwrite=overwrite)
-            check_same(out, manifest.identity())  # of another process, which was first
+            check_same_ensemble(out, manifest.identity())  # of another process, which was first
         lock.take(out, what="ensemble", shared=shard is not None)
         return integrate(EnsembleStore(out, request.layout), members, engine, shard or (1, 1), threads, progress, fail_fast)
     except DeviceError as error:
@@ -146,7 +146,7 @@ def begin(
 def kept(error: DeviceError, path: Path) -> DeviceError:
     """The error of a GPU, and what of the run at path there is."""
     try:
-        done = tally(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
+        done = count_members(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
         return error
     return DeviceError(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", kept=True)
@@ -166,7 +166,7 @@ def integrate(
     chunks = shard_chunks(store.count, store.chunk, shard)
     place = next(open_chunks(store, chunks), None)
     if place is None:
-        return EnsembleRun.of(store, tally(store, chunks), chunks, retried=retried)
+        return EnsembleRun.of(store, count_members(store, chunks), chunks, retried=retried)
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
@@ -223,7 +223,7 @@ def resume(
         lock.take(path, what="ensemble")
         store = EnsembleStore(path)
         chunks = shard_chunks(store.count, store.chunk)
-        found = tally(store, chunks)
+        found = count_members(store, chunks)
         if found.done == found.total and not (retry_failed and found.failed):
             return EnsembleRun.of(store, found, chunks)
         store.check_writable()
@@ -235,7 +235,7 @@ def resume(
             if method is not None:
                 asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
                 changed = {"method": asked.method}
-            retried = store.retry(changed, GOOD)
+            retried = store.retry(changed, SUCCESSES)
         return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
     except DeviceError as error:
         raise kept(error, path) from error
@@ -249,4 +249,4 @@ def look(path: Path) -> EnsembleRun:
     """How far the ensemble at path is; another process may be at it. Raises StoreError."""
     store = EnsembleStore(path)
     chunks = shard_chunks(store.count, store.chunk)
-    return EnsembleRun.of(store, tally(store, chunks), chunks, lost=store.lost_members())
+    return EnsembleRun.of(store, count_members(store, chunks), chunks, lost=store.lost_members())

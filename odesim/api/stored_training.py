@@ -192,14 +192,14 @@ def place(
     The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
     ParamError where another training is there.
     """
-    from odesim.store.paths import check_run, is_run, is_taken
-    from odesim.store.trajectory import RunSink, check_rows, checkpoint_file, read_trajectory, training_attributes
+    from odesim.store.paths import check_new_run, is_run, is_taken
+    from odesim.store.trajectory import RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
 
     if (resume or overwrite) and is_run(path):
         lock.take(path)
     old = training_attributes(path) if resume and is_taken(path) else None
     if old is None or not os.path.exists(checkpoint_file(path)):
-        check_run(path, overwrite=overwrite or old is not None)
+        check_new_run(path, overwrite=overwrite or old is not None)
     if old is not None:
         check_unchanged(path, old)
         check_same(path, old, about)
@@ -209,7 +209,7 @@ def place(
     dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and os.path.exists(checkpoint_file(path)) else None
     if old and state:
-        check_rows(path, old, state.written)
+        check_stored_rows(path, old, state.written)
     replaces = overwrite or old is not None
     sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None, replaces=replaces, lock=lock)
     finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
@@ -219,9 +219,9 @@ def place(
 def digests(about: Mapping[str, Any]) -> dict[str, str]:
     """{what: digest} of what identifies a training: two agree where all of it is equal."""
     from odesim.store.manifest import digest_text
-    from odesim.store.plain_data import plain
+    from odesim.store.plain_data import to_plain
 
-    return {name: digest_text(plain(about.get(name))) for name in (*IDENTITY, "config")}
+    return {name: digest_text(to_plain(about.get(name))) for name in (*IDENTITY, "config")}
 
 
 def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
@@ -234,9 +234,9 @@ def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
 
 def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Raises ParamError where the training stored at path is another one, with the first thing that differs."""
-    from odesim.store.plain_data import plain
+    from odesim.store.plain_data import to_plain
 
-    new = plain({name: about[name] for name in (*IDENTITY, "config")})
+    new = to_plain({name: about[name] for name in (*IDENTITY, "config")})
     pairs = [(f"setting {name}", old["config"].get(name), value) for name, value in new["config"].items()]
     pairs = [(name, old.get(name), new[name]) for name in ("task", "model")] + pairs
     pairs += [(name, old.get(name), new[name]) for name in IDENTITY if name not in ("task", "model")]

@@ -9,7 +9,7 @@ from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pairs import Pair, TrainingFacts
-from odesim.comparison.side import Side, joined, side_of_solution
+from odesim.comparison.side import Side, merge_sides, side_of_solution
 from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
@@ -40,7 +40,7 @@ def theory_of(
             sides.append(side_of_solution(run))
         else:
             sides.append(descent(system, own, initial, trained.t, clock.step, facts.momentum))
-    return joined(sides)
+    return merge_sides(sides)
 
 
 def descent(

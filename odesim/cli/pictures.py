@@ -13,9 +13,9 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
     if plot:
         from odesim.errors import StoreError
         from odesim.plot.files import check_picture
-        from odesim.store.paths import check_file
+        from odesim.store.paths import check_new_file
 
-        check_file(check_picture(plot, overwrite=overwrite), overwrite=True)
+        check_new_file(check_picture(plot, overwrite=overwrite), overwrite=True)
         if out and out.absolute() == plot.absolute():
             raise StoreError(f"--out and --plot name the same {out}")
 

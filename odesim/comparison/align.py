@@ -22,7 +22,7 @@ def best_order(a: list[Array], b: list[Array]) -> Array:
     return linear_sum_assignment(total, maximize=True)[1]
 
 
-def aligned(a: Mapping[str, Array], b: Mapping[str, Array], dims: Mapping[str, tuple[str, ...]], axis: str) -> dict[str, Array]:
+def align_axis(a: Mapping[str, Array], b: Mapping[str, Array], dims: Mapping[str, tuple[str, ...]], axis: str) -> dict[str, Array]:
     """a {name: (R, T, *shape)} with the axis of that name put, seed by seed, in the order that fits b {name: (1 or R, T, *shape)}.
 
     One order for all arrays that have the axis. Raises ParamError where none has, or where sizes differ.

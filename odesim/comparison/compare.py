@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.comparison.align import aligned
-from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_each
+from odesim.comparison.align import align_axis
+from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
-from odesim.comparison.table import html_of, text_of
+from odesim.comparison.table import comparison_html, comparison_text
 from odesim.errors import ParamError, no_such
 from odesim.inputs.arguments import to_mapping, to_number
 
@@ -57,7 +57,7 @@ class Comparison:
         rows = []
         for name, theory in self.theory.items():
             training = self.training[name]
-            each = measure_each(self.t, training, theory) if len(training) > 1 else {}
+            each = measure_seeds(self.t, training, theory) if len(training) > 1 else {}
             values = measure(self.t, training, theory)
             row = {"observable": name, "meaning": self.meanings.get(name, ""), "shape": training.shape[2:]}
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
@@ -110,13 +110,13 @@ class Comparison:
         return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
 
     def __str__(self) -> str:
-        return text_of(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
+        return comparison_text(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
 
     def _repr_html_(self) -> str:
-        return html_of(self.said, self._rows, (*self.doubts, *self.notes))
+        return comparison_html(self.said, self._rows, (*self.doubts, *self.notes))
 
 
 def compare_sides(
@@ -144,7 +144,7 @@ def compare_sides(
     if lacking:
         raise ParamError(no_such("observable", lacking[0], possible, "both runs"))
     if not possible:
-        raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
+        raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
     if theory.unit and training.unit and theory.unit != training.unit:
         raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
     times = common_times(theory.t, training.t)
@@ -169,13 +169,13 @@ def compare_sides(
         a[name], b[name] = there, here
         dims[name] = own if len(own) == here.ndim - 2 else tuple(f"axis_{k}" for k in range(here.ndim - 2))
     if not a:
-        raise ParamError(f"no observable in common: one run has {listed(theory)}, the other {listed(training)}")
+        raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
     for axis in align:
-        a = aligned(a, b, dims, axis)
+        a = align_axis(a, b, dims, axis)
     meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
     return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes), meanings, doubts)
 
 
-def listed(side: Side) -> str:
+def names_text(side: Side) -> str:
     """Its names in a row."""
     return ", ".join(sorted(side.makers)) or "none"

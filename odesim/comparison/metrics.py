@@ -31,7 +31,7 @@ def relative_l2(a: Array, b: Array) -> float:
     return float(np.sqrt(((a - b) ** 2).sum())) / length if length > 0 else np.nan
 
 
-def sup(a: Array, b: Array) -> float:
+def largest_difference(a: Array, b: Array) -> float:
     """The largest |a - b|."""
     return float(np.max(np.abs(a - b)))
 
@@ -142,7 +142,7 @@ def worst_delay(t: Array, a: Array, b: Array) -> float:
     return float(found[np.argmax(np.abs(found))]) if found.size else np.nan
 
 
-def times_off(ratio: float) -> float:
+def ratio_error(ratio: float) -> float:
     """How far a ratio is from 1, the same for twice as large and half as large."""
     return max(ratio, 1 / ratio) - 1 if ratio > 0 else np.nan
 
@@ -150,12 +150,12 @@ def times_off(ratio: float) -> float:
 METRICS = (
     Metric("correlation", lambda t, a, b: correlation(a, b), lambda x: 1 - x, "normalised correlation; ideal 1"),
     Metric("relative_l2", lambda t, a, b: relative_l2(a, b), abs, "|training - theory| / |theory|; ideal 0"),
-    Metric("sup", lambda t, a, b: sup(a, b), abs, "the largest difference; ideal 0"),
+    Metric("sup", lambda t, a, b: largest_difference(a, b), abs, "the largest difference; ideal 0"),
     Metric("scale", lambda t, a, b: scale(a, b), lambda x: abs(x - 1), "factor that theory lacks; ideal 1"),
     Metric("shift", mean_delay, abs, "how much later training is half way, mean over components; ideal 0"),
     Metric("shift_worst", worst_delay, abs, "the same of the component that is most out of step; ideal 0"),
     Metric("log_error", lambda t, a, b: log_error(a, b), abs, "root mean square of ln(training / theory), positive over a decade; ideal 0"),
-    Metric("end_ratio", lambda t, a, b: end_ratio(a, b), times_off, "training / theory at the end, positive over a decade; ideal 1"),
+    Metric("end_ratio", lambda t, a, b: end_ratio(a, b), ratio_error, "training / theory at the end, positive over a decade; ideal 1"),
     Metric("spread", None, abs, "difference of the means in standard errors over the seeds; chance gives 1"),
 )
 NAMES = tuple(metric.name for metric in METRICS)
@@ -168,7 +168,7 @@ def measure(t: Array, a: Array, b: Array) -> dict[str, float]:
     return {m.name: m.function(t, *means) if m.function else spread(a, b) for m in METRICS}
 
 
-def measure_each(t: Array, a: Array, b: Array) -> dict[str, Array]:
+def measure_seeds(t: Array, a: Array, b: Array) -> dict[str, Array]:
     """{metric: (R,)} of each seed of a (R, T, *shape) against its own b, or the only one; without `spread`."""
     pairs = [(a[r : r + 1], b[r % len(b)][None]) for r in range(len(a))]
     rows = [measure(t, *pair) for pair in pairs]

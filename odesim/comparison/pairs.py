@@ -79,13 +79,13 @@ class Pair:
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
-def same(name: str, source: str = "") -> Link:
+def same_quantity(name: str, source: str = "") -> Link:
     """The training's observable as it is."""
     source = source or name
     return Link(name, (source,), lambda seen, facts: seen[source])
 
 
-def collapsed(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     """Y (R, T, S, K + 1) of Y (R, T, rows, M): the columns of the K next tokens, which are the last, and the mean of the others."""
     K, S = facts.exact["P"].shape
     Y = seen["Y"][:, :, :S]
@@ -95,7 +95,7 @@ def collapsed(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     return np.concatenate([Y[..., -K:], rest], axis=-1)
 
 
-def own_tokens(facts: TrainingFacts) -> Array:
+def distinct_tokens(facts: TrainingFacts) -> Array:
     """Tokens (K, D) that a class alone has, in order. Raises ParamError where classes have not equally many."""
     P = facts.exact["P"]
     own = (P > 0) & ((P > 0).sum(axis=0) == 1)
@@ -121,7 +121,7 @@ def class_mean(source: str, common: bool) -> Make:
             values = values[:, :, np.asarray(facts.exact["psi"], int)]  # (R, T, K, S)
         if common:
             return values[..., common_tokens(facts)].mean(axis=(-2, -1))[..., None]
-        tokens = own_tokens(facts)
+        tokens = distinct_tokens(facts)
         return values[:, :, np.arange(len(tokens))[:, None], tokens].mean(axis=2)
 
     return make
@@ -145,12 +145,12 @@ def not_exact(facts: TrainingFacts) -> list[str]:
     return found + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
 
 
-def several(facts: TrainingFacts) -> list[str]:
+def not_several_classes(facts: TrainingFacts) -> list[str]:
     """not_exact(), and one class."""
     return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
 
 
-def other_model(facts: TrainingFacts) -> list[str]:
+def not_yz_model(facts: TrainingFacts) -> list[str]:
     """The model where it is not that of Y and Z."""
     return [f"the model is {facts.model}, not yz"] * (facts.model not in ("", "yz"))
 
@@ -170,34 +170,34 @@ SYMMETRIC = (
 )
 FULL = (
     *LOSSES,
-    same("c"),
-    same("entropy"),
+    same_quantity("c"),
+    same_quantity("entropy"),
     Link("entropy_distinct", ("entropy_distinct",), lambda seen, _: seen["entropy_distinct"], lambda x: x.mean(axis=-1), ()),
-    Link("Y", ("Y",), collapsed),
+    Link("Y", ("Y",), collapse_columns),
     Link("Z", ("Z",), lambda seen, facts: seen["Z"][..., : facts.exact["P"].shape[1]]),
 )
-EXACT_JOMA: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
+JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
 ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
 # what the Systems assume of the one-layer model
-AS_ASSUMED: Mapping[str, tuple[Any, ...]] = {
+FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "init": ("zero",),
     "decoder": ("vanilla",),
     "normalize": (True,),
     "residual": (False,),
     "attn_include_query": (False,),
 }
-DECORRELATED: Mapping[str, Any] = {"decoder": "decorrelated", "eta_Z": 0.01}
-ALIKE: Mapping[str, tuple[Any, ...]] = {**AS_ASSUMED, "P": (None,)}
-JOMA: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
+DECORRELATED_EXAMPLE: Mapping[str, Any] = {"decoder": "decorrelated", "eta_Z": 0.01}
+SYMMETRIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {**FULL_SETTINGS, "P": (None,)}
+JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
-    ("scan_snap.full", "scan_snap"): Pair(FULL, needs=AS_ASSUMED),
-    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, needs=ALIKE, more=not_alike),
+    ("scan_snap.full", "scan_snap"): Pair(FULL, needs=FULL_SETTINGS),
+    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, needs=SYMMETRIC_SETTINGS, more=not_alike),
     ("scan_snap.reduced_symmetric", "scan_snap"): Pair(
-        SYMMETRIC, linear=False, needs={**ALIKE, "decoder": ("decorrelated",)}, more=not_alike, example=DECORRELATED
+        SYMMETRIC, linear=False, needs={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)}, more=not_alike, example=DECORRELATED_EXAMPLE
     ),
-    ("scan_snap.full", "corpus"): Pair(FULL, needs=AS_ASSUMED, more=other_model, example={"contexts": "infinite"}),
+    ("scan_snap.full", "corpus"): Pair(FULL, needs=FULL_SETTINGS, more=not_yz_model, example={"contexts": "infinite"}),
     # attention is integrated out by an invariant of the flow, which descent does not keep
     ("joma.linear", "joma_gaussian"): Pair(
         (ONE_NODE,),
@@ -205,12 +205,19 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         False,
         {"v": ONE_NODE},
         each=True,
-        needs={**JOMA, "num_classes": (1,)},
+        needs={**JOMA_SETTINGS, "num_classes": (1,)},
         more=not_exact,
-        example={**EXACT_JOMA, "num_classes": 1},
+        example={**JOMA_EXAMPLE, "num_classes": 1},
     ),
     ("joma.linear_multinode", "joma_gaussian"): Pair(
-        (same("V"),), lambda rates: rates["w"], False, {"V": same("V")}, each=True, needs=JOMA, more=several, example=EXACT_JOMA
+        (same_quantity("V"),),
+        lambda rates: rates["w"],
+        False,
+        {"V": same_quantity("V")},
+        each=True,
+        needs=JOMA_SETTINGS,
+        more=not_several_classes,
+        example=JOMA_EXAMPLE,
     ),
 }
 
@@ -223,14 +230,14 @@ def find_pair(system: str, task: str) -> Pair | None:
 def misfits(pair: Pair, facts: TrainingFacts) -> list[str]:
     """What keeps the System from describing this training, a phrase a setting; nothing where it does."""
     found = [
-        f"{name} is {shown(facts.config[name])}, not {' or '.join(map(shown, right))}"
+        f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
         for name, right in pair.needs.items()
         if name in facts.config and facts.config[name] not in right
     ]
     return [*found, *pair.more(facts)]
 
 
-def shown(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """A setting as it would be written; an array is given, and None is not."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -10,7 +10,7 @@ from odesim.errors import ParamError, counted
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 
-Maker = Callable[[], Array]
+Loader = Callable[[], Array]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Side:
     label: str
     t: Array
     unit: str
-    makers: Mapping[str, Maker]
+    makers: Mapping[str, Loader]
     dims: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = field(default=())
@@ -34,7 +34,7 @@ class Side:
 
     def at(self, name: str, times: Array) -> Array:
         """(R, k, *shape) at times (k,) within t, linear in between; at a time of t the very value."""
-        return resampled(self.t, self.values(name), times)
+        return interpolate(self.t, self.values(name), times)
 
 
 def side_of_solution(solution: Solution) -> Side:
@@ -42,7 +42,7 @@ def side_of_solution(solution: Solution) -> Side:
     solution = solution.to_numpy()
     names = [*solution.y, *(name for name in solution.dims if name not in solution.y)]
 
-    def maker(name: str) -> Maker:
+    def maker(name: str) -> Loader:
         return lambda: np.asarray(solution.y[name] if name in solution.y else solution.observables[name], float)[None]
 
     known = [name for name in names if name in solution.y or name in solution.observables]
@@ -63,7 +63,7 @@ def side_of_training(training: Trajectory) -> Side:
     if rows < 2:
         raise ParamError(f"nothing to compare: a curve needs two recorded iterations, and there is no more than one: {training.message}")
 
-    def maker(name: str) -> Maker:
+    def maker(name: str) -> Loader:
         return lambda: np.asarray(training.observables[name][:, :rows], float)[kept]
 
     seeds = tuple(training.seeds[r] for r in kept)
@@ -79,7 +79,7 @@ def training_label(training: Trajectory, seeds: int) -> str:
     return f"{training.task} ({training.model}), {counted(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
 
 
-def resampled(t: Array, values: Array, times: Array) -> Array:
+def interpolate(t: Array, values: Array, times: Array) -> Array:
     """values (R, T, ...) at t (T,), at times (k,) within t: (R, k, ...)."""
     right = np.clip(np.searchsorted(t, times, side="left"), 1, len(t) - 1)
     weight = (times - t[right - 1]) / (t[right] - t[right - 1])
@@ -103,14 +103,14 @@ def common_times(a: Array, b: Array) -> Array:
     return np.unique(found)
 
 
-def joined(sides: Sequence[Side]) -> Side:
+def merge_sides(sides: Sequence[Side]) -> Side:
     """The same System under each seed's own parameters, one side a seed, as one: (R, T, *shape) up to where all of them go."""
     if len(sides) == 1:
         return sides[0]
     shortest = min(sides, key=lambda side: float(side.t[-1]))
     t = shortest.t
 
-    def maker(name: str) -> Maker:
+    def maker(name: str) -> Loader:
         return lambda: np.concatenate([side.at(name, t) for side in sides])
 
     notes = tuple(dict.fromkeys(note for side in sides for note in side.notes))

@@ -13,11 +13,13 @@ from odesim.errors import counted, escaped
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
-LATER = ("log_error", "end_ratio")  # in a table of their own
+SECOND_TABLE = ("log_error", "end_ratio")  # in a table of their own
 NAME = 18  # letters of an observable; a longer one has a line of its own
 
 
-def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+def comparison_text(
+    said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]
+) -> str:
     """What is compared, a line an observable, and under it, where there are several seeds, the standard deviation over them."""
     if said["map"]:
         lines = [entry("theory", f"{said['theory']}, {said['map']}"), entry("training", said["training"])]
@@ -28,7 +30,7 @@ def text_of(said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Seque
     lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     lines += [entry("note", note) for note in notes]
     lines += [entry(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
-    names = [m.name for m in METRICS if m.name not in LATER and (m.name != "spread" or len(seeds) > 1)]
+    names = [m.name for m in METRICS if m.name not in SECOND_TABLE and (m.name != "spread" or len(seeds) > 1)]
     lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]
     for row in rows:
         label = title(row)
@@ -49,11 +51,11 @@ def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += [label] if len(label) >= NAME else []
         words = "never" if np.isnan(until) else "the end" if until == t[-1] else f"{until:.4g}"
         start = "" if len(label) >= NAME else label
-        lines.append(start.ljust(NAME) + words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in LATER))
+        lines.append(start.ljust(NAME) + words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in SECOND_TABLE))
     return lines
 
 
-def html_of(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+def comparison_html(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
     """The same table for a notebook, without the deviations over seeds."""
     from html import escape
 

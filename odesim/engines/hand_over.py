@@ -19,7 +19,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
-from odesim.ensembles.request import HELD, METHOD_NAMES, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import HANDED_OVER, METHOD_NAMES, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
@@ -96,7 +96,7 @@ class Work:
         """The chunk that the explicit method left, with every member at its end; those that a stop left are undone."""
         explicit = METHOD_NAMES.index(self.engine.explicit.request.method)
         chunk.method[...] = explicit
-        while len(held := np.flatnonzero(chunk.status == HELD)):
+        while len(held := np.flatnonzero(chunk.status == HANDED_OVER)):
             if self.engine.stiff is None:
                 self.again(chunk, held, 0)
                 continue
@@ -121,7 +121,7 @@ class Work:
             return
         rest = (self.engine.request.t1 - chunk.t_end[at]) / np.maximum(chunk.rejected[at], 1)
         ahead, lost = self.trial(chunk, at, budget, chunk.t_end[at] + (worth - chunk.steps[at]) * rest)
-        behind = np.setdiff1d(at[chunk.status[at] == HELD], [*ahead, *lost])
+        behind = np.setdiff1d(at[chunk.status[at] == HANDED_OVER], [*ahead, *lost])
         if len(ahead):
             part = self.run(self.engine.stiff, ahead, most)
             good = np.isin(part.status, [*ENDED, UNDONE])

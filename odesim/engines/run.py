@@ -11,7 +11,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.observables import observe
-from odesim.ensembles.ledger import Ledger, Progress, Tally, tally
+from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
@@ -51,7 +51,7 @@ def run_chunks(
 
     asked: whether to stop; then chunks in flight are lost, and nothing else. fail_fast: stop after the first chunk with a failure.
     """
-    found = tally(ledger, chunks)
+    found = count_members(ledger, chunks)
     if progress:
         progress(found.done, found.total, found.failed)
     stop, pool = np.zeros(1, np.int64), make_pool(threads)

@@ -11,7 +11,7 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.ensembles.batch_formulas import at_members, reads
+from odesim.ensembles.batch_formulas import member_values, own_names_read
 from odesim.errors import SolveError
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import make_extent
@@ -19,7 +19,7 @@ from odesim.solve.switched import HELP
 from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names_read as names_of
+from odesim.symbolic.program import names_read
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 from odesim.symbolic.system import System
 
@@ -51,9 +51,9 @@ def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, A
 def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
     """expr for N members with rows own {name: (N, ...)}: (N, *shape), or (1, *shape) where it reads nothing of their own."""
     f = formula(expr, tuple(axes), tuple(axes.items()))
-    mine = {name: own[name] for name in reads(f, frozenset(own))}
+    mine = {name: own[name] for name in own_names_read(f, frozenset(own))}
     with np.errstate(all="ignore"):
-        return at_members(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
+        return member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Conditions:
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
             every += [x for t in part.times or () for x in (t.first, t.period) if x is not None]
-        return names & frozenset[str]().union(*(names_of(e) for e in every))
+        return names & frozenset[str]().union(*(names_read(e) for e in every))
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
         """Of each member the increasing times inside the span at which its run stops. Raises SolveError where they are too many."""
@@ -142,7 +142,7 @@ def settled(s: Switch, g: Array) -> Array:
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
     """What is known of the first switch that the expression of s reads."""
-    return next((caused[name] for name in sorted(names_of(s.smooth)) if name in caused), None)
+    return next((caused[name] for name in sorted(names_read(s.smooth)) if name in caused), None)
 
 
 class Switching:

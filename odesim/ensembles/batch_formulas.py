@@ -22,16 +22,16 @@ from odesim.symbolic.program import names_read
 ENTRIES = 1 << 20  # of the largest array on the way: more members are taken in parts
 
 
-def reads(formula: Formula, own: frozenset[str]) -> frozenset[str]:
+def own_names_read(formula: Formula, own: frozenset[str]) -> frozenset[str]:
     """What a formula reads of what is a member's own."""
     return own & names_read(formula.expr)
 
 
-def at_members(
+def member_values(
     formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]
 ) -> Array:
     """The formula's value (N, *shape) for members with rows own {name: (N, *shape)}, of which it reads at least one."""
-    function, loops = _lifted(formula.expr, formula.indices, tuple(axes.items()), frozenset(own))
+    function, loops = _batch_function(formula.expr, formula.indices, tuple(axes.items()), frozenset(own))
     count = len(next(iter(own.values())))
     most = max((prod(e.value(sizes) for e in space) for space in loops), default=1)
     step = max(1, ENTRIES // max(most, 1))
@@ -44,7 +44,7 @@ def at_members(
 
 
 @lru_cache(maxsize=64)
-def _lifted(
+def _batch_function(
     expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], own: frozenset[str]
 ) -> tuple[ArrayFunction, tuple[tuple[Extent, ...], ...]]:
     """An expression for many members, and the extents of the loops in it but that over members.
@@ -52,17 +52,17 @@ def _lifted(
     a*x[m]  ->  a[_member]*x[_member, m] where both are a member's own
     """
     extents = {MEMBER: MEMBERS, **dict(axes)}
-    program = lower_expressions({value_at((MEMBER, *indices), extents): _lift(expr, own)}, extents)
+    program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, own)}, extents)
     loops = {tuple(i for i in s.loops if i != MEMBER) for s in program.statements()}
     return ArrayFunction(program), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
 
 
-def _lift(e: Any, own: frozenset[str]) -> Any:
+def _with_member_index(e: Any, own: frozenset[str]) -> Any:
     if isinstance(e, Symbol):
         return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in own else e
     if isinstance(e, Indexed):
-        name, indices = base_name(e), [_lift(i, own) for i in e.indices]
+        name, indices = base_name(e), [_with_member_index(i, own) for i in e.indices]
         return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in own else e.base[tuple(indices)]
     if isinstance(e, sp.Tuple) and len(e) == 3:  # the limits of a sum are sizes
         return e
-    return e.func(*(_lift(a, own) for a in e.args)) if e.args else e
+    return e.func(*(_with_member_index(a, own) for a in e.args)) if e.args else e

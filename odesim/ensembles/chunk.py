@@ -10,7 +10,7 @@ from odesim.base.arrays import Array
 from odesim.solve.occurrences import Events
 
 UNDONE = -1
-HELD = -2  # left where stability limits the steps, to be gone on with by another method: never a member's end
+HANDED_OVER = -2  # left where stability limits the steps, to be gone on with by another method: never a member's end
 
 
 @dataclass(frozen=True)

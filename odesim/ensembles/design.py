@@ -135,7 +135,7 @@ class Design:
         return [part.said() for part in self.parts]
 
 
-def design_of(said: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:
+def design_from_plain(said: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:
     """The design that said() described. points {name: (n, ...)}, tables {name: (count, ...)}. Raises KeyError, TypeError."""
     parts: list[Part] = []
     for one in said:

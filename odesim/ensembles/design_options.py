@@ -18,7 +18,7 @@ from odesim.inputs.tables import read_table
 from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.system import System
 
-MOST = 10**10  # members; more is a slip of the finger
+MAX_MEMBERS = 10**10  # members; more is a slip of the finger
 GRIDS = ("linspace", "logspace")
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
@@ -47,19 +47,19 @@ def design_members(
     given = {"set": params, "init": initial, "vary": vary, "grid": grid, "zip": zipped}
     check_names(plan.name, slots, given)
     seed = check_seed(seed)
-    made = {name: points_of(slots[name], value, "--grid") for name, value in grid.items()}
-    together = {name: points_of(slots[name], value, "--zip") for name, value in zipped.items()}
+    made = {name: grid_points(slots[name], value, "--grid") for name, value in grid.items()}
+    together = {name: grid_points(slots[name], value, "--zip") for name, value in zipped.items()}
     counts = {name: len(points) for name, points in together.items()}
     if len(set(counts.values())) > 1:
         raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
-    parts: list[Part] = [vary_of(slots[name], value, seed) for name, value in vary.items()]
+    parts: list[Part] = [vary_part(slots[name], value, seed) for name, value in vary.items()]
     inner = next(iter(counts.values()), 1)
     sides = [len(points) for points in made.values()]
     for k, (name, points) in enumerate(made.items()):
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
     parts += [Points(name, points) for name, points in together.items()]
-    design = Design(tuple(parts), count_of(parts, members, prod(sides) * inner if made or together else None))
-    typical = {part.name: typical_of(part, slots[part.name]) for part in parts}
+    design = Design(tuple(parts), member_count(parts, members, prod(sides) * inner if made or together else None))
+    typical = {part.name: typical_value(part, slots[part.name]) for part in parts}
     states = {slot.name for slot in plan.states}
     numbers = bind(
         system,
@@ -92,10 +92,10 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
+def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
     """How many members there are; combinations: those of grid and zip. Raises ParamError."""
-    if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MOST):
-        raise ParamError(f"members must be a whole number, 1 to {MOST}, not {members!r}")
+    if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MAX_MEMBERS):
+        raise ParamError(f"members must be a whole number, 1 to {MAX_MEMBERS}, not {members!r}")
     if combinations is not None and members is not None:
         raise ParamError(f"--members and --grid or --zip: these already make {counted(int(combinations), 'member')}")
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
@@ -110,18 +110,18 @@ def count_of(parts: list[Part], members: Any, combinations: int | None) -> int:
         )
     if asked is None:
         raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")
-    if asked > MOST:
-        raise ParamError(f"{counted(int(asked), 'member')} are more than {MOST}")
+    if asked > MAX_MEMBERS:
+        raise ParamError(f"{counted(int(asked), 'member')} are more than {MAX_MEMBERS}")
     return int(asked)
 
 
-def vary_of(slot: Place, value: Any, seed: int) -> Part:
+def vary_part(slot: Place, value: Any, seed: int) -> Part:
     """What `--vary` says of one parameter or state. Raises ParamError."""
     where = f"--vary {slot.name}"
     if isinstance(value, str):
         value = parse_value(value, where)
     if not isinstance(value, Value):
-        return Table(slot.name, numbers_of(value, where, slot.rank + 1))
+        return Table(slot.name, check_numbers(value, where, slot.rank + 1))
     if value.kind == "fill":
         function, a, b = value.data
         if function not in FUNCTIONS:
@@ -131,34 +131,34 @@ def vary_of(slot: Place, value: Any, seed: int) -> Part:
         return Random(slot.name, function, a, b, seed)
     if value.kind == "number":
         raise ParamError(f"{where}: {value.text} is the same for every member: write --set or --init {slot.name}={value.text}")
-    return Table(slot.name, numbers_of(table_of(value, where, slot.rank + 1), where, slot.rank + 1))
+    return Table(slot.name, check_numbers(load_table(value, where, slot.rank + 1), where, slot.rank + 1))
 
 
-def points_of(slot: Place, value: Any, option: str) -> Array:
+def grid_points(slot: Place, value: Any, option: str) -> Array:
     """(n,) or (n, *shape): the points of a grid or zip. Raises ParamError."""
     where = f"{option} {slot.name}"
     if isinstance(value, str):
         call = _CALL.fullmatch(value)
         if call and call[1] in GRIDS:
-            return spread(call[1], call[2], where)
+            return spaced_points(call[1], call[2], where)
         value = parse_value(value, where)
     if isinstance(value, Value):
         if value.kind == "fill":
             raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
-        value = np.array([value.data]) if value.kind == "number" else table_of(value, where, 1)
+        value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
     array = np.asarray(value)
-    return np.array(numbers_of(value, where, 1 if array.ndim == 1 else slot.rank + 1), np.int64 if array.dtype.kind in "iub" else float)
+    return np.array(check_numbers(value, where, 1 if array.ndim == 1 else slot.rank + 1), np.int64 if array.dtype.kind in "iub" else float)
 
 
-def spread(function: str, inside: str, where: str) -> Array:
+def spaced_points(function: str, inside: str, where: str) -> Array:
     """The numbers (n,) of linspace(a,b,n) or logspace(a,b,n). Raises ParamError."""
     pieces = inside.split(",")
     if len(pieces) != 3:
         raise ParamError(f"{where}: {function} takes two numbers and how many points, as in {function}(0,1,5), not {show_text(inside)}")
     a, b = (float(parse_number(piece, where)) for piece in pieces[:2])
     n = parse_number(pieces[2], where)
-    if not isinstance(n, int) or not 1 <= n <= MOST:
-        raise ParamError(f"{where}: the number of points is a whole number, 1 to {MOST}, not {pieces[2].strip()[:60]}")
+    if not isinstance(n, int) or not 1 <= n <= MAX_MEMBERS:
+        raise ParamError(f"{where}: the number of points is a whole number, 1 to {MAX_MEMBERS}, not {pieces[2].strip()[:60]}")
     with np.errstate(over="ignore"):
         found = (np.linspace if function == "linspace" else np.logspace)(a, b, n)
     if not np.isfinite(found).all():
@@ -166,7 +166,7 @@ def spread(function: str, inside: str, where: str) -> Array:
     return found
 
 
-def table_of(value: Value, where: str, rank: int) -> Any:
+def load_table(value: Value, where: str, rank: int) -> Any:
     """The array of a list or file; a .npy file is read when its rows are asked for. Raises ParamError."""
     if value.kind == "list":
         return np.array(value.data)
@@ -178,7 +178,7 @@ def table_of(value: Value, where: str, rank: int) -> Any:
         return read_table(value.data, rank, where)
 
 
-def numbers_of(value: Any, where: str, rank: int) -> Any:
+def check_numbers(value: Any, where: str, rank: int) -> Any:
     """value as an array of this rank with at least one row. Raises ParamError."""
     try:
         array = np.asanyarray(value)
@@ -191,7 +191,7 @@ def numbers_of(value: Any, where: str, rank: int) -> Any:
     return array
 
 
-def typical_of(part: Part, slot: Place) -> Any:
+def typical_value(part: Part, slot: Place) -> Any:
     """What stands for the values of a part where sizes are found: a number, an array, or what will fill the shape."""
     if isinstance(part, Random):
         return Value("fill", (part.function, part.a, part.b), f"{part.function}({part.a:g},{part.b:g})", slot.name)

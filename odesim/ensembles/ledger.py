@@ -72,7 +72,7 @@ class MemoryLedger:
         return self.members
 
 
-GOOD = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
+SUCCESSES = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
 
 
 Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
@@ -98,15 +98,15 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        return self.done - sum(self.counts[str(STATUSES[k])] for k in GOOD)
+        return self.done - sum(self.counts[str(STATUSES[k])] for k in SUCCESSES)
 
     @property
     def failures(self) -> str:
         """`3 blow_up, 1 max_steps`: the failed ones by status."""
-        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in GOOD)
+        return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in SUCCESSES)
 
 
-def tally(ledger: Ledger, chunks: range) -> Tally:
+def count_members(ledger: Ledger, chunks: range) -> Tally:
     """What the ledger holds of these chunks."""
     first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
     found = Tally(max(end - first, 0))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.ensembles.batch_formulas import at_members, reads
+from odesim.ensembles.batch_formulas import member_values, own_names_read
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name
 from odesim.inputs.checks import check_domain, check_numbers, check_rule
@@ -35,7 +35,7 @@ class MemberRows(Protocol):
 
 
 @dataclass(frozen=True)
-class Arrays:
+class ArrayRows:
     """Rows held in memory: {name: (N, *shape)}."""
 
     held: Mapping[str, Array]
@@ -73,18 +73,18 @@ class Members:
             rows[slot.name] = self._followed(slot, {name: v for name, v in rows.items() if name not in states}, first)
         found: list[dict[str, Array]] = []
         for slots, typical in ((plan.params, self.shared.params), (plan.states, self.shared.initial)):
-            found.append({s.name: checked(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
+            found.append({s.name: check_values(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
         params, initial = found
         self._check_rules(plan.rules, params, first)
         return params, initial
 
     def _followed(self, slot: Place, own: Mapping[str, Array], first: int) -> Array:
         """(N, *shape): the default or start of a slot for members with these values of their own (N, ...), NaN where one is not finite."""
-        fine = finite(own)
+        fine = finite_members(own)
         if isinstance(slot.start, Formula):
-            own = {name: own[name] for name in reads(slot.start, frozenset(own))}
+            own = {name: own[name] for name in own_names_read(slot.start, frozenset(own))}
             shared = {**self.shared.params, time.name: self.shared.t0}
-            found = at_members(slot.start, self.system.axes, self.shared.sizes, shared, own)
+            found = member_values(slot.start, self.system.axes, self.shared.sizes, shared, own)
             found[~fine] = np.nan
             return found
         assert callable(slot.start)
@@ -100,20 +100,20 @@ class Members:
     def _check_rules(self, rules: tuple[Rule, ...], params: Mapping[str, Array], first: int) -> None:
         """Raises ParamError with the first member that breaks a constraint; one with values that are not finite breaks none."""
         for rule in rules:
-            own = {name: params[name] for name in reads(rule.formula, frozenset(params))}
+            own = {name: params[name] for name in own_names_read(rule.formula, frozenset(params))}
             if own:
-                values = at_members(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, own)
-                values[~finite(params)] = rule.target
+                values = member_values(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, own)
+                values[~finite_members(params)] = rule.target
                 check_rule(rule, values, first)
 
 
-def finite(arrays: Mapping[str, Array]) -> Array:
+def finite_members(arrays: Mapping[str, Array]) -> Array:
     """(N,): whether all of a member's values {name: (N, ...)} are finite."""
     parts = [np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in arrays.values()]
     return np.logical_and.reduce(parts)
 
 
-class Watched(dict[str, Any]):
+class ReadRecorder(dict[str, Any]):
     """Values that note which of them are read."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -129,13 +129,13 @@ class Watched(dict[str, Any]):
         return super().get(name, default)
 
 
-def followers(plan: Schema, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Place, ...]:
+def dependent_places(plan: Schema, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Place, ...]:
     """Slots that nobody gave and whose default or start reads what is a member's own, or what follows from it."""
     varied, found = set(own), []
     for slot in (*plan.params, *plan.states):
         if slot.name in given or slot.name in varied or not callable(slot.start):
             continue
-        watched = Watched({**numbers.params, **({time.name: numbers.t0} if isinstance(slot.start, Formula) else {})})
+        watched = ReadRecorder({**numbers.params, **({time.name: numbers.t0} if isinstance(slot.start, Formula) else {})})
         slot.start(dict(numbers.sizes), watched)
         if watched.read & varied:
             varied.add(slot.name)
@@ -143,7 +143,7 @@ def followers(plan: Schema, numbers: Numbers, given: Collection[str], own: Colle
     return tuple(found)
 
 
-def checked(slot: Place, values: Array, shape: tuple[int, ...], first: int) -> Array:
+def check_values(slot: Place, values: Array, shape: tuple[int, ...], first: int) -> Array:
     """values (N, *shape) as float64 in C order. Raises ParamError for a wrong shape and for finite values outside the domain."""
     array = np.ascontiguousarray(values, np.float64)
     if array.shape[1:] != shape:
@@ -180,7 +180,7 @@ def make_members(
             raise ParamError(f"members disagree: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
         if not counts or not next(iter(counts.values())):
             raise ParamError("an ensemble needs members: give a parameter or an initial value with a leading axis, one row a member")
-        source = Arrays(held)
+        source = ArrayRows(held)
     for slot in plan.params:
         if slot.name in source.names and slot.indexes:
             raise ParamError(f"{slot.name} names rows of arrays and is the same for all members: give it once")
@@ -193,7 +193,7 @@ def make_members(
         span=span,
         seed=seed,
     )
-    return Members(system, numbers, source, followers(plan, numbers, {*params, *initial}, source.names))
+    return Members(system, numbers, source, dependent_places(plan, numbers, {*params, *initial}, source.names))
 
 
 def typical_row(name: str, source: MemberRows, rank: int) -> Any:

@@ -13,11 +13,11 @@ from odesim.errors import ParamError, no_such
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
 
-NOTHING = Layout((), ())
-MOST_EVENTS = 8
+NO_ARRAYS = Layout((), ())
+MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
 # arrays and groups that every ensemble has
-FIXED = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
+RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Outputs:
     """
 
     events: tuple[tuple[str, str, str], ...] = ()
-    most: int = MOST_EVENTS
-    ends: Layout = NOTHING
-    observed: Layout = NOTHING
+    most: int = MAX_EVENTS
+    ends: Layout = NO_ARRAYS
+    observed: Layout = NO_ARRAYS
     observe: tuple[str, ...] = ()
     blow_up: tuple[str, ...] = ()
 
@@ -100,7 +100,7 @@ class Outputs:
         }
 
 
-def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Outputs:
+def outputs_from_plain(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Outputs:
     """What said() described. shapes: of the arrays without the axes of members and times. Raises KeyError, TypeError."""
 
     def layout(names: Iterable[str]) -> Layout:
@@ -110,7 +110,7 @@ def kept_of(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> O
     return Outputs(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]), tuple(said["blow_up"]))
 
 
-def make_kept(
+def make_outputs(
     system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int, clock: bool
 ) -> Outputs:
     """Outputs with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
@@ -119,7 +119,12 @@ def make_kept(
     clock: whether members run in the rescaled clock.
     """
     own = ("blow_up_t", "blow_up_error")  # of the rescaled clock, and of nothing else in any run
-    taken = {*FIXED, *layout.names, *(p.name for p in system.params), *(f"{name}_start" for name in (*layout.names, *FIXED))}
+    taken = {
+        *RESERVED_NAMES,
+        *layout.names,
+        *(p.name for p in system.params),
+        *(f"{name}_start" for name in (*layout.names, *RESERVED_NAMES)),
+    }
 
     def free(*names: str) -> tuple[str, ...]:
         end = ""
@@ -139,7 +144,7 @@ def make_kept(
         found.append((times, count, index if shape else ""))
     guards = sum(isinstance(e, Guard) for e in system.events)
     found += [("", "", "")] * guards if found else []  # a kernel writes down when they happened, which nobody reads
-    ends = NOTHING
+    ends = NO_ARRAYS
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
     return Outputs(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
@@ -163,7 +168,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_most(most: Any) -> int:
+def check_max_events(most: Any) -> int:
     """How many occurrences of an event are kept. Raises ParamError."""
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 0 <= most <= 10**6:
         raise ParamError(f"max_events must be a whole number, 0 to 1000000, not {most!r}")

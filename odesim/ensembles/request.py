@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.codegen.compiled import CompiledRHS
-from odesim.ensembles.chunk import HELD, UNDONE, Chunk
+from odesim.ensembles.chunk import HANDED_OVER, UNDONE, Chunk
 from odesim.ensembles.outputs import Outputs
 from odesim.solve.methods import METHODS
 from odesim.solve.problem import Status
@@ -16,7 +16,7 @@ from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
 
-__all__ = ["HELD", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "EnsembleRequest", "meanings"]
+__all__ = ["HANDED_OVER", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "EnsembleRequest", "meanings"]
 
 METHOD_NAMES = (*METHODS, *ROSENBROCK)
 

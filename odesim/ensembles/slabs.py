@@ -12,13 +12,13 @@ def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
         yield a, min(a + step, end)
 
 
-MOST_BYTES = 1 << 27  # of the states of a chunk
+MAX_CHUNK_BYTES = 1 << 27  # of the states of a chunk
 
 
 def chunk_size(count: int, row: int) -> int:
     """Members in a chunk: 4096, or half of it again and again while rows of so many bytes do not fit."""
     size = 4096
-    while size > 1 and size * row > MOST_BYTES:
+    while size > 1 and size * row > MAX_CHUNK_BYTES:
         size //= 2
     return min(size, count)
 

@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.errors import counted
-from odesim.plot.labels import EndLabels, end_labels, settle
+from odesim.plot.labels import EndLabels, end_labels, place_labels
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
-from odesim.plot.style import CATEGORIES, INK, SMALL, broken, few_ticks, ordered_colors, plain, styled
-from odesim.plot.times import TimeAxis, clock_of
+from odesim.plot.style import CATEGORIES, INK, SMALL, break_lines, few_ticks, literal, ordered_colors, project_style
+from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.trajectory import panels, space_ticks
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ LEVELS = (0.0, 0.25, 0.75, 1.0)
 def figure_of_comparison(comparison: "Comparison") -> Figure:
     """The picture of a Comparison: a panel an observable, at most six; training as bands over seeds, or a light line of one."""
     names, left_out = list(comparison.theory)[:PANELS], list(comparison.theory)[PANELS:]
-    clock = clock_of(comparison.t, comparison.said["unit"])
-    with styled():
+    clock = make_time_axis(comparison.t, comparison.said["unit"])
+    with project_style():
         title = title_of(comparison, left_out)
         figure, axes = panels([False] * len(names), MARGIN + LINE * (1 + title.count("\n")))
         labels = [draw_pair(ax, name, comparison, clock) for ax, name in zip(axes, names, strict=True)]
@@ -38,7 +38,7 @@ def figure_of_comparison(comparison: "Comparison") -> Figure:
         figure.align_ylabels(axes)
         space_ticks(axes, clock)
         fit_time(figure, lowest, axes, clock)
-        settle(figure, [label for label in labels if label])
+        place_labels(figure, [label for label in labels if label])
     return figure
 
 
@@ -49,7 +49,7 @@ def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: TimeAxis) 
     shape = training.shape[2:]
     theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in (theory, training))
     mean = theory.mean(axis=0)  # (T, n)
-    shown = components(mean)
+    shown = component_indices(mean)
     colors: list[Any] = [CATEGORIES[0]] if len(shown) == 1 else ordered_colors(len(shown))
     for color, i in zip(colors, shown, strict=True):
         draw_band(axes, clock.x, training[:, :, i], color)
@@ -58,7 +58,7 @@ def draw_pair(axes: Axes, name: str, comparison: "Comparison", clock: TimeAxis) 
     every = np.ma.concatenate([mean[:, shown], training[:, :, shown].reshape(-1, len(shown))])
     (set_loss_scale if "loss" in name else set_value_scale)(axes, every)
     dims = comparison.dims[name]
-    axes.set_ylabel(broken(name + (f"[{', '.join(dims)}]" if dims else "")))
+    axes.set_ylabel(break_lines(name + (f"[{', '.join(dims)}]" if dims else "")))
     if len(shown) < mean.shape[1]:
         axes.set_title(f"{len(shown)} of {mean.shape[1]}", loc="right", fontsize=SMALL)
     if len(clock.x) > 1:
@@ -82,7 +82,7 @@ def draw_band(axes: Axes, x: Any, values: Any, color: Any) -> None:
     axes.fill_between(x[some], first, third, color=color, alpha=HALF, lw=0)
 
 
-def components(values: Any) -> list[int]:
+def component_indices(values: Any) -> list[int]:
     """Which components of values (T, n) are drawn: all of few, else some of every height at the end, each height once if that can be."""
     last = np.ma.filled(values[-1], 0.0)
     if len(last) <= COMPONENTS:
@@ -97,16 +97,16 @@ def components(values: Any) -> list[int]:
 def title_of(comparison: "Comparison", left_out: list[str]) -> str:
     """What stands beside what, and how it is drawn; under it what is not shown."""
     said, count = comparison.said, len(comparison.seeds)
-    whose = f"{short(said['theory'])} beside {short(said['training'])}"
+    whose = f"{short_label(said['theory'])} beside {short_label(said['training'])}"
     dark = (said["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
     how = (
         f"bands: {counted(count, 'seed')} (range, middle half)" if count > 1 else f"wide: {'the training' if said['map'] else 'the second'}"
     )
     lines = [whose, f"dark: {dark}", how] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return plain("\n".join(fill(line, TITLE) for line in lines))
+    return literal("\n".join(fill(line, TITLE) for line in lines))
 
 
-def short(phrase: str) -> str:
+def short_label(phrase: str) -> str:
     """Task and model of a training, or a System, with the folder of a stored run."""
     place = re.search(r" \([^()]*\)$", phrase)
     head = phrase.split(", ")[0]

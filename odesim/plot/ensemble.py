@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.errors import StoreError, counted
-from odesim.plot.labels import EndLabels, end_labels, settle
-from odesim.plot.panels import Quantity, last_finite, set_value_scale, spaced, subset
+from odesim.plot.labels import EndLabels, end_labels, place_labels
+from odesim.plot.panels import Quantity, last_finite, random_indices, set_value_scale, thousands
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
-from odesim.plot.style import SMALL, broken, few_ticks, ordered_colors, plain, styled
-from odesim.plot.times import TimeAxis, clock_of
+from odesim.plot.style import SMALL, break_lines, few_ticks, literal, ordered_colors, project_style
+from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.trajectory import panels
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PANELS, COMPONENTS = 6, 5  # of the states and observables, and of each of them
 SAMPLE, BYTES = 20_000, 1 << 27  # members whose quantiles are taken, a random subset of more, and what they may take in memory
 LEVELS = (0.1, 0.5, 0.9)
 BINS = 60
-FAR = 2.0  # spans of the middle 99 %: what is farther off is counted, not drawn
+REACH = 2.0  # spans of the middle 99 %: what is farther off is counted, not drawn
 
 
 def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
@@ -38,11 +38,11 @@ def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
         raise StoreError("no member is done yet: there is nothing to draw")
     size = sum(int(np.prod(run[name].shape[1:])) for name in names) * 8
     members = np.flatnonzero(status >= 0)
-    members = members[subset(len(members), max(1, min(SAMPLE, BYTES // max(size, 1))))]
+    members = members[random_indices(len(members), max(1, min(SAMPLE, BYTES // max(size, 1))))]
     part = run.isel(member=members)
-    shown = {name: Quantity(name, held(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
-    clock = clock_of(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
-    with styled():
+    shown = {name: Quantity(name, hold_last_values(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
+    clock = make_time_axis(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
+    with project_style():
         title = title_of(run, status, len(members))
         figure, axes = panels([False] * len(names), MARGIN + LINE * title.count("\n"))
         labels = [draw_members(ax, q, clock) if clock else draw_spread(ax, q) for ax, q in zip(axes, shown.values(), strict=True)]
@@ -51,11 +51,11 @@ def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
         figure.align_ylabels(axes)
         if clock:
             fit_time(figure, lowest, axes, clock)
-        settle(figure, [label for label in labels if label])
+        place_labels(figure, [label for label in labels if label])
     return figure
 
 
-def held(run: "xarray.Dataset", name: str) -> Any:
+def hold_last_values(run: "xarray.Dataset", name: str) -> Any:
     """Values (N, T, *shape) of the members, after the end of one that ended early its last value: at its end, or saved before."""
     values = run[name].values
     after = run["time"].values > run["t_end"].values[:, None]  # (N, T)
@@ -74,7 +74,7 @@ def held(run: "xarray.Dataset", name: str) -> Any:
     return values
 
 
-def chosen(quantity: Quantity) -> list[tuple[str, Any]]:
+def pick_components(quantity: Quantity) -> list[tuple[str, Any]]:
     """(index, values (T, N)) of a few components, evenly spread. quantity: values (T, N, *shape)."""
     shape = quantity.values.shape[2:]
     flat = quantity.values.reshape(*quantity.values.shape[:2], -1)
@@ -85,7 +85,7 @@ def chosen(quantity: Quantity) -> list[tuple[str, Any]]:
 def draw_members(axes: Axes, quantity: Quantity, clock: TimeAxis) -> EndLabels | None:
     """Median and middle 80 % of the members at each time, one colour a component."""
     axes.set_xscale("log" if clock.log else "linear")
-    parts = chosen(quantity)
+    parts = pick_components(quantity)
     medians = []
     for color, (_, values) in zip(ordered_colors(len(parts)), parts, strict=True):
         rows = np.ma.masked_invalid(values[clock.rows])
@@ -97,35 +97,35 @@ def draw_members(axes: Axes, quantity: Quantity, clock: TimeAxis) -> EndLabels |
         medians.append(marks[1])
     values = np.ma.masked_invalid(np.array(medians).T)
     set_value_scale(axes, values)
-    axes.set_ylabel(broken(quantity.title))
+    axes.set_ylabel(break_lines(quantity.title))
     axes.set_xlim(clock.x[0], clock.x[-1])
     few_ticks(axes)
-    say_part(axes, quantity, parts)
+    set_panel_note(axes, quantity, parts)
     return end_labels(axes, [name for name, _ in parts], last_finite(values)) if quantity.dims else None
 
 
-def say_part(axes: Axes, quantity: Quantity, parts: list[tuple[str, Any]], more: str = "") -> None:
+def set_panel_note(axes: Axes, quantity: Quantity, parts: list[tuple[str, Any]], more: str = "") -> None:
     """Says above a panel how many components it shows, and how many members have a value at all its times, where not all."""
     whole = np.isfinite(np.stack([values for _, values in parts])).all(axis=(0, 1))
     count = int(np.prod(quantity.values.shape[2:], dtype=int))
-    said = [f"{len(parts)} of {spaced(count)}"] * (len(parts) < count)
-    said += [f"{spaced(int(whole.sum()))} of {counted(len(whole), 'member')}"] * (not whole.all())
+    said = [f"{len(parts)} of {thousands(count)}"] * (len(parts) < count)
+    said += [f"{thousands(int(whole.sum()))} of {counted(len(whole), 'member')}"] * (not whole.all())
     axes.set_title(", ".join([*said, *[more] * bool(more)]), loc="right", fontsize=SMALL)
 
 
 def draw_spread(axes: Axes, quantity: Quantity) -> EndLabels | None:
     """How many members lie where at the one time that is saved, one outline a component."""
-    parts = chosen(quantity)
+    parts = pick_components(quantity)
     beyond = 0
     for color, (name, values) in zip(ordered_colors(len(parts)), parts, strict=True):
         finite = values[0][np.isfinite(values[0])]
         if len(finite):
-            low, high = middle(finite)
+            low, high = central_range(finite)
             inside = finite[(finite >= low) & (finite <= high)]
             beyond += len(finite) - len(inside)
             axes.hist(inside, bins=BINS, histtype="step", color=color, label=name)
-    say_part(axes, quantity, parts, f"{beyond} beyond" * bool(beyond))
-    axes.set_xlabel(broken(quantity.title))
+    set_panel_note(axes, quantity, parts, f"{beyond} beyond" * bool(beyond))
+    axes.set_xlabel(break_lines(quantity.title))
     axes.set_ylabel("members")
     few_ticks(axes)
     if quantity.dims and axes.has_data():
@@ -133,10 +133,10 @@ def draw_spread(axes: Axes, quantity: Quantity) -> EndLabels | None:
     return None
 
 
-def middle(values: Any) -> tuple[float, float]:
+def central_range(values: Any) -> tuple[float, float]:
     """From where to where values (n,) are counted: all of them, but for few (1 %) that lie far beyond the others."""
     low, high = np.quantile(values, (0.005, 0.995))
-    reach = FAR * (high - low)
+    reach = REACH * (high - low)
     return (float(max(values.min(), low - reach)), float(min(values.max(), high + reach))) if reach > 0 else (values.min(), values.max())
 
 
@@ -144,13 +144,13 @@ def title_of(run: "xarray.Dataset", status: Any, drawn: int) -> str:
     """Model and members; under it what is drawn of them, how many ended early and how many are not done."""
     names = run.attrs["status_names"]
     early = [(name, int((status == k).sum())) for k, name in enumerate(names) if name != "ok"]
-    ended = ", ".join(f"{spaced(n)} {name}" for name, n in early if n)
+    ended = ", ".join(f"{thousands(n)} {name}" for name, n in early if n)
     done = int((status >= 0).sum())
     lines = [f"{run.attrs['model']}, {counted(len(status), 'member')}"]
     lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
     lines += [f"held at their last value: {ended}"] * bool(ended)
-    lines += [f"not done: {spaced(len(status) - done)}"] * (done < len(status))
-    lines += [f"drawn: {spaced(drawn)} at random"] * (drawn < done)
+    lines += [f"not done: {thousands(len(status) - done)}"] * (done < len(status))
+    lines += [f"drawn: {thousands(drawn)} at random"] * (drawn < done)
     hidden = [*run.attrs["states"], *run.attrs["observables"]][PANELS:]
     lines += [f"not shown: {', '.join(hidden)}"] * bool(hidden)
-    return plain("\n".join(fill(line, TITLE) for line in lines))
+    return literal("\n".join(fill(line, TITLE) for line in lines))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from odesim.errors import StoreError, no_such
-from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_whole
+from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
 
 PREFIX = "fig_"
-RECORDED = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
+RECORDED_PACKAGES = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
 
 
 PUBLISHED, THEORY, SCRIPT = "published", "theory", "own script"  # where a target is from: SCRIPT is a program of ours beside odesim
@@ -85,15 +85,15 @@ def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats:
     dataset = module.data(fast)
     features = tuple(module.expected(dataset))
     figure = module.draw(dataset)
-    write_whole(table, lambda path: dataset.to_netcdf(path, engine="scipy"))
+    write_atomically(table, lambda path: dataset.to_netcdf(path, engine="scipy"))
     for picture in pictures:
         save(figure, picture)
-    text = json.dumps(describe(name, module, fast, dataset, features, [*pictures, table]), indent=2, allow_nan=False)
-    write_whole(manifest, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+    text = json.dumps(figure_manifest(name, module, fast, dataset, features, [*pictures, table]), indent=2, allow_nan=False)
+    write_atomically(manifest, lambda path: path.write_text(text + "\n", encoding="utf-8"))
     return FigureRun(name, features, (*pictures, table, manifest))
 
 
-def describe(name: str, module: Any, fast: bool, dataset: Any, features: Sequence[Feature], files: Sequence[Path]) -> dict[str, Any]:
+def figure_manifest(name: str, module: Any, fast: bool, dataset: Any, features: Sequence[Feature], files: Sequence[Path]) -> dict[str, Any]:
     """The manifest: what was drawn, from which parameters and versions, the features, the sha256 of each file."""
     return {
         "figure": name,
@@ -113,7 +113,7 @@ def describe(name: str, module: Any, fast: bool, dataset: Any, features: Sequenc
             for feature in features
         ],
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
-        "versions": {"python": platform.python_version(), **{package: version_of(package) for package in RECORDED}},
+        "versions": {"python": platform.python_version(), **{package: version_of(package) for package in RECORDED_PACKAGES}},
     }
 
 

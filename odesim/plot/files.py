@@ -29,12 +29,12 @@ def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
     is given, somebody else's file.
     """
     target = _check_format(path)
-    if is_taken(target) and not overwrite and not is_ours(target):
+    if is_taken(target) and not overwrite and not is_odesim_picture(target):
         raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
     return target
 
 
-def is_ours(picture: Path) -> bool:
+def is_odesim_picture(picture: Path) -> bool:
     """Whether odesim drew the picture: its metadata say so."""
     try:
         return MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
@@ -62,7 +62,7 @@ def check_writable(target: Path) -> Path:
     return target
 
 
-def write_whole(target: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
     """Calls write(temporary path beside target), then puts the file in target's place: old or new, never half.
 
     Raises StoreError where the disk refuses.
@@ -81,14 +81,14 @@ def write_whole(target: Path, write: Callable[[Path], object]) -> None:
 
 def save(figure: "Figure", path: str | Path) -> Path:
     """Writes the figure to path (png, pdf or svg, by its extension), over what is there, and gives the path back. Raises StoreError."""
-    from odesim.plot.style import DPI, styled
+    from odesim.plot.style import DPI, project_style
 
     target = _check_format(path)
     extension = target.suffix[1:].lower()
 
     def write(temporary: Path) -> None:
-        with styled():
+        with project_style():
             figure.savefig(temporary, format=extension, dpi=DPI, metadata=METADATA[extension])
 
-    write_whole(target, write)
+    write_atomically(target, write)
     return target

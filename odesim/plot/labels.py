@@ -14,12 +14,12 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array
 from odesim.plot.style import SMALL
 
-FREE, REACH, WORD = 0.5, 2.0, 2.3  # mm right of the axes: a leader begins, it ends, the name begins
+LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: a leader begins, it ends, the name begins
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # clearly no curve
 GAP = 1.08  # between the middles of two names, in heights of the type
 
 
-def spread(wanted: Array, distance: float, *, low: float = 0.0, high: float = 1.0) -> Array:
+def spread_positions(wanted: Array, distance: float, *, low: float = 0.0, high: float = 1.0) -> Array:
     """Positions (n,) nearest to wanted (n,) in least squares that keep its order, the distance and [low, high].
 
     Where n do not fit into [low, high], they are spread evenly over it.
@@ -63,8 +63,8 @@ class EndLabels:
         to_axes = self.axes.transData + self.axes.transAxes.inverted()
         wanted = np.array([to_axes.transform((self.axes.get_xlim()[1], end))[1] for end in self.ends])
         half = 0.5 * type_height / box.height
-        places = spread(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
-        reach = [1 + mm / 25.4 * figure.dpi / box.width for mm in (FREE, REACH)]
+        places = spread_positions(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
+        reach = [1 + mm / 25.4 * figure.dpi / box.width for mm in (LEADER_START, LEADER_END)]
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), places, strict=True):
             text.set_y(place)
             tick.set_data(reach, [start, place])
@@ -73,7 +73,7 @@ class EndLabels:
 def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
     """EndLabels of curves that end at ends (n,); those that are not finite get none."""
     figure: Any = axes.get_figure(root=True)
-    beside = axes.transAxes + ScaledTranslation(WORD / 25.4, 0, figure.dpi_scale_trans)
+    beside = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, figure.dpi_scale_trans)
     texts, ticks, kept = [], [], []
     for name, end in zip(names, ends, strict=True):
         if not np.isfinite(end):
@@ -88,7 +88,7 @@ def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLa
     return EndLabels(axes, tuple(texts), tuple(ticks), tuple(kept))
 
 
-def settle(figure: Figure, labels: Sequence[EndLabels]) -> None:
+def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Lays the figure out for good and gives every name its place."""
     engine = figure.get_layout_engine()
     if engine is not None:

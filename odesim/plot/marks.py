@@ -14,11 +14,11 @@ from matplotlib.patheffects import withStroke
 
 from odesim.base.arrays import Array
 from odesim.plot.panels import Quantity
-from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, plain
+from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, literal
 from odesim.plot.times import TimeAxis
 from odesim.solve.occurrences import Events
 
-SEVERAL, MANY = 12, 40  # at most so many lines across the panels, so many marks of one event
+MAX_LINES, MAX_MARKS = 12, 40  # at most so many lines across the panels, so many marks of one event
 NEAR = 0.03  # of the time axis, about 1 mm: lines that stand closer look like one
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is a guess
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
@@ -32,11 +32,11 @@ def captions(events: Mapping[str, Events]) -> list[str]:
     for name, every in events.items():
         times = [f"{t:.3g}" for t in (every.t.min(), every.t.max())]
         count = f" ({len(every)}×)" if len(every) > 1 else ""
-        found.append(plain(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
+        found.append(literal(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
     return found
 
 
-def columns(texts: Sequence[str]) -> int:
+def caption_columns(texts: Sequence[str]) -> int:
     """How many of the captions stand beside each other."""
     return 2 if all(len(text) <= SHORT for text in texts) else 1
 
@@ -56,14 +56,14 @@ def draw_events(
     one state with such components, as a line or in a map; with none or several such states, at the time axis of every panel.
     """
     handles = []
-    heights = shares([(name, float(x)) for name, found in events.items() if is_line(found) for x in clock.place(found.t)], clock)
+    heights = line_heights([(name, float(x)) for name, found in events.items() if is_line(found) for x in clock.place(found.t)], clock)
     panels = list(zip(axes, shown, strict=True))
     for number, ((name, found), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         look: dict[str, Any] = {"color": COLORS[number % len(COLORS)], "label": caption}
         whole = found.indices is None
-        homes = [] if whole else [panel for panel in panels[:states] if has(panel[1], found, dims.get(name))]
+        homes = [] if whole else [panel for panel in panels[:states] if has_components(panel[1], found, dims.get(name))]
         at, home = clock.place(found.t), len(homes) == 1
-        if len(found) > MANY:
+        if len(found) > MAX_MARKS:
             look |= {"color": 1 - PALE * (1 - np.array(to_rgb(look["color"])))}
             draw_band(panels, at, look["color"])
             look |= {"lw": 4.0}
@@ -83,15 +83,15 @@ def draw_events(
         handles.append(Line2D([], [], **look))
     if handles:
         texts = [str(handle.get_label()) for handle in handles]
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns(texts), columnspacing=1.2)
+        figure.legend(handles=handles, loc="outside lower center", ncols=caption_columns(texts), columnspacing=1.2)
 
 
 def is_line(found: Events) -> bool:
     """Whether events are drawn as lines across the panels."""
-    return found.indices is None and len(found) <= SEVERAL
+    return found.indices is None and len(found) <= MAX_LINES
 
 
-def shares(lines: Sequence[tuple[str, float]], clock: TimeAxis) -> dict[tuple[str, float], tuple[float, float]]:
+def line_heights(lines: Sequence[tuple[str, float]], clock: TimeAxis) -> dict[tuple[str, float], tuple[float, float]]:
     """{(event, place on the time axis): the part of a panel's height that its line takes}.
 
     Lines too near to be told apart stand above each other, the first one lowest.
@@ -108,7 +108,7 @@ def shares(lines: Sequence[tuple[str, float]], clock: TimeAxis) -> dict[tuple[st
     return found
 
 
-def has(quantity: Quantity, found: Events, dims: Sequence[str] | None) -> bool:
+def has_components(quantity: Quantity, found: Events, dims: Sequence[str] | None) -> bool:
     """Whether the quantity has a component for each of these events, on their axes where those are known."""
     if dims is not None and tuple(dims) != quantity.dims:
         return False

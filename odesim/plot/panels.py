@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.labels import EndLabels, end_labels
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, broken, few_ticks, ordered_colors, plain
-from odesim.plot.times import TimeAxis, edges
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, break_lines, few_ticks, literal, ordered_colors
+from odesim.plot.times import TimeAxis, cell_edges
 
 LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
 COLUMNS = 500  # saved times in a map or band
@@ -105,26 +105,26 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis, nam
     for i in range(n):
         axes.plot(clock.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
     set_value_scale(axes, values)
-    axes.set_ylabel(broken(quantity.title))
+    axes.set_ylabel(break_lines(quantity.title))
     ends = last_finite(values)
     if not quantity.dims:
         return None
     if named and is_bunched(axes, ends):
-        axes.set_title(broken(f"colours as in {named}"), loc="right", fontsize=SMALL)
+        axes.set_title(break_lines(f"colours as in {named}"), loc="right", fontsize=SMALL)
         return None
     return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> None:
     """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
-    columns = thinned(len(clock.x), COLUMNS)
-    shown = largest(values[columns], quantity.every)
+    columns = spread_indices(len(clock.x), COLUMNS)
+    shown = largest_neighbours(values[columns], quantity.every)
     rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) - 0.5
-    axes.set_ylabel(broken(quantity.dims[0]))
-    draw_cells(axes, edges(clock.x[columns], clock.log), rows, shown.T, quantity.name)
+    axes.set_ylabel(break_lines(quantity.dims[0]))
+    draw_cells(axes, cell_edges(clock.x[columns], clock.log), rows, shown.T, quantity.name)
 
 
-def draw_last(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
+def draw_last_values(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
     """The last finite values of a matrix: the first index upward, the others to the right, the value in colour."""
     values = np.ma.masked_invalid(quantity.flat)
     whole = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
@@ -132,8 +132,8 @@ def draw_last(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
     shown = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(shown.shape))
     draw_cells(axes, x, y, shown, f"{quantity.name} at t = {clock.t[last]:.3g}")
-    axes.set_xlabel(broken(", ".join(quantity.dims[1:])))
-    axes.set_ylabel(broken(quantity.dims[0]))
+    axes.set_xlabel(break_lines(", ".join(quantity.dims[1:])))
+    axes.set_ylabel(break_lines(quantity.dims[0]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
 
@@ -157,14 +157,14 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8)
-    bar.set_label(plain(label), labelpad=2.5)
+    bar.set_label(literal(label), labelpad=2.5)
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> EndLabels:
     """The smallest and the largest of all components; five quantiles of all, or of a random subset, which is said."""
-    columns = thinned(len(clock.x), COLUMNS)
+    columns = spread_indices(len(clock.x), COLUMNS)
     x, values = clock.x[columns], values[columns]
-    chosen = subset(quantity.count, max(SAMPLE, NUMBERS // len(columns)))
+    chosen = random_indices(quantity.count, max(SAMPLE, NUMBERS // len(columns)))
     sample = values[:, chosen].filled(np.nan)
     marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
     for k, shade in enumerate(SHADES):
@@ -172,13 +172,13 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> 
     axes.plot(x, marks[3], color=INK)
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
-    axes.set_ylabel(broken(f"{quantity.name} ({spaced(quantity.count)} components)"))
+    axes.set_ylabel(break_lines(f"{quantity.name} ({thousands(quantity.count)} components)"))
     if len(chosen) < quantity.count:
-        axes.set_title(f"quantiles: {spaced(len(chosen))} at random", loc="right", fontsize=SMALL)
+        axes.set_title(f"quantiles: {thousands(len(chosen))} at random", loc="right", fontsize=SMALL)
     return end_labels(axes, LEVEL_NAMES, last_finite(masked))
 
 
-def largest(values: Any, every: int) -> Any:
+def largest_neighbours(values: Any, every: int) -> Any:
     """Of each `every` neighbours among the columns of masked values (T, n), at each time the one largest in size: none is lost."""
     if every == 1:
         return values
@@ -187,17 +187,17 @@ def largest(values: Any, every: int) -> Any:
     return np.ma.masked_invalid(np.where(-low > high, low, high))
 
 
-def subset(n: int, most: int) -> Array:
+def random_indices(n: int, most: int) -> Array:
     """Positions (m,) in order of all of n things, or of `most` of them at random, always the same: a pattern in their order is no bias."""
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
 
 
-def spaced(n: int) -> str:
+def thousands(n: int) -> str:
     """A whole number with narrow spaces between its thousands."""
     return f"{n:,}".replace(",", "\u202f")
 
 
-def thinned(n: int, most: int) -> Array:
+def spread_indices(n: int, most: int) -> Array:
     """Positions (m,) of at most `most` of n things, evenly spread, the first and the last among them."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
 

@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
-from odesim.plot.labels import EndLabels, settle
-from odesim.plot.marks import captions, columns, draw_events
-from odesim.plot.panels import Quantity, draw_last, draw_quantity
-from odesim.plot.style import new_figure, plain, styled
-from odesim.plot.times import TimeAxis, clock_of
+from odesim.plot.labels import EndLabels, place_labels
+from odesim.plot.marks import caption_columns, captions, draw_events
+from odesim.plot.panels import Quantity, draw_last_values, draw_quantity
+from odesim.plot.style import literal, new_figure, project_style
+from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.solve.occurrences import Events
 
 PANELS = 12  # at most; what is left out is named under the title
@@ -23,7 +23,7 @@ MARGIN, LINE = 13.0, 4.0  # mm: title and time label; one more line of type
 TITLE, LABEL, SHORT = 42, 28, 12  # letters that fit across the picture, perhaps and surely under a panel of two
 
 
-def figure_of(solution: Any) -> Figure:
+def figure_of_solution(solution: Any) -> Figure:
     """The picture of a Solution, 80 mm wide: lines with names, maps or bands by the number of components.
 
     Time is logarithmic where the saved times are; events are marked; an early end is said under the title.
@@ -37,11 +37,11 @@ def figure_of(solution: Any) -> Figure:
     notes += [f"not shown: {', '.join(q.name for q in [*states[PANELS:], *observables[len(right) :]])}"] * (
         len(every) < len(states) + len(observables)
     )
-    clock = clock_of(solution.t, str(solution.attrs.get("time_unit") or ""))
-    with styled():
+    clock = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""))
+    with project_style():
         title, happened = title_of(solution, notes), {name: Events.of(found) for name, found in solution.events.items() if len(found)}
         said = captions(happened)
-        figure, axes, beside = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(said) // columns(said))))
+        figure, axes, beside = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(said) // caption_columns(said))))
         labels: list[EndLabels | None] = []
         named: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
         for ax, quantity in zip(axes, every, strict=True):
@@ -50,13 +50,13 @@ def figure_of(solution: Any) -> Figure:
                 named.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
         for ax, quantity in zip(beside, [q for q in every if q.is_matrix], strict=True):
-            draw_last(ax, quantity, clock)
+            draw_last_values(ax, quantity, clock)
         draw_events(figure, axes, every, len(left), happened, clock, solution.dims)
         lowest = label_time(axes, clock)
         figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels(axes)
         fit_time(figure, lowest, [*axes, *beside], clock)
-        settle(figure, [label for label in labels if label])
+        place_labels(figure, [label for label in labels if label])
     return figure
 
 
@@ -157,4 +157,4 @@ def title_of(solution: Any, notes: Sequence[str]) -> str:
     status, lines = str(solution.status), [str(solution.model)]
     if status not in ("ok", "event"):
         lines.append(f"stopped at t = {float(solution.t[-1]):.6g}: {status}")
-    return plain("\n".join(fill(line, TITLE) for line in [*lines, *notes]))
+    return literal("\n".join(fill(line, TITLE) for line in [*lines, *notes]))

@@ -76,7 +76,7 @@ STYLE: Any = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def project_style() -> Iterator[None]:
     """Within it, matplotlib makes and draws everything in the project's style; outside nothing has changed.
 
     matplotlib's settings belong to the process: one thread at a time.
@@ -107,16 +107,16 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
         axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole))
 
 
-def plain(text: str) -> str:
+def literal(text: str) -> str:
     """text that is shown as it stands: a dollar sign starts no formula, and a control character is escaped."""
     return escaped(text).replace("$", r"\$")
 
 
-def broken(text: str, most: int = 18) -> str:
+def break_lines(text: str, most: int = 18) -> str:
     """text in lines of about `most` letters, broken after spaces and underscores: a name fits beside its panel."""
     lines = [""]
     for piece in re.findall(r"[^ _]*[ _]?", text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > most:
             lines.append("")
         lines[-1] += piece
-    return plain("\n".join(line.rstrip(" ") for line in lines))
+    return literal("\n".join(line.rstrip(" ") for line in lines))

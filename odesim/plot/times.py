@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.plot.style import plain
+from odesim.plot.style import literal
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class TimeAxis:
         return x[x > 0] if self.log else x
 
 
-def clock_of(t: Array, phrase: str = "") -> TimeAxis:
+def make_time_axis(t: Array, phrase: str = "") -> TimeAxis:
     """The Clock of saved times t (T,), whose unit is phrase.
 
     Logarithmic where the times are geometric, in themselves or counted from the first; powers of 1000 go into the label.
     """
     t = np.asarray(t, float)
-    suffix = f" ({plain(phrase)})" if phrase else ""
+    suffix = f" ({literal(phrase)})" if phrase else ""
     for start in dict.fromkeys((0.0, float(t[0]))):
         keep = np.flatnonzero(t > start)
         if is_geometric(t[keep] - start):
@@ -55,7 +55,7 @@ def is_geometric(x: Array) -> bool:
     return bool(x[-1] / x[0] > 99 and np.all(np.abs(ratios[:-1] / np.median(ratios) - 1) < 0.2) and ratios[-1] < 1.2 * ratios[0])
 
 
-def edges(x: Array, log: bool) -> Array:
+def cell_edges(x: Array, log: bool) -> Array:
     """Borders (n + 1,) of cells around x (n,); the outer ones lie at the first and the last x."""
     if len(x) == 1:
         return np.array([x[0], x[0] + (abs(x[0]) or 1.0)])

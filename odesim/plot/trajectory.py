@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from odesim.errors import StoreError, counted
-from odesim.plot.labels import settle
+from odesim.plot.labels import place_labels
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
-from odesim.plot.style import CATEGORIES, broken, few_ticks, new_figure, plain, styled
-from odesim.plot.times import TimeAxis, clock_of
+from odesim.plot.style import CATEGORIES, break_lines, few_ticks, literal, new_figure, project_style
+from odesim.plot.times import TimeAxis, make_time_axis
 
 if TYPE_CHECKING:
     import xarray
@@ -35,8 +35,8 @@ def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
     names.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
     shown = {name: run[name].transpose(SEED, TIME, ...) for name in names[:PANELS]}
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in shown.items()}
-    clock = clock_of(run[TIME].values, "iterations")
-    with styled():
+    clock = make_time_axis(run[TIME].values, "iterations")
+    with project_style():
         title = title_of(run, any(q.shape for q in means.values()), names[PANELS:])
         figure, axes = panels([q.kind == "map" for q in means.values()], MARGIN + LINE * title.count("\n"))
         labels = []
@@ -49,7 +49,7 @@ def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
         space_ticks(axes, clock)
         figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels(axes)
-        settle(figure, [label for label in labels if label])
+        place_labels(figure, [label for label in labels if label])
     return figure
 
 
@@ -74,7 +74,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, clock: TimeAxis) -> None:
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)
     axes.plot(x, marks[2], color=CATEGORIES[0])
     (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
-    axes.set_ylabel(broken(name))
+    axes.set_ylabel(break_lines(name))
     if len(clock.x) > 1:
         axes.set_xlim(clock.x[0], clock.x[-1])
     few_ticks(axes)
@@ -97,4 +97,4 @@ def title_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> st
     if said["status"] != "ok":
         lines.append(str(said["message"]))
     lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return plain("\n".join(fill(line, TITLE) for line in lines))
+    return literal("\n".join(fill(line, TITLE) for line in lines))

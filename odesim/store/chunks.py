@@ -7,7 +7,7 @@ from typing import Any
 
 from odesim.errors import StoreError
 
-ALWAYS = {"array.write_empty_chunks": True}  # zarr would drop a chunk that is the fill value alone
+WRITE_EMPTY = {"array.write_empty_chunks": True}  # zarr would drop a chunk that is the fill value alone
 
 
 def chunk_files(path: Path, name: str, array: Any, chunk: int | None = None) -> Iterator[Path]:
@@ -27,7 +27,7 @@ def has_files(files: Iterable[Path]) -> bool:
         return False
 
 
-def check_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def check_array_files(path: Path, arrays: Mapping[str, Any]) -> None:
     """Raises StoreError where a file of these arrays in the folder path, which nothing can compute again, is missing."""
     for name, array in arrays.items():
         if not has_files(chunk_files(path, name, array)):

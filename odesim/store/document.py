@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from odesim.errors import StoreError
 
-MOST_BYTES = 1 << 26
-MOST_WHOLE = 1 << 63
+MAX_BYTES = 1 << 26
+INT_BOUND = 1 << 63
 NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # no link, and no wait for a pipe
 DIGITS = 20  # of a whole number below MOST_WHOLE
 
@@ -27,11 +27,11 @@ def read_document(file: Path) -> dict[str, Any]:
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise StoreError(f"{file} is not a plain file")
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise StoreError(f"{file} is damaged: it has more than {MOST_BYTES} bytes")
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise StoreError(f"{file} is damaged: it has more than {MAX_BYTES} bytes")
     try:
-        found = json.loads(content.decode(), parse_constant=_constant, parse_float=_real, parse_int=_whole)
+        found = json.loads(content.decode(), parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_int)
         check_text(found)
     except RecursionError:
         raise StoreError(f"{file} is damaged: its brackets are too deep") from None
@@ -42,19 +42,19 @@ def read_document(file: Path) -> dict[str, Any]:
     return found
 
 
-def _constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _real(text: str) -> float:
+def _parse_float(text: str) -> float:
     found = float(text)
     if not math.isfinite(found):
         raise ValueError(f"the number {text[:20]} overflows")
     return found
 
 
-def _whole(text: str) -> int:
-    if len(text) > DIGITS or not -MOST_WHOLE <= (found := int(text)) < MOST_WHOLE:
+def _parse_int(text: str) -> int:
+    if len(text) > DIGITS or not -INT_BOUND <= (found := int(text)) < INT_BOUND:
         raise ValueError(f"the number {text[:20]} is too large")
     return found
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.ensembles.design import Design, Table, design_of
-from odesim.ensembles.outputs import kept_of
+from odesim.ensembles.design import Design, Table, design_from_plain
+from odesim.ensembles.outputs import outputs_from_plain
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk
 from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError, counted
-from odesim.store.chunks import ALWAYS, check_arrays, chunk_files, has_files
+from odesim.store.chunks import WRITE_EMPTY, check_array_files, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
-from odesim.store.paths import open_group, reading
+from odesim.store.paths import damage_errors, open_group
 from odesim.store.write import INITIAL, PARAMS, TIME
 
 
@@ -31,7 +31,7 @@ class EnsembleStore:
         self.path = path
         self.said = ensemble_attributes(path)
         self.count, self.chunk = self.said["members"], self.said["chunk"]
-        with reading(path), zarr.config.set(ALWAYS):
+        with damage_errors(path), zarr.config.set(WRITE_EMPTY):
             self.group = open_group(path, "r+" if os.access(path, os.W_OK) else "r")
             kept = self.said["kept"]
             parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
@@ -45,33 +45,33 @@ class EnsembleStore:
                     )
             self.arrays = arrays
             times: Any = self.group[TIME]
-            check_arrays(path, {TIME: times})
+            check_array_files(path, {TIME: times})
             self.times = np.asarray(times[...])
             shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
             observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
-            self.kept = kept_of(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
+            self.kept = outputs_from_plain(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
             tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
         self.layout = layout or Layout(tuple(self.said["states"]), shapes)
         given: dict[str, Any] = {}
         made: dict[str, Any] = {}
         for name, label in self.said["labels"].items():
             (given if name in tables else made)[label] = arrays[label]
-        check_arrays(path, given)
+        check_array_files(path, given)
         # what is written with a chunk, and is lost where its file is
         self.written = [*self.said["states"], *self.counts, *parts, *made, ATTEMPT]
         self.design = self._design()
 
     def _design(self) -> Design:
-        with reading(self.path):
+        with damage_errors(self.path):
             points = self._small(POINTS)
             tables = {name: self.arrays[label] for name, label in self.said["labels"].items()}
-            found = design_of(self.said["design"], self.count, points, tables)
+            found = design_from_plain(self.said["design"], self.count, points, tables)
             return found.shaped({name: array.shape[1:] for name, array in tables.items()})
 
     def shared(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(params, initial): what all members share."""
         found: list[dict[str, Any]] = []
-        with reading(self.path):
+        with damage_errors(self.path):
             for group in (PARAMS, INITIAL):
                 values = {key: np.asarray(array[...]) for key, array in self._small(group).items()}
                 found.append({key: value if value.ndim else value.item() for key, value in values.items()})
@@ -92,7 +92,7 @@ class EnsembleStore:
     def _small(self, group: str) -> dict[str, Any]:
         """The arrays of a group inside; none where it is not there. Raises StoreError where a file of one is missing."""
         arrays = dict(self.group[group].arrays()) if group in self.group else {}
-        check_arrays(self.path / group, arrays)
+        check_array_files(self.path / group, arrays)
         return arrays
 
     def status(self, first: int, end: int) -> Array:
@@ -103,7 +103,7 @@ class EnsembleStore:
         return found
 
     def said_status(self, first: int, end: int) -> Array:
-        with reading(self.path):
+        with damage_errors(self.path):
             return self._numbers("status", first, end, UNDONE, min(len(STATUSES), len(self.said["status_names"])))
 
     def _numbers(self, name: str, first: int, end: int, least: int, beyond: int) -> Array:
@@ -153,7 +153,7 @@ class EnsembleStore:
         found = np.zeros((len(statuses), len(names)), np.int64)
         begun = ((a, b) for a, b, begun in self.pieces(first, end) if begun)
         for a, b in begun if "method" in self.counts else ():
-            with reading(self.path):
+            with damage_errors(self.path):
                 status, method = self.said_status(a, b), self._numbers("method", a, b, UNDONE, len(names))
             there = (status >= 0) & (method >= 0)
             np.add.at(found, (status[there], method[there]), 1)
@@ -173,7 +173,7 @@ class EnsembleStore:
         """Of members of one chunk."""
         if not has_files(chunk_files(self.path, ATTEMPT, self.arrays[ATTEMPT], first // self.chunk)):
             return np.zeros(end - first, np.int8)
-        with reading(self.path):
+        with damage_errors(self.path):
             return self._numbers(ATTEMPT, first, end, 0, len(self.said["attempts"]))
 
     def parts(self, chunk: Chunk) -> dict[str, Array]:
@@ -183,7 +183,7 @@ class EnsembleStore:
 
     def read(self, first: int, end: int) -> Chunk:
         chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)
-        with reading(self.path):
+        with damage_errors(self.path):
             for name, view in self.parts(chunk).items():
                 view[...] = self._rows(name, first, end)
         return chunk

@@ -12,18 +12,18 @@ import numpy as np
 from odesim.base.memory import check_fits
 from odesim.errors import StoreError, counted, escaped, no_such
 from odesim.store.inspected import run_kind
-from odesim.store.paths import check_file, reading, whole_file
-from odesim.store.read import arrays_in, open_run
+from odesim.store.paths import atomic_file, check_new_file, damage_errors
+from odesim.store.read import group_arrays, open_run
 from odesim.store.schema import ENSEMBLE
 from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
 
-MOST_COLUMNS = 100_000
+MAX_COLUMNS = 100_000
 MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
-ABSENT = 1 << 24  # members that were never begun, beyond which a file of all of them is refused
+MAX_UNSTARTED = 1 << 24  # members that were never begun, beyond which a file of all of them is refused
 FORMULA = ("=", "+", "-", "@")  # a program that opens the file would compute what begins so
 GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL)
 Load = Callable[[Any], Any]  # a part of the run -> the same in memory
@@ -34,9 +34,9 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     if to not in FORMATS:
         raise StoreError(no_such("format", to, FORMATS))
     dataset = open_run(run)
-    path = check_file(path, overwrite=overwrite)
+    path = check_new_file(path, overwrite=overwrite)
     try:
-        with whole_file(path) as work:
+        with atomic_file(path) as work:
             FORMATS[to](lambda part: _load(part, run), dataset, work, Path(run))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
@@ -45,7 +45,7 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
 
 def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
     """A part of the run at path in memory. Raises StoreError where it is damaged."""
-    with reading(path):
+    with damage_errors(path):
         return part.load()
 
 
@@ -63,7 +63,7 @@ def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     block = max(1, ROWS_AT_ONCE // total)
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(map(cell, header))
+        lines.writerow(map(csv_cell, header))
         for start in range(0, run.sizes[TIME], block):
             part = load(run.isel({TIME: slice(start, start + block)}))
             columns = [part[TIME].values, *(v.values for v in part.data_vars.values())]
@@ -87,12 +87,12 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
     block = max(1, ROWS_AT_ONCE // max(total * times, 1))
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(map(cell, header))
+        lines.writerow(map(csv_cell, header))
         for a, b in EnsembleStore(source).begun():
             for start in range(a, b, block):
                 part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
                 n = part.sizes[MEMBER]
-                status = [cell(names[k]) if k >= 0 else "not done" for k in part["status"].values]
+                status = [csv_cell(names[k]) if k >= 0 else "not done" for k in part["status"].values]
                 columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
                 columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in own]
                 columns += [part[name].values.reshape(n * times, -1) for name in states]
@@ -101,11 +101,11 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
 
 def check_columns(total: int) -> None:
     """Raises StoreError for more columns than a csv is for."""
-    if total > MOST_COLUMNS:
-        raise StoreError(f"a csv of this run would have {counted(total, 'column')}, more than {MOST_COLUMNS}: choose nc")
+    if total > MAX_COLUMNS:
+        raise StoreError(f"a csv of this run would have {counted(total, 'column')}, more than {MAX_COLUMNS}: choose nc")
 
 
-def cell(text: str) -> str:
+def csv_cell(text: str) -> str:
     """A text as it stands in a csv: never a formula for the program that opens it, and nothing that a terminal acts on."""
     text = escaped(text, "")
     try:
@@ -120,10 +120,10 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
 
     The arrays of the groups inside a run are there as params_mu, initial_v, ...
     """
-    check_begun(source)
+    check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
-    flat = flat.assign(inner_arrays(source, set(map(str, flat.variables))))
+    flat = flat.assign(group_variables(source, set(map(str, flat.variables))))
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors mean nothing here
     try:
@@ -134,12 +134,12 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
         raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
 
 
-def inner_arrays(source: Path, taken: set[str]) -> dict[str, Any]:
+def group_variables(source: Path, taken: set[str]) -> dict[str, Any]:
     """{params_mu: (names of its axes, values)} of the arrays in the groups of the run at source."""
     found = {}
-    with reading(source):
+    with damage_errors(source):
         for group in GROUPS:
-            for key, values in arrays_in(source, group).items():
+            for key, values in group_arrays(source, group).items():
                 name = f"{group} {key}".replace(" ", "_")
                 while name in taken:
                     name += "_"
@@ -148,14 +148,14 @@ def inner_arrays(source: Path, taken: set[str]) -> dict[str, Any]:
     return found
 
 
-def check_begun(source: Path) -> None:
+def check_few_unstarted(source: Path) -> None:
     """Raises StoreError where the run at source is an ensemble of very many members that were never begun."""
     if run_kind(source) == ENSEMBLE:
         from odesim.store.ensemble import EnsembleStore
 
         store = EnsembleStore(source)
         begun = sum(b - a for a, b in store.begun())
-        if store.count - begun > ABSENT:
+        if store.count - begun > MAX_UNSTARTED:
             raise StoreError(f"{source} has {begun} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
 
 

@@ -29,9 +29,9 @@ ARRAY_KEYS = GROUP_KEYS | {
 INFINITE = ("NaN", "Infinity", "-Infinity")
 DEPTH = 40  # folders in one another: an array of 32 axes has 34
 RANK = 32
-MOST_ENTRIES = 1 << 53
-MOST_CHUNK = 1 << 31  # bytes, which is what blosc can hold
-EXPANSION, SMALL = 300, 1 << 26  # lz4 makes at most 255 bytes of one
+MAX_ENTRIES = 1 << 53
+MAX_CHUNK = 1 << 31  # bytes, which is what blosc can hold
+EXPANSION, SLACK = 300, 1 << 26  # lz4 makes at most 255 bytes of one
 CHUNK_KEY = re.compile(r"c(/(0|[1-9]\d{0,18}))*", re.ASCII)
 
 
@@ -56,7 +56,7 @@ class ArrayFacts:
         return prod(-(-n // size) for n, size in zip(sizes, self.chunks, strict=True))
 
 
-def inspect(path: Path) -> dict[str, ArrayFacts]:
+def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
     """{name inside the run at path, as params/mu: Facts} of every array. Raises StoreError for what no run of odesim holds."""
     arrays: dict[str, Mapping[str, Any]] = {}
     files: dict[str, list[int]] = {}
@@ -79,8 +79,8 @@ def inspect(path: Path) -> dict[str, ArrayFacts]:
                 elif not entry.is_file(follow_symlinks=False):
                     raise StoreError(f"{path} holds {name[:200]!r}, which is neither a file nor a folder")
                 elif entry.name.isdecimal() or entry.name == "c":
-                    _count(files, name, entry)
-            if META in names and folder and (said := _checked(path, folder)) is not None:
+                    _add_chunk_file(files, name, entry)
+            if META in names and folder and (said := _array_metadata(path, folder)) is not None:
                 arrays[folder] = said
     except FileNotFoundError:  # of a run that another process replaced meanwhile
         raise StoreError(f"{path} changed while it was read: try again") from None
@@ -89,7 +89,7 @@ def inspect(path: Path) -> dict[str, ArrayFacts]:
     return {name: _facts(path, name, said, files.get(name, [])) for name, said in arrays.items()}
 
 
-def _count(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:
+def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:
     """Adds the size of a file to those of the array whose chunk it may be."""
     array, mark, rest = name.partition("/c/")
     if name.endswith("/c"):
@@ -100,7 +100,7 @@ def _count(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") ->
             files.setdefault(array, []).append(info.st_size)
 
 
-def _checked(path: Path, folder: str) -> dict[str, Any] | None:
+def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
     """The metadata of an array in the folder; None of a group. Raises StoreError for what odesim does not write."""
     file = path / folder / META
     said = read_document(file)
@@ -121,23 +121,23 @@ def _checked(path: Path, folder: str) -> dict[str, Any] | None:
         refuse("node_type", kind)
     if more := sorted(said.keys() - ARRAY_KEYS):
         refuse("a part of the metadata", more[0])
-    check_array(said, refuse)
+    check_array_metadata(said, refuse)
     return said
 
 
-def check_array(said: Mapping[str, Any], refuse: Any) -> None:
+def check_array_metadata(said: Mapping[str, Any], refuse: Any) -> None:
     """Calls refuse(part, value) for the first part of an array's metadata that odesim does not write."""
     shape, grid = said.get("shape"), said.get("chunk_grid")
-    if not _lengths(shape, 0):
+    if not _is_shape(shape, 0):
         refuse("shape", shape)
     chunks = grid.get("configuration", {}) if isinstance(grid, dict) and grid.get("name") == "regular" and len(grid) == 2 else None
     chunks = chunks.get("chunk_shape") if isinstance(chunks, dict) and len(chunks) == 1 else None
-    if not _lengths(chunks, 1) or len(chunks) != len(shape):  # type: ignore[arg-type]
+    if not _is_shape(chunks, 1) or len(chunks) != len(shape):  # type: ignore[arg-type]
         refuse("chunk_grid", grid)
     dtype = said.get("data_type")
     if not isinstance(dtype, str) or dtype not in DTYPES:
         refuse("data_type", dtype)
-    if prod(chunks) * np.dtype(dtype).itemsize >= MOST_CHUNK:  # type: ignore[arg-type]
+    if prod(chunks) * np.dtype(dtype).itemsize >= MAX_CHUNK:  # type: ignore[arg-type]
         refuse("chunk_grid", grid)
     keys = said.get("chunk_key_encoding")
     if keys not in ({"name": "default", "configuration": {"separator": "/"}}, {"name": "default"}):
@@ -147,7 +147,7 @@ def check_array(said: Mapping[str, Any], refuse: Any) -> None:
     fill = said.get("fill_value")
     if not (isinstance(fill, bool | int | float) or fill in INFINITE):
         refuse("fill_value", fill)
-    if not _codecs(said.get("codecs")):
+    if not _are_known_codecs(said.get("codecs")):
         refuse("codecs", said.get("codecs"))
     dims = said.get("dimension_names")
     if dims is not None and not (
@@ -156,16 +156,16 @@ def check_array(said: Mapping[str, Any], refuse: Any) -> None:
         refuse("dimension_names", dims)
 
 
-def _lengths(value: Any, least: int) -> bool:
+def _is_shape(value: Any, least: int) -> bool:
     return (
         isinstance(value, list)
         and len(value) <= RANK
-        and all(type(n) is int and least <= n <= MOST_ENTRIES for n in value)
-        and prod(value) <= MOST_ENTRIES
+        and all(type(n) is int and least <= n <= MAX_ENTRIES for n in value)
+        and prod(value) <= MAX_ENTRIES
     )
 
 
-def _codecs(value: Any) -> bool:
+def _are_known_codecs(value: Any) -> bool:
     """Whether they are bytes, and perhaps blosc after them, with the settings that odesim writes."""
     if not isinstance(value, list) or not 1 <= len(value) <= 2 or not all(isinstance(one, dict) for one in value):
         return False
@@ -182,7 +182,7 @@ def _codecs(value: Any) -> bool:
         isinstance(cname, str)
         and cname in COMPRESSORS
         and settings.get("shuffle") in ("shuffle", "noshuffle", "bitshuffle")
-        and all(type(n) is int and 0 <= n <= MOST_CHUNK for n in numbers)
+        and all(type(n) is int and 0 <= n <= MAX_CHUNK for n in numbers)
         and settings.keys() <= known
     )
 
@@ -192,6 +192,6 @@ def _facts(path: Path, name: str, said: Mapping[str, Any], files: list[int]) -> 
     dims = said.get("dimension_names") or [None] * len(said["shape"])
     chunks = said["chunk_grid"]["configuration"]["chunk_shape"]
     facts = ArrayFacts(tuple(said["shape"]), tuple(chunks), said["data_type"], tuple(dims), len(files), sum(files))
-    if facts.files > facts.count() or facts.files * facts.chunk > EXPANSION * facts.stored + SMALL:
+    if facts.files > facts.count() or facts.files * facts.chunk > EXPANSION * facts.stored + SLACK:
         raise StoreError(f"{path} is damaged: {name[:100]!r} would be of shape {str(facts.shape)[:80]}, and its files hold less")
     return facts

@@ -16,8 +16,8 @@ from odesim.ensembles.outputs import Outputs
 from odesim.ensembles.request import METHOD_NAMES, UNDONE
 from odesim.errors import ParamError, StoreError
 from odesim.store.inspected import inspect_run
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, sibling
-from odesim.store.plain_data import plain
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
+from odesim.store.plain_data import to_plain
 from odesim.store.schema import ENSEMBLE, TRAINING
 from odesim.store.write import INITIAL, PARAMS, TIME
 
@@ -57,7 +57,7 @@ class Manifest:
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
         found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
-        found |= {key: digest_text(plain(self.about[key])) for key in (*IDENTITY, "backend", "stop_at", "max_step") if key in self.about}
+        found |= {key: digest_text(to_plain(self.about[key])) for key in (*IDENTITY, "backend", "stop_at", "max_step") if key in self.about}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -93,7 +93,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     return run.said
 
 
-def check_same(path: Path, identity: Mapping[str, str]) -> None:
+def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
     """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
     old = ensemble_attributes(path)["identity"]
     for name in {"backend": "", **identity, **old}:  # the first: another one has another kernel too
@@ -108,7 +108,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
     """
     import zarr
 
-    work = sibling(path)
+    work = temporary_path(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
     like = manifest.kept.parts(manifest.kept.chunk(1, len(manifest.times), manifest.layout.size))
@@ -129,23 +129,23 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "method_names": list(METHOD_NAMES),
     }
     try:
-        group = zarr.create_group(work, zarr_format=3, attributes=plain(said))
+        group = zarr.create_group(work, zarr_format=3, attributes=to_plain(said))
         for name, values in ((PARAMS, manifest.params), (INITIAL, manifest.initial)):
-            fill_group(group, name, {key: np.asarray(value) for key, value in values.items()})
-        fill_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
-        _make(group, TIME, (len(manifest.times),), np.float64, None, (TIME,), np.nan)[...] = manifest.times
+            write_group(group, name, {key: np.asarray(value) for key, value in values.items()})
+        write_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
+        _create_array(group, TIME, (len(manifest.times),), np.float64, None, (TIME,), np.nan)[...] = manifest.times
         for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
             full = (count, len(manifest.times), *shape)
-            _make(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
+            _create_array(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
         for name, (dtype, fill) in types.items():
-            _make(group, name, (count, *like[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
+            _create_array(group, name, (count, *like[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
         for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
-            _make(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
+            _create_array(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
         for part in design.parts:
             label, own = manifest.labels[part.name]
             one = design.labels(0, 1)[part.name]
             fill = np.nan if one.dtype.kind == "f" else 0
-            array = _make(group, label, (count, *one.shape[1:]), one.dtype, manifest.chunk, (MEMBER, *own), fill)
+            array = _create_array(group, label, (count, *one.shape[1:]), one.dtype, manifest.chunk, (MEMBER, *own), fill)
             if not isinstance(part, Table):
                 continue
             for a in range(0, count, manifest.chunk):
@@ -162,15 +162,17 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         shutil.rmtree(work, ignore_errors=True)
 
 
-def fill_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
+def write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
     """The arrays in a group of their own; no group where there are none."""
     if arrays:
         inner = group.create_group(name)
         for key, values in arrays.items():
-            _make(inner, key, values.shape, values.dtype, None, None, 0)[...] = values
+            _create_array(inner, key, values.shape, values.dtype, None, None, 0)[...] = values
 
 
-def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int | None, dims: tuple[str, ...] | None, fill: Any) -> Any:
+def _create_array(
+    group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int | None, dims: tuple[str, ...] | None, fill: Any
+) -> Any:
     from zarr.codecs import BloscCodec
 
     return group.create_array(

@@ -31,7 +31,7 @@ RUN_MARK = "run_format"
 FILE_SUFFIXES = frozenset((".csv", ".gif", ".h5", ".jpg", ".json", ".nc", ".npy", ".npz", ".pdf", ".png", ".svg", ".toml", ".txt"))
 
 
-def attributes_of(path: Path) -> dict[str, Any] | None:
+def group_attributes(path: Path) -> dict[str, Any] | None:
     """The attributes of a zarr v3 group at path; None where there is none."""
     try:
         found = read_document(path / "zarr.json")
@@ -43,18 +43,18 @@ def attributes_of(path: Path) -> dict[str, Any] | None:
 
 def is_run(path: Path) -> bool:
     """Whether path holds a run that odesim wrote."""
-    return RUN_MARK in (attributes_of(path) or {})
+    return RUN_MARK in (group_attributes(path) or {})
 
 
-def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
+def check_new_run(path: str | Path, *, overwrite: bool = False) -> Path:
     """path as a place for a new run.
 
     Raises StoreError where something is there (unless it is a run and overwrite is given) or nothing can be written.
     """
-    path = _plain_path(path)
+    path = _named_path(path)
     if path.suffix in FILE_SUFFIXES:
         raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
-    check_folder(path.parent, path.name)
+    check_writable_folder(path.parent, path.name)
     if is_taken(path):
         if not is_run(path):
             raise StoreError(f"{path} is there and is not a run of odesim; give another name")
@@ -63,10 +63,10 @@ def check_run(path: str | Path, *, overwrite: bool = False) -> Path:
     return path
 
 
-def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
+def check_new_file(path: str | Path, *, overwrite: bool = False) -> Path:
     """path as a place for a new file. Raises StoreError where that cannot be."""
-    path = _plain_path(path)
-    check_folder(path.parent, path.name)
+    path = _named_path(path)
+    check_writable_folder(path.parent, path.name)
     if is_taken(path):
         if os.path.isdir(path):
             raise StoreError(f"{path} is a folder, not a file")
@@ -77,7 +77,7 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> Path:
     return path
 
 
-def check_folder(folder: Path, name: str) -> None:
+def check_writable_folder(folder: Path, name: str) -> None:
     """Raises StoreError unless a file can be made in this folder: tried with one that has no name. name: what is to stand there."""
     if not os.path.isdir(folder):
         raise StoreError(f"{folder} is not a folder" if os.path.exists(folder) else f"no folder {str(folder)!r} to write {name!r} into")
@@ -90,12 +90,12 @@ def check_folder(folder: Path, name: str) -> None:
         raise StoreError(f"cannot write in {folder}: {error.strerror}") from None
 
 
-def sibling(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A new hidden name beside path, on the same disk: what is written there can be renamed to path at once."""
     return path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
 
 
-def spare(path: Path) -> Path:
+def free_path(path: Path) -> Path:
     """The first name of x.1.zarr, x.2.zarr, ... that is free beside x.zarr."""
     number = 1
     while (found := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
@@ -109,7 +109,7 @@ def publish(work: Path, path: Path) -> None:
     if not path.exists():
         work.rename(path)
         return
-    old = sibling(path)
+    old = temporary_path(path)
     path.rename(old)
     try:
         work.rename(path)
@@ -123,9 +123,9 @@ def publish(work: Path, path: Path) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """A name to write to, which becomes path when all went well and leaves nothing behind when not."""
-    work = sibling(path).with_suffix(path.suffix)  # the suffix tells writers the format
+    work = temporary_path(path).with_suffix(path.suffix)  # the suffix tells writers the format
     try:
         yield work
         os.replace(work, path)
@@ -134,7 +134,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise
 
 
-def _plain_path(path: str | Path) -> Path:
+def _named_path(path: str | Path) -> Path:
     path = Path(path)
     if not path.name:
         raise StoreError(f"{str(path)!r} names no file")
@@ -144,7 +144,7 @@ def _plain_path(path: str | Path) -> Path:
 def is_taken(path: Path) -> bool:
     """Whether something is at path. Raises StoreError where the system takes no such name, or none as long as sibling()'s."""
     try:
-        sibling(path).lstat()
+        temporary_path(path).lstat()
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
@@ -153,7 +153,7 @@ def is_taken(path: Path) -> bool:
 
 
 @contextmanager
-def reading(path: str | Path, what_for: str = "read") -> Iterator[None]:
+def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
     """Within it whatever a damaged run makes zarr, or what draws it, raise, which has no bound, is one StoreError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so

@@ -12,43 +12,43 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.solve.occurrences import Events
 
-LARGEST = 1000
+MAX_ENTRIES = 1000
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """value as what JSON can hold: arrays as nested lists, a () array as a number, what is not finite as None.
 
     An array of more than LARGEST entries becomes its shape, min, max and the sha256 of its bytes (C order, little-endian).
     """
     if isinstance(value, np.ndarray):
-        return _digest(value) if value.size > LARGEST else plain(value.tolist())
+        return _digest(value) if value.size > MAX_ENTRIES else to_plain(value.tolist())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_plain(value.item())
     if isinstance(value, Enum):
-        return plain(value.value)
+        return to_plain(value.value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [to_plain(v) for v in value]
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"no plain form of {type(value).__name__}")
 
 
-def plain_events(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def events_to_plain(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """{name: [{t, index}]}; more than LARGEST of one name become the digest of their times (n,)."""
-    return {name: _digest(Events.of(found).t) if len(found) > LARGEST else plain(list(found)) for name, found in events.items()}
+    return {name: _digest(Events.of(found).t) if len(found) > MAX_ENTRIES else to_plain(list(found)) for name, found in events.items()}
 
 
 def _digest(array: Array) -> dict[str, Any]:
     small = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "shape": list(array.shape),
-        "min": plain(array.min()),  # NaN where one entry is: null says so
-        "max": plain(array.max()),
+        "min": to_plain(array.min()),  # NaN where one entry is: null says so
+        "max": to_plain(array.max()),
         "sha256": hashlib.sha256(small.tobytes()).hexdigest(),
     }

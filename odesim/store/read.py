@@ -11,7 +11,7 @@ from odesim.errors import StoreError
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
-from odesim.store.paths import open_group, reading
+from odesim.store.paths import damage_errors, open_group
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
@@ -32,7 +32,7 @@ def open_run(path: str | Path) -> "xr.Dataset":
         from odesim.store.ensemble import EnsembleStore
 
         EnsembleStore(run.path).check_whole()
-    with reading(run.path):
+    with damage_errors(run.path):
         # numbers are numbers, whatever their unit or another attribute says; of arrays that are not the run's nothing is read
         plain: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
         other = {name for name in run.arrays if "/" not in name} - {*names, *run.coordinates}
@@ -46,7 +46,7 @@ def open_run(path: str | Path) -> "xr.Dataset":
 def load_run(path: str | Path) -> "xr.Dataset":
     """open_run in memory. Raises StoreError where there is no run, or a damaged one."""
     run = open_run(path)
-    with reading(path):
+    with damage_errors(path):
         return run.load()
 
 
@@ -57,12 +57,12 @@ def read_solution(path: str | Path) -> Solution:
         what = f"a training of {said['task']}" if kind == TRAINING else f"an ensemble of {said['model']}"
         raise StoreError(f"{path} is {what}, not an integration; odesim.open_run reads it")
     run = load_run(path)
-    with reading(path):
+    with damage_errors(path):
         return _solution(path, run)
 
 
 def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
-    start = arrays_in(path, INITIAL)
+    start = group_arrays(path, INITIAL)
     attributes = {
         **run.attrs,
         INITIAL: start or run.attrs.get(INITIAL, {}),
@@ -74,7 +74,7 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
     events = attributes.pop(EVENTS)
     idle = attributes.pop("not_applicable", [])
     worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
-    ends = arrays_in(path, FINAL)
+    ends = group_arrays(path, FINAL)
     rows = {name: run[name].values for name in observables}
     seen = Seen(own["t_end"], rows, {name: ends[name] if ends else rows[name][-1] for name in observables})
 
@@ -87,18 +87,18 @@ def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
         attrs=attributes,
         _observe=seen,
         _violations=Known(worst),
-        _again=_not_again,
+        _again=_refuse_new_times,
         **own,
     )
 
 
-def _not_again(*_: Any) -> dict[str, Any]:
+def _refuse_new_times(*_: Any) -> dict[str, Any]:
     raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 
 def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Events by name: from the attributes, or from the rows of those that are too many to stand there."""
-    rows = arrays_in(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
+    rows = group_arrays(path, EVENTS) if any(isinstance(found, dict) for found in said.values()) else {}
     out: dict[str, Sequence[Mapping[str, Any]]] = {}
     for k, (name, found) in enumerate(said.items()):
         if isinstance(found, dict):
@@ -112,11 +112,11 @@ def _events(path: str | Path, said: Mapping[str, Any]) -> dict[str, Sequence[Map
 
 def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
     """Parameters by name: arrays, and numbers for those without a shape."""
-    values = arrays_in(path, PARAMS)
+    values = group_arrays(path, PARAMS)
     return {name: values[name] if values[name].ndim else values[name].item() for name in names}
 
 
-def arrays_in(path: str | Path, name: str) -> dict[str, Array]:
+def group_arrays(path: str | Path, name: str) -> dict[str, Array]:
     """The arrays of a group inside a run; none where it is not there."""
     folder = Path(path) / name
     return {key: np.asarray(array[...]) for key, array in open_group(folder).arrays()} if folder.exists() else {}

@@ -7,7 +7,7 @@ from typing import Any
 from odesim.base.arrays import Array
 
 
-def fill_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int, OSError | None]:
+def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int, OSError | None]:
     """How many rows of data {name: (T, *shape)} every zarr array now holds, and what stopped it before all of them.
 
     Where a chunk has no room, a part of it is found that has.
@@ -20,7 +20,7 @@ def fill_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int
         except OSError as error:
             rows = min(done.values())
             _clear(arrays, rows, max(stop, *done.values()))
-            return _squeeze(arrays, data, rows, stop), error
+            return _write_what_fits(arrays, data, rows, stop), error
         done[name] = stop
     return min(done.values()), None
 
@@ -32,7 +32,7 @@ def blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, i
         yield name, start, stop
 
 
-def _squeeze(arrays: Mapping[str, Any], data: Mapping[str, Array], rows: int, stop: int) -> int:
+def _write_what_fits(arrays: Mapping[str, Any], data: Mapping[str, Array], rows: int, stop: int) -> int:
     """How many rows every array holds now: those it had, and the most that fit of the ones up to stop, which do not all fit."""
 
     def fits(count: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from odesim.errors import StoreError
 
 Check = Callable[[Any], bool]
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 INTEGRATION, ENSEMBLE, TRAINING = "integration", "ensemble", "training"
 
 
@@ -75,7 +75,7 @@ def dtype(value: Any) -> bool:
 
 def names(value: Any) -> bool:
     """Different texts, each of which is a name of an array and no path out of the folder."""
-    return items(name)(value) and len(value) <= MOST_NAMES and len(set(value)) == len(value)
+    return items(name)(value) and len(value) <= MAX_NAMES and len(set(value)) == len(value)
 
 
 def name(value: Any) -> bool:
@@ -83,15 +83,15 @@ def name(value: Any) -> bool:
 
 
 DIGEST = record(shape=items(count))
-OCCURRED = record(t=number, index=maybe(items(count)))
+OCCURRENCE = record(t=number, index=maybe(items(count)))
 RANDOM = record(kind=lambda v: v == "random", name=text, function=lambda v: v in ("uniform", "normal"), a=number, b=number, seed=count)
 POINTS = record(kind=lambda v: v == "points", name=text, repeat=some)
 TABLE = record(kind=lambda v: v == "table", name=text)
-TWO = either(items(text, 0), items(text, 2))
-KEPT = record(events=items(items(text, 3)), most=count, ends=names, observed=names, observe=items(text), blow_up=TWO)
+ZERO_OR_TWO_TEXTS = either(items(text, 0), items(text, 2))
+OUTPUTS = record(events=items(items(text, 3)), most=count, ends=names, observed=names, observe=items(text), blow_up=ZERO_OR_TWO_TEXTS)
 OPTIMIZER = record(name=text, rates=table(number), momentum=number, betas=items(number, 2), eps=number, weight_decay=number)
-SENSITIVE = either(table(table(text)), items(text))
-RETRIED: dict[str, Check] = {"method": text, "auto": maybe(text), "rtol": number, "atol": number, "max_steps": some, "step": maybe(number)}
+SENSITIVITIES = either(table(table(text)), items(text))
+ATTEMPT: dict[str, Check] = {"method": text, "auto": maybe(text), "rtol": number, "atol": number, "max_steps": some, "step": maybe(number)}
 OPTIONS: dict[str, Check] = {
     "ref": maybe(text),
     "time_unit": text,
@@ -111,7 +111,7 @@ OPTIONS: dict[str, Check] = {
     "backend": text,
 }
 # what must be there, and what may be
-NEEDED: dict[str, dict[str, Check]] = {
+REQUIRED: dict[str, dict[str, Check]] = {
     INTEGRATION: {
         "model": text,
         "method": text,
@@ -123,7 +123,7 @@ NEEDED: dict[str, dict[str, Check]] = {
         "states": names,
         "observables": names,
         "params": table(anything),
-        "events": table(either(DIGEST, items(OCCURRED))),
+        "events": table(either(DIGEST, items(OCCURRENCE))),
         "invariants": table(maybe(number)),
     },
     ENSEMBLE: {
@@ -135,14 +135,14 @@ NEEDED: dict[str, dict[str, Check]] = {
         "sizes": table(count),
         "span": items(number, 2),
         "method": text,
-        "attempts": lambda value: items(part(RETRIED))(value) and len(value) > 0,
+        "attempts": lambda value: items(part(ATTEMPT))(value) and len(value) > 0,
         "identity": table(text),
         "states": names,
         "observables": names,
         "kernel": text,
         "lanes": flag,
         "seed": count,
-        "kept": KEPT,
+        "kept": OUTPUTS,
         "status_names": items(text),
     },
     TRAINING: {
@@ -165,7 +165,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         **OPTIONS,
         "not_applicable": items(text),
         "initial": table(anything),
-        "sensitivities": SENSITIVE,
+        "sensitivities": SENSITIVITIES,
         "even": some,
         "blow_up_error": number,
         "incomplete": text,
@@ -193,26 +193,26 @@ OPTIONAL: dict[str, dict[str, Check]] = {
 }
 
 
-def kind_of(said: Mapping[str, Any]) -> str:
+def kind_of_attributes(said: Mapping[str, Any]) -> str:
     """`ensemble`, `training` or `integration`."""
     return ENSEMBLE if "members" in said else TRAINING if "task" in said else INTEGRATION
 
 
 def check_attributes(path: Path, said: Mapping[str, Any]) -> None:
     """Raises StoreError for the first attribute of the run at path that is missing or of another kind than it must be."""
-    kind = kind_of(said)
-    for key, check in NEEDED[kind].items():
+    kind = kind_of_attributes(said)
+    for key, check in REQUIRED[kind].items():
         if key not in said:
             raise StoreError(f"{path} is damaged: its attribute {key!r} is missing")
         if not check(said[key]):
-            refuse(path, key, said[key])
+            raise_damaged(path, key, said[key])
     for key, check in OPTIONAL[kind].items():
         if key in said and not check(said[key]):
-            refuse(path, key, said[key])
+            raise_damaged(path, key, said[key])
     if kind == TRAINING and not all(seed.isascii() and seed.isdecimal() and len(seed) < 20 for seed in said.get("bad", {})):
-        refuse(path, "bad", said["bad"])
+        raise_damaged(path, "bad", said["bad"])
 
 
-def refuse(path: Path, key: str, value: Any) -> None:
+def raise_damaged(path: Path, key: str, value: Any) -> None:
     """Raises StoreError for an attribute with this value."""
     raise StoreError(f"{path} is damaged: its attribute {key!r} is {str(value)[:60]!r}")

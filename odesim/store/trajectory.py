@@ -12,11 +12,11 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import StoreError, counted
-from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axes
-from odesim.store.inspected import check_present, inspect_run
+from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names
+from odesim.store.inspected import check_readable_run, inspect_run
 from odesim.store.lock import RunLock
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, open_group, publish, reading, sibling
-from odesim.store.plain_data import plain
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, damage_errors, open_group, publish, temporary_path
+from odesim.store.plain_data import to_plain
 from odesim.store.schema import TRAINING
 from odesim.store.write import FINAL, chunk_shape
 
@@ -56,7 +56,7 @@ class RunSink:
 
         said = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
         if self.resume:
-            with reading(self.path):
+            with damage_errors(self.path):
                 self.group = open_group(self.path, "r+")
                 stored = {name: self.group[name] for name in (TIME, *rows, *self.group.attrs["observables"])}
                 arrays = {name: stored[name] for name in (TIME, *rows)}
@@ -70,24 +70,24 @@ class RunSink:
             return int(self.group[next(iter(rows))].chunks[1])
         size = sum(v.nbytes for v in rows.values())
         block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(size, 1), len(times)))
-        work = sibling(self.path)
+        work = temporary_path(self.path)
         try:
             about = {RUN_MARK: RUN_FORMAT, **self.about, "states": [], "observables": list(rows), **said, ROWS: 0, "iteration": 0}
-            group = zarr.create_group(work, zarr_format=3, attributes=plain(about))
+            group = zarr.create_group(work, zarr_format=3, attributes=to_plain(about))
             group.create_group(CHECKPOINT)
-            _put(group, TIME, times, (TIME,))
-            _put(group, SEED, np.array(self.seeds, np.int64), (SEED,))
+            _write_array(group, TIME, times, (TIME,))
+            _write_array(group, SEED, np.array(self.seeds, np.int64), (SEED,))
             for name, value in rows.items():
                 shape = (len(value), len(times), *value.shape[1:])
                 chunks = (len(value), block, *value.shape[1:])
-                _make(group, name, shape, value.dtype, chunks, axes(self.dims, name, value.ndim - 1))
+                _create_array(group, name, shape, value.dtype, chunks, axis_names(self.dims, name, value.ndim - 1))
             if self.exact:
                 inner = group.create_group(EXACT)
                 for name, value in self.exact.items():
-                    _put(inner, name, np.asarray(value), None)
+                    _write_array(inner, name, np.asarray(value), None)
             if self.path.exists():  # it may have come since it was asked for
                 self.lock.take(self.path)
-                check_run(self.path, overwrite=self.replaces)
+                check_new_run(self.path, overwrite=self.replaces)
             publish(work, self.path)
             self.lock.take(self.path)
         finally:
@@ -114,7 +114,7 @@ class RunSink:
 
     def rows(self) -> "StoredRows":
         """The rows written, read when asked for."""
-        return StoredRows(self.path, [name for name in self.group.attrs["observables"] if _timed(self.group[name])])
+        return StoredRows(self.path, [name for name in self.group.attrs["observables"] if _has_time(self.group[name])])
 
     def finish(self, trajectory: Trajectory) -> None:
         """Writes what is kept at the end only, and how the training ended."""
@@ -122,16 +122,16 @@ class RunSink:
 
         rest = {name: value for name, value in trajectory.final.items() if name not in trajectory.observables}
         for name, value in rest.items():
-            _put(self.group, name, value, axes(self.dims, name, value.ndim - 1, timed=False))
+            _write_array(self.group, name, value, axis_names(self.dims, name, value.ndim - 1, timed=False))
         shutil.rmtree(self.path / FINAL, ignore_errors=True)
         if not len(trajectory.t) or trajectory.t[-1] != trajectory.iteration:
             inner = zarr.create_group(self.path / FINAL, zarr_format=3)
             for name in trajectory.observables:
-                _put(inner, name, trajectory.final[name], None)
+                _write_array(inner, name, trajectory.final[name], None)
         ended = {name: getattr(trajectory, name) for name in ("status", "message", "iteration", "steps", "stats")}
         bad = {str(seed): i for seed, i in trajectory.bad.items()}
         names = [*trajectory.observables, *rest]
-        self.group.update_attributes(plain({**ended, "bad": bad, "observables": names, ROWS: len(trajectory.t)}))
+        self.group.update_attributes(to_plain({**ended, "bad": bad, "observables": names, ROWS: len(trajectory.t)}))
 
 
 class StoredRows(Mapping[str, Array]):
@@ -144,7 +144,7 @@ class StoredRows(Mapping[str, Array]):
         if name not in self.names:
             raise KeyError(name)
         rows = training_attributes(self.path)[ROWS]
-        with reading(self.path):
+        with damage_errors(self.path):
             return np.asarray(open_group(self.path)[name][:, :rows])
 
     def __iter__(self) -> Iterator[str]:
@@ -167,7 +167,7 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
     return {"backend": "numpy", **run.said}  # the only one there was
 
 
-def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
+def check_stored_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
     """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
     if said[ROWS] < written:
         raise StoreError(
@@ -178,14 +178,14 @@ def check_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
 def read_trajectory(path: str | Path) -> Trajectory:
     """The Trajectory stored at path; its rows are read when asked for. Raises StoreError where there is none, or a damaged one."""
     said = training_attributes(path)
-    with reading(path):
+    with damage_errors(path):
         return _trajectory(path, said)
 
 
 def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
     group = open_group(Path(path))
     names = said["observables"]
-    rows = StoredRows(Path(path), [name for name in names if _timed(group[name])])
+    rows = StoredRows(Path(path), [name for name in names if _has_time(group[name])])
     t = np.asarray(group[TIME][: said[ROWS]])
     ends = dict(group[FINAL].arrays()) if FINAL in group else {}
     final = {name: np.asarray(group[name][...]) for name in names if name not in rows}
@@ -205,23 +205,23 @@ def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
 
 def read_exact(path: str | Path) -> dict[str, Array]:
     """The task's exact arrays, stored with the training at path."""
-    path = check_present(path)
-    with reading(path):
+    path = check_readable_run(path)
+    with damage_errors(path):
         group = open_group(path)
         return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
 
 
-def _timed(array: Any) -> bool:
+def _has_time(array: Any) -> bool:
     return TIME in (array.metadata.dimension_names or ())
 
 
-def _put(group: Any, name: str, values: Array, dims: tuple[str, ...] | None) -> None:
-    _make(group, name, values.shape, values.dtype, chunk_shape(values.shape, values.dtype.itemsize, BLOCK_BYTES) or "auto", dims)[...] = (
-        values
-    )
+def _write_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | None) -> None:
+    _create_array(group, name, values.shape, values.dtype, chunk_shape(values.shape, values.dtype.itemsize, BLOCK_BYTES) or "auto", dims)[
+        ...
+    ] = values
 
 
-def _make(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any, dims: tuple[str, ...] | None) -> Any:
+def _create_array(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any, dims: tuple[str, ...] | None) -> Any:
     from zarr.codecs import BloscCodec
 
     return group.create_array(

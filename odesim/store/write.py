@@ -13,9 +13,9 @@ from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_run, publish, sibling, spare
-from odesim.store.plain_data import LARGEST, plain, plain_events
-from odesim.store.rows import fill_rows
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
+from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain
+from odesim.store.rows import write_rows
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # what a small file takes on most disks
@@ -25,7 +25,7 @@ INCOMPLETE = "incomplete"
 
 
 @dataclass(frozen=True)
-class Stored:
+class WriteResult:
     """Where a run lies (None: nowhere), how many of its saved times are there, and why not all of them."""
 
     path: Path | None
@@ -45,30 +45,30 @@ class Stored:
         return f"{self.rows} of {counted(self.total, 'saved time')} are stored in {self.path}: {self.reason}"
 
 
-def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> Stored:
+def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> WriteResult:
     """Writes states and observables (time, index names), the groups `params` and `initial`, and the rest as attributes.
 
     The group `final values` holds the last time reached where that is no saved one.
     When the disk fills, the saved times that have room are kept, with the status "incomplete": at path where it is free, else beside it.
     Raises StoreError where path cannot be written, before it writes.
     """
-    path, solution = check_run(path, overwrite=overwrite), solution.to_numpy()
-    work = sibling(path)
+    path, solution = check_new_run(path, overwrite=overwrite), solution.to_numpy()
+    work = temporary_path(path)
     total = len(solution.t)
     try:
-        rows, reason = _fill(work, solution)
+        rows, reason = _write_arrays(work, solution)
         if reason and rows == 0:
-            return Stored(None, 0, total, reason)
-        place = path if rows == total or not path.exists() else spare(path)
+            return WriteResult(None, 0, total, reason)
+        place = path if rows == total or not path.exists() else free_path(path)
         publish(work, place)
-        return Stored(place, rows, total, reason)
+        return WriteResult(place, rows, total, reason)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def run_attributes(solution: Solution) -> dict[str, Any]:
     """What a run is and how it went, as plain data."""
-    said = plain(
+    said = to_plain(
         {
             RUN_MARK: RUN_FORMAT,
             "model": solution.model,
@@ -85,7 +85,7 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "not_applicable": [name for name, value in solution.invariants.items() if value is None],
         }
     )
-    return {**said, "events": plain_events(solution.events)}
+    return {**said, "events": events_to_plain(solution.events)}
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int
     return tuple(chunk)
 
 
-def _fill(work: Path, solution: Solution) -> tuple[int, str]:
+def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
     """How many saved times are in the group now made at work, and why not all."""
     import zarr
 
@@ -106,16 +106,16 @@ def _fill(work: Path, solution: Solution) -> tuple[int, str]:
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
         for part in (PARAMS, INITIAL):
-            _fill_small(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
-        counted = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > LARGEST}
-        _fill_small(group, EVENTS, {key: event_rows(found) for key, found in counted.items()})
-        _fill_small(group, FINAL, final_values(solution))
-        arrays = {name: _create(group, name, values, *_labels(solution, name)) for name, values in data.items()}
+            _write_group(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
+        counted = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > MAX_ENTRIES}
+        _write_group(group, EVENTS, {key: event_rows(found) for key, found in counted.items()})
+        _write_group(group, FINAL, final_values(solution))
+        arrays = {name: _create_array(group, name, values, *_array_axes(solution, name)) for name, values in data.items()}
         try:  # room to say how many rows there are: a new zarr.json beside the old one
             spare_room.write_bytes(bytes((work / "zarr.json").stat().st_size + 2 * BLOCK))
         except OSError:
             spare_room.unlink(missing_ok=True)
-        rows, error = fill_rows(arrays, data)
+        rows, error = write_rows(arrays, data)
         spare_room.unlink(missing_ok=True)
         if error is None or rows == len(solution.t):  # room was found after all
             return rows, ""
@@ -153,15 +153,15 @@ def event_rows(found: Sequence[Mapping[str, Any]]) -> Array:
     return events.t[:, None] if events.indices is None else np.column_stack([events.t, events.indices])
 
 
-def _fill_small(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
+def _write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
     """The arrays in a group of their own, which xarray does not look into; no group where there are none."""
     if arrays:
         inner = group.create_group(name)
         for key, values in arrays.items():
-            _create(inner, key, values, None, {})[...] = values
+            _create_array(inner, key, values, None, {})[...] = values
 
 
-def _create(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, attributes: dict[str, Any]) -> Any:
+def _create_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, attributes: dict[str, Any]) -> Any:
     from zarr.codecs import BloscCodec
 
     floating = np.issubdtype(values.dtype, np.floating)
@@ -177,7 +177,7 @@ def _create(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, 
     )
 
 
-def _labels(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _array_axes(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Names of the axes and the attributes of one array."""
     if name == TIME:
         unit = solution.attrs.get("time_unit", "")

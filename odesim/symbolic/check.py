@@ -12,7 +12,7 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, counted, nearest, no_such, shorter, value_text
+from odesim.errors import SpecError, counted, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.check_types import LONGEST, element_text, error_part
 from odesim.symbolic.definition import Definition
@@ -140,7 +140,7 @@ def _check_names(s: Definition) -> None:
             raise SpecError(f"{s.name}: {name!r} names two things")
     for name in (*names, *s.size_names, *indices):
         if len(name) > LONGEST:
-            raise SpecError(f"{s.name}: the name {shorter(name, 60)!r} has more than {LONGEST} characters")
+            raise SpecError(f"{s.name}: the name {shorten(name, 60)!r} has more than {LONGEST} characters")
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
         if name == time.name:
@@ -252,7 +252,7 @@ class NameScope:
         elif isinstance(e, AppliedUndef):
             fail(f"{e} is not a function or array element that odesim knows")
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
-            fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorter(str(e), 60)})")
+            fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
@@ -268,7 +268,7 @@ class NameScope:
         if name == time.name:
             return f"{name!r} is the time: take it from odesim.symbolic, as in `from odesim.symbolic import time`"
         other = f", or write one of {', '.join(sorted(choices))}" if choices else ""
-        return f"no {what} {shorter(name, 60)!r}: declare it in params{other}{nearest(name, choices)}"
+        return f"no {what} {shorten(name, 60)!r}: declare it in params{other}{nearest(name, choices)}"
 
     def _check_delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
         """Fails where a delta of an index and an array element could become a store outside the array."""

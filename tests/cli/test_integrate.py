@@ -16,7 +16,7 @@ import pytest
 
 from odesim import open_run
 from odesim.store import read_solution
-from odesim.store.plain_data import plain
+from odesim.store.plain_data import to_plain
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -94,14 +94,14 @@ def test_json_of_large_arrays_is_a_digest(odesim):
 )
 def test_plain(value, expected):
     """Numbers stay numbers, what is not finite is null, an array of 1000 entries is a list."""
-    assert plain(value) == expected and type(plain(value)) is type(expected)
+    assert to_plain(value) == expected and type(to_plain(value)) is type(expected)
 
 
 def test_digest_says_that_an_entry_is_not_finite():
     """min and max are null where an entry is NaN; the bytes are hashed little-endian, in C order."""
     values = np.zeros((30, 40))
     values[3, 4] = np.nan
-    found = plain(np.asfortranarray(values.astype(">f8")))
+    found = to_plain(np.asfortranarray(values.astype(">f8")))
     assert (found["shape"], found["min"], found["max"]) == ([30, 40], None, None)
     assert found["sha256"] == hashlib.sha256(values.tobytes()).hexdigest()
 

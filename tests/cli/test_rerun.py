@@ -13,7 +13,7 @@ import zarr
 import odesim as library
 from odesim.errors import counted
 from odesim.solve.problem import Status
-from odesim.store.paths import attributes_of
+from odesim.store.paths import group_attributes
 from tests.support import toy
 
 MODEL = """
@@ -101,8 +101,8 @@ def test_a_changed_number_is_found(case, run):
 def test_another_end_is_found(run):
     """A status or a time of an event that is another one."""
     run("integrate my.py --set a=3 --save 7 --out run.zarr --quiet")
-    for changed in ({"t_end": 0.5}, {"status": "ok"}, {"events": {**attributes_of(Path("run.zarr"))["events"], "one": []}}):  # type: ignore[index, dict-item]
-        old = attributes_of(Path("run.zarr"))
+    for changed in ({"t_end": 0.5}, {"status": "ok"}, {"events": {**group_attributes(Path("run.zarr"))["events"], "one": []}}):  # type: ignore[index, dict-item]
+        old = group_attributes(Path("run.zarr"))
         change("run.zarr", **changed)
         assert "the first is" in run("rerun run.zarr --model my.py").stderr
         change("run.zarr", **old)  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def test_by_other_code(kind, run, with_toy):
     """Where the code or numpy was another one, that is said; small differences pass, large ones do not."""
     words, name, bound = KINDS[kind]
     run(f"{words} --out run.zarr --quiet")
-    versions: Any = attributes_of(Path("run.zarr"))["versions"]  # type: ignore[index]
+    versions: Any = group_attributes(Path("run.zarr"))["versions"]  # type: ignore[index]
     change("run.zarr", kernel="another", versions={**versions, "numpy": "1.0"})
     same = run("rerun run.zarr")
     assert same.exit_code == 0 and f"by other code (numpy 1.0 then, {np.__version__} now): every bit is the same" in same.stdout

@@ -235,15 +235,15 @@ def test_escapes_of_a_run_are_shown_as_text(kind, runs):
 
 def test_cells_of_a_csv_are_no_formulas(tmp_path):
     """A text that begins with = + - @ is text to a spreadsheet; numbers are numbers."""
-    from odesim.store.export import cell
+    from odesim.store.export import csv_cell
     from odesim.store.write import write_solution
     from tests.store.test_store import solution
 
     for text in ("=cmd()", "+1+cmd()", "-cmd()", "@cmd()", "=1", "-"):
-        assert cell(text) == f"'{text}"
+        assert csv_cell(text) == f"'{text}"
     for text in ("-1", "+1e5", "-inf", "nan", "v[0]", "1-2"):
-        assert cell(text) == text
-    assert cell("\t=1\x1b[0m") == r"\t=1\x1b[0m"
+        assert csv_cell(text) == text
+    assert csv_cell("\t=1\x1b[0m") == r"\t=1\x1b[0m"
     run = solution(
         y={"=v": np.full((7, 1), -1.5)}, y_end={"=v": np.full(1, -1.5)}, dims={"=v": ("l",)}, _observe=lambda *_: {}, _violations=dict
     )

@@ -16,7 +16,7 @@ from odesim.cli.app import VERBS
 from odesim.cli.commands.completion import SHELLS
 from odesim.cli.commands.figure import features_text
 from odesim.cli.commands.show import default_text
-from odesim.cli.output.tables import bytes_text, formula, table
+from odesim.cli.output.tables import bytes_text, table, wrap_formula
 from odesim.cli.progress import Progress
 from odesim.plot.figures import Feature, FigureRun
 from odesim.reference.tasks import TASKS
@@ -287,7 +287,7 @@ def test_text():
     assert lines[0].startswith("  a     1  x x") and lines[1].startswith(" " * 11 + "x") and lines[-1] == "  bcd  22  y"
     assert max(map(len, lines)) < 80
     text = " + ".join(f"w[m, {i}]*x[n, {i}]" for i in range(12))
-    broken = formula(text)
+    broken = wrap_formula(text)
     assert max(map(len, broken.splitlines())) < 80 and all(line.count("[") == line.count("]") for line in broken.splitlines())
     assert "".join(broken.split()) == "".join(text.split())
     assert [bytes_text(n) for n in (0, 999, 1500, 25_300_000_000)] == ["0 B", "999 B", "1.5 kB", "25.3 GB"]

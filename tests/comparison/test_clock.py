@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.comparison.clock import TrainingClock
-from odesim.comparison.side import common_times, resampled, side_of_training
+from odesim.comparison.side import common_times, interpolate, side_of_training
 from odesim.errors import ParamError
 from odesim.reference.training.trajectory import Trajectory
 
@@ -43,12 +43,12 @@ def test_resampling_is_that_of_numpy():
     rng = np.random.default_rng(0)
     t, values, times = np.sort(rng.uniform(0, 1, 9)), rng.normal(size=(2, 9, 3)), np.linspace(0, 1, 40)
     times = times[(times >= t[0]) & (times <= t[-1])]
-    found = resampled(t, values, times)
+    found = interpolate(t, values, times)
     for r, k in np.ndindex(2, 3):
         assert found[r, :, k] == pytest.approx(np.interp(times, t, values[r, :, k]), abs=1e-14)
     values[:, [1, 4]] = np.inf
     with np.errstate(invalid="ignore"):
-        assert np.array_equal(resampled(t, values, t), values)
+        assert np.array_equal(interpolate(t, values, t), values)
 
 
 def test_common_times():

@@ -11,12 +11,12 @@ from odesim.comparison.metrics import (
     agree_until,
     correlation,
     half_times,
+    largest_difference,
     measure,
-    measure_each,
+    measure_seeds,
     relative_l2,
     scale,
     spread,
-    sup,
 )
 from tests.support.curves import T, rising
 
@@ -108,7 +108,7 @@ def test_against_numpy():
     assert correlation(a, b) == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], rel=1e-12)
     assert scale(a, b) == pytest.approx(np.linalg.lstsq(b.reshape(-1, 1), a.ravel(), rcond=None)[0][0], rel=1e-12)
     assert relative_l2(a, b) == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(b), rel=1e-12)
-    assert sup(a, b) == abs(a - b).max()
+    assert largest_difference(a, b) == abs(a - b).max()
 
 
 def test_spread_of_two_seeds():
@@ -135,6 +135,6 @@ def test_nothing_to_measure_is_not_a_number():
 def test_each_seed_is_measured_against_its_own():
     """With a theory for each seed a seed that follows its own has no error; with one theory for all, its error is that to it."""
     b = np.concatenate([B, 2 * B])
-    assert measure_each(T, b, b)["relative_l2"] == pytest.approx([0, 0], abs=1e-12)
-    assert measure_each(T, b, B)["scale"] == pytest.approx([1, 2], rel=1e-12)
-    assert "spread" not in measure_each(T, b, B)
+    assert measure_seeds(T, b, b)["relative_l2"] == pytest.approx([0, 0], abs=1e-12)
+    assert measure_seeds(T, b, B)["scale"] == pytest.approx([1, 2], rel=1e-12)
+    assert "spread" not in measure_seeds(T, b, B)

@@ -16,7 +16,7 @@ import odesim
 from odesim.base.arrays import on_host
 from odesim.comparison.side import side_of_solution
 from odesim.errors import DeviceError, OdesimError
-from odesim.plot.solution import figure_of
+from odesim.plot.solution import figure_of_solution
 from odesim.store import write_solution
 from odesim.store.read import read_solution
 from odesim.symbolic.system import System
@@ -117,7 +117,7 @@ def test_shim_states_on_the_device_are_stored_and_drawn(shim: Shim, tmp_path: Pa
     write_solution(found, tmp_path / "run.zarr")
     np.testing.assert_array_equal(read_solution(tmp_path / "run.zarr").y["v"], here.y["v"])
     np.testing.assert_array_equal(side_of_solution(found).values("v"), here.y["v"][None])
-    assert len(figure_of(found).axes) == len(figure_of(here).axes)
+    assert len(figure_of_solution(found).axes) == len(figure_of_solution(here).axes)
     assert here.to_numpy() is here and pickle.loads(pickle.dumps(found.to_numpy())).status == "ok"
 
 

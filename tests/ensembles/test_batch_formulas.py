@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
 
 from odesim.ensembles import batch_formulas as whole
-from odesim.ensembles.batch_formulas import at_members, reads
+from odesim.ensembles.batch_formulas import member_values, own_names_read
 from odesim.ensembles.members import make_members
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import bind
@@ -85,10 +85,10 @@ def test_members_are_what_they_are_alone(case, entries, monkeypatch):
         shape = (7, *np.shape(numbers.params[slot.name]))
         if not slot.indexes:
             own[slot.name] = rng.integers(1, 5, shape) if slot.integer else rng.uniform(0.1, 1.0, shape)
-    read = sorted(reads(formula, frozenset(own)))
+    read = sorted(own_names_read(formula, frozenset(own)))
     for given in [read, *([name] for name in read)]:
         if given:
-            found = at_members(formula, s.axes, numbers.sizes, numbers.params, {name: own[name] for name in given})
+            found = member_values(formula, s.axes, numbers.sizes, numbers.params, {name: own[name] for name in given})
             for i in range(7):
                 alone = formula(numbers.sizes, {**numbers.params, **{name: own[name][i] for name in given}})
                 np.testing.assert_array_equal(found[i], alone)

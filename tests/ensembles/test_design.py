@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import odesim
-from odesim.ensembles.design import Design, Points, Random, Table, design_of, uniforms
+from odesim.ensembles.design import Design, Points, Random, Table, design_from_plain, uniforms
 from odesim.ensembles.design_options import design_members
 from odesim.errors import OdesimError, ParamError
 from odesim.inputs.registry import load_model
@@ -85,7 +85,7 @@ def test_points_with_a_shape():
 
 def test_a_design_is_said_and_read():
     """What said() gives, with points and tables, is the same design again."""
-    again = design_of(DESIGN.said(), 12, {"c": PARTS[2].points}, {"d": PARTS[3].table}).shaped({p.name: p.shape for p in PARTS})
+    again = design_from_plain(DESIGN.said(), 12, {"c": PARTS[2].points}, {"d": PARTS[3].table}).shaped({p.name: p.shape for p in PARTS})
     for name, values in DESIGN.rows(0, 12).items():
         np.testing.assert_array_equal(again.rows(0, 12)[name], values)
 

@@ -7,7 +7,7 @@ import pytest
 from sympy import symbols
 
 import odesim
-from odesim.ensembles.outputs import FIXED
+from odesim.ensembles.outputs import RESERVED_NAMES
 from odesim.symbolic import System
 from tests.support.systems import SOURCE, param
 
@@ -29,7 +29,7 @@ def test_a_parameter_may_be_called_like_a_start(tmp_path):
             np.testing.assert_array_equal(found["v_start_"], own["initial"]["v"])
 
 
-@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("name", RESERVED_NAMES)
 def test_a_parameter_may_be_called_like_a_part_of_a_run(name, tmp_path):
     """Each member's own value stands beside that part, under a name of its own."""
     x, p = symbols("x"), symbols(name)

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from odesim.comparison import Comparison
-from odesim.plot.comparison import COMPONENTS, components, figure_of_comparison, short
+from odesim.plot.comparison import COMPONENTS, component_indices, figure_of_comparison, short_label
 from odesim.plot.style import INK, SMALL, WIDTH
 from tests.support.texts import clashes, drawn_texts
 
@@ -67,7 +67,7 @@ def test_legible(name):
 )
 def test_the_title_is_short(phrase, said):
     """What is compared and where it is stored; what else is known of it stands in the table."""
-    assert short(phrase) == said
+    assert short_label(phrase) == said
 
 
 def test_a_mean_of_theories_is_called_so():
@@ -91,5 +91,5 @@ def test_theory_is_dark_and_training_a_band():
 def test_components_are_of_every_height():
     """Of many curves, those drawn go evenly from the lowest end to the highest, each height once; few are drawn all."""
     values = np.tile(np.repeat([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0, 9.0, 8.0], 2), (4, 1))
-    assert [values[-1, i] for i in components(values)] == [1, 3, 5, 7, 9]
-    assert components(values[:, :COMPONENTS]) == [*range(COMPONENTS)]
+    assert [values[-1, i] for i in component_indices(values)] == [1, 3, 5, 7, 9]
+    assert component_indices(values[:, :COMPONENTS]) == [*range(COMPONENTS)]

@@ -7,15 +7,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from odesim.errors import StoreError
-from odesim.plot.files import FORMATS, check_picture, save, write_whole
-from odesim.plot.style import DPI, WIDTH, new_figure, styled
+from odesim.plot.files import FORMATS, check_picture, save, write_atomically
+from odesim.plot.style import DPI, WIDTH, new_figure, project_style
 
 MAGIC = {"png": b"\x89PNG\r\n", "pdf": b"%PDF-1", "svg": b"<?xml"}
 
 
 def picture() -> Figure:
     """A small figure in the project's style."""
-    with styled():
+    with project_style():
         figure = new_figure(30.0)
         axes = figure.add_subplot()
         axes.plot([0, 1], [0, 1])
@@ -76,7 +76,7 @@ def test_only_our_pictures_are_replaced(tmp_path: Path, extension: str) -> None:
     """A picture that odesim drew may be drawn again; any other file needs to be asked for."""
     path = tmp_path / f"a.{extension}"
     assert check_picture(save(picture(), path)) == path
-    with styled():
+    with project_style():
         picture().savefig(path)
     with pytest.raises(StoreError, match="odesim did not draw it"):
         check_picture(path)
@@ -93,7 +93,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StoreError, match="No space left on device"):
-        write_whole(path, write)
+        write_atomically(path, write)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.png"]
 
@@ -101,7 +101,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_nothing_global_is_left() -> None:
     """The style holds inside only: matplotlib's own settings are as they were."""
     before = dict(matplotlib.rcParams)
-    with styled():
+    with project_style():
         assert matplotlib.rcParams["font.size"] != before["font.size"]
     picture()
     assert dict(matplotlib.rcParams) == before

@@ -11,11 +11,11 @@ from matplotlib.markers import CARETUPBASE
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from odesim.plot.labels import spread
+from odesim.plot.labels import spread_positions
 from odesim.plot.panels import MAP, ROWS, SAMPLE
-from odesim.plot.solution import figure_of
+from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
-from odesim.plot.times import clock_of, edges
+from odesim.plot.times import cell_edges, make_time_axis
 from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 20.0, 40)
@@ -102,7 +102,7 @@ CASES = {
 def test_legible(name: str) -> None:
     """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm."""
     case = CASES[name]
-    figure = figure_of(case)
+    figure = figure_of_solution(case)
     assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH)
     texts = drawn_texts(figure)
     assert clashes(figure, texts) == []
@@ -120,16 +120,16 @@ def test_legible(name: str) -> None:
 
 def test_kinds() -> None:
     """The number of components decides between lines, a map and bands; many scalars beyond the panels are named."""
-    assert len(figure_of(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
-    assert len(figure_of(CASES["map"]).axes[0].collections) == 1
-    assert len(figure_of(CASES["bands"]).axes[0].collections) == 3
-    assert "not shown: x12, x13, loss" in figure_of(CASES["more than fit"]).get_suptitle()
-    assert "stopped at t = 20: blow_up" in figure_of(CASES["not finite"]).get_suptitle()
+    assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
+    assert len(figure_of_solution(CASES["map"]).axes[0].collections) == 1
+    assert len(figure_of_solution(CASES["bands"]).axes[0].collections) == 3
+    assert "not shown: x12, x13, loss" in figure_of_solution(CASES["more than fit"]).get_suptitle()
+    assert "stopped at t = 20: blow_up" in figure_of_solution(CASES["not finite"]).get_suptitle()
 
 
 def test_map_holds_the_values() -> None:
     """A map's colours are the components, row by index, column by saved time."""
-    mesh: Any = figure_of(CASES["map"]).axes[0].collections[0]
+    mesh: Any = figure_of_solution(CASES["map"]).axes[0].collections[0]
     np.testing.assert_array_equal(np.asarray(mesh.get_array()), grow(40).T)
 
 
@@ -138,14 +138,14 @@ def test_map_loses_no_winner() -> None:
     for i in (3, 4, 5):
         values = 1e-3 * np.ones((40, MAP))
         values[:, i], values[:, -1 - i], values[:, 5] = 2.0, -2.0, np.nan
-        mesh: Any = figure_of(solution({"z": values}, dims={"z": ("l",)})).axes[0].collections[0]
+        mesh: Any = figure_of_solution(solution({"z": values}, dims={"z": ("l",)})).axes[0].collections[0]
         cells = np.ma.masked_invalid(mesh.get_array())
         assert (cells.max(), cells.min(), cells.shape[0] <= ROWS) == (2.0 if i != 5 else 1e-3, -2.0, True)
 
 
 def test_bands_hold_all_components() -> None:
     """The outermost band is exactly the smallest and the largest of all components."""
-    axes = figure_of(CASES["bands"]).axes[0]
+    axes = figure_of_solution(CASES["bands"]).axes[0]
     heights: Any = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     values = grow(MAP + 1)
     assert (heights.min(), heights.max()) == (values.min(), values.max())
@@ -160,7 +160,7 @@ def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("odesim.plot.panels.NUMBERS", 0)
     n = SAMPLE * period
     heights = np.tile(np.arange(period) / period, SAMPLE) + np.linspace(0, 1 / period, n)
-    axes = figure_of(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
+    axes = figure_of_solution(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
     median = float(np.asarray(axes.lines[0].get_ydata())[-1])
     assert np.mean(heights < median) == pytest.approx(0.5, abs=0.02)
     assert axes.get_title(loc="right") == "quantiles: 10\u202f000 at random"
@@ -169,7 +169,7 @@ def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch)
 def test_bands_are_of_all_components_where_these_are_not_too_many() -> None:
     """20002 components of two heights: the median is the middle between both, which no sample has."""
     values = np.linspace(0, 1, 3)[:, None] * np.tile([1.0, 2.0], 10_001)
-    axes = figure_of(solution({"z": values}, T[:3], dims={"z": ("l",)})).axes[0]
+    axes = figure_of_solution(solution({"z": values}, T[:3], dims={"z": ("l",)})).axes[0]
     assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == ""
 
 
@@ -181,7 +181,7 @@ def marks(axes: Any, kind: Any) -> list[tuple[float, float]]:
 
 def test_events_are_marked() -> None:
     """Dashed lines stand at the time of an event in every panel, a mark lies on the component that has one; never is not named."""
-    figure = figure_of(CASES["events"])
+    figure = figure_of_solution(CASES["events"])
     for axes in figure.axes:
         assert [x for x, _ in marks(axes, "dashed")] == [9.5]
     values = grow(3)
@@ -203,7 +203,7 @@ def test_events_keep_to_their_state() -> None:
         (solution({"a": grow(2, 9)}, observables={"S": grow(3)}, events=events), [0, 0, 0], [1, 1, 0]),
         (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
     ):
-        figure = figure_of(given)
+        figure = figure_of_solution(given)
         shown = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
         assert [len(marks(axes, "o")) for axes in shown] == marked
         assert [len(marks(axes, CARET)) for axes in shown] == below
@@ -212,7 +212,7 @@ def test_events_keep_to_their_state() -> None:
 def test_events_on_a_map() -> None:
     """In a map the mark of an event of 24 lies at row 24."""
     case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})
-    assert marks(figure_of(case).axes[0], "o") == [(3.0, 24.0)]
+    assert marks(figure_of_solution(case).axes[0], "o") == [(3.0, 24.0)]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_events_on_a_map() -> None:
 def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
     """Between saved times far apart the height of a curve is a guess: the time is marked at the axis."""
     case = solution({"v": grow(3, t=times)}, times, events={"e": [{"t": t, "index": (1,)}]})
-    points = [line for line in figure_of(case).axes[0].lines if list(np.asarray(line.get_xdata())) == [t]]
+    points = [line for line in figure_of_solution(case).axes[0].lines if list(np.asarray(line.get_xdata())) == [t]]
     assert [line.get_marker() for line in points] == [kind]
 
 
@@ -230,7 +230,7 @@ def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
 def test_many_events_hide_nothing(n: int, index: bool) -> None:
     """1000 events are one band behind the curves, or one bar under a map, and a line of the legend that says how many and when."""
     found = [{"t": 2 + i / 1000, "index": (i % n,) if index else None} for i in range(1001)]
-    figure = figure_of(solution({"v": grow(n)}, observables={"S": grow()}, dims={"v": ("l",)}, events={"e": found}))
+    figure = figure_of_solution(solution({"v": grow(n)}, observables={"S": grow()}, dims={"v": ("l",)}, events={"e": found}))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e (1001×): t = 2 to 3"]
     for axes in figure.axes[:2]:
         assert not any(marks(axes, kind) for kind in ("o", CARET, "dashed"))
@@ -246,7 +246,7 @@ def test_matrix_shows_its_last_values() -> None:
     for last in (0.0, np.inf):
         values = grow(8, 5)
         values[-1, 0, 0] += last
-        figure = figure_of(solution({"V": values}, dims={"V": ("l", "k")}))
+        figure = figure_of_solution(solution({"V": values}, dims={"V": ("l", "k")}))
         mesh: Any = figure.axes[1].collections[0]
         row = -1 if last == 0 else -2
         np.testing.assert_array_equal(np.asarray(mesh.get_array()), values[row])
@@ -256,7 +256,7 @@ def test_matrix_shows_its_last_values() -> None:
 
 def test_leaders_are_no_curves() -> None:
     """Between a curve and its name: thin, grey, outside the axes."""
-    axes = figure_of(CASES["ten that end together"]).axes[0]
+    axes = figure_of_solution(CASES["ten that end together"]).axes[0]
     leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
     assert len(leaders) == 10
     for line in leaders:
@@ -266,7 +266,7 @@ def test_leaders_are_no_curves() -> None:
 def test_small_panels_say_what_they_leave_out() -> None:
     """Lines without names refer to the panel that has them; a constant observable is a line of type, no panel."""
     y = {"v": grow(4)}
-    figure = figure_of(
+    figure = figure_of_solution(
         solution(
             y, observables={"gap": grow(4) * np.exp(-T)[:, None], "P": np.ones((40, 4)) / 4}, dims=dict.fromkeys(("v", "gap", "P"), ("m",))
         )
@@ -292,12 +292,12 @@ def test_small_panels_say_what_they_leave_out() -> None:
 )
 def test_clock(times: Any, log: bool, label: str) -> None:
     """Time is logarithmic exactly where the saved times are geometric."""
-    clock = clock_of(np.asarray(times, float), "steps")
+    clock = make_time_axis(np.asarray(times, float), "steps")
     assert (clock.log, clock.label) == (log, label)
     assert not log or np.all(clock.x > 0)
     shown = np.asarray(times, float)[clock.rows]
     np.testing.assert_allclose(clock.place(shown), clock.x, rtol=1e-15)  # the same operations
-    cells = edges(clock.x, log)
+    cells = cell_edges(clock.x, log)
     assert np.all(np.diff(cells) > 0) and len(cells) == len(clock.x) + 1
 
 
@@ -306,12 +306,12 @@ def test_spread() -> None:
     rng = np.random.default_rng(0)
     for n in range(1, 12):
         wanted = rng.uniform(size=n) ** 3
-        got = spread(wanted, 0.08)
+        got = spread_positions(wanted, 0.08)
         assert np.all(np.diff(got[np.argsort(wanted)]) > 0.08 - 1e-12)  # rounding
         assert got.min() >= 0 and got.max() <= 1
-    np.testing.assert_allclose(spread(np.array([0.9, 0.1, 0.5]), 0.2), [0.9, 0.1, 0.5], rtol=1e-15)
-    np.testing.assert_allclose(spread(np.array([0.5, 0.5]), 0.2), [0.4, 0.6], rtol=1e-15)
-    np.testing.assert_allclose(spread(np.zeros(5), 0.9), np.linspace(0, 1, 5), rtol=1e-15)  # too many: evenly
+    np.testing.assert_allclose(spread_positions(np.array([0.9, 0.1, 0.5]), 0.2), [0.9, 0.1, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(spread_positions(np.array([0.5, 0.5]), 0.2), [0.4, 0.6], rtol=1e-15)
+    np.testing.assert_allclose(spread_positions(np.zeros(5), 0.9), np.linspace(0, 1, 5), rtol=1e-15)  # too many: evenly
 
 
 # Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
@@ -344,7 +344,7 @@ def test_colours_stay_apart(defect: str) -> None:
 def test_event_lines_do_not_hide_each_other(gap: float) -> None:
     """Lines of two events closer than a millimetre share the height of a panel; those farther apart have all of it."""
     events = {name: [{"t": 9.0 + k * gap, "index": None}] for k, name in enumerate(("first", "second"))}
-    axes = figure_of(solution({"x": grow()}, events=events)).axes[0]
+    axes = figure_of_solution(solution({"x": grow()}, events=events)).axes[0]
     drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines if str(line.get_label()).startswith(("first", "second"))]
     (low, high), (low_2, high_2) = sorted(drawn)
     together = {0.0: (0, 0.5, 0.5, 1), 0.01: (0, 0.5, 0.5, 1), 0.1: (0, 0.5, 0.5, 1), 2.0: (0, 1, 0, 1)}[gap]

@@ -66,20 +66,20 @@ def test_updated(bench):
     text = f"prose\n<!-- begin goals -->\n{report.HEAD}\n| {second.text} | by hand |\n<!-- end goals -->\n"
     text += "<!-- begin ensemble -->\nold\n<!-- end ensemble -->\nmore\n<!-- begin wide -->\nkept\n<!-- end wide -->\n"
     found = {**RUN, "benchmark": "ensemble", "measured": {first.key: 1.5}, "tables": [TABLE], "pictures": ["a.png"]}
-    new = report.updated(text, {"ensemble": found})
+    new = report.update_results(text, {"ensemble": found})
     assert "old" not in new and "![a](a.png)\n<!-- end ensemble -->" in new and "| a | 1.23 |" in new and "2026-01-02, load 0.1" in new
     assert f"| {first.text} | at most 1.9 | 1.45 | 1.5 | met |" in new and f"| {second.text} | by hand |" in new
     assert new.startswith("prose\n") and "more\n<!-- begin wide -->\nkept\n<!-- end wide -->\n" in new
-    assert report.updated(new, {"ensemble": found}) == new
+    assert report.update_results(new, {"ensemble": found}) == new
 
 
 def test_parts_of_a_benchmark(bench):
     """What was run part by part is one: all tables, all numbers, each command."""
     first = {**RUN, "benchmark": "gpu", "measured": {"a": 1}, "tables": [TABLE]}
     second = {**first, "command": "python y.py", "measured": {"b": 2}, "versions": {"jax": "2"}}
-    found = bench("report").merged([first, second, {**first, "benchmark": "wide"}])
+    found = bench("report").merge_files([first, second, {**first, "benchmark": "wide"}])
     assert list(found) == ["gpu", "wide"] and found["gpu"]["measured"] == {"a": 1, "b": 2} and len(found["gpu"]["tables"]) == 2
-    assert "`python x.py`, `python y.py`, 2026" in bench("report").section(found["gpu"]) and first["measured"] == {"a": 1}
+    assert "`python x.py`, `python y.py`, 2026" in bench("report").benchmark_section(found["gpu"]) and first["measured"] == {"a": 1}
 
 
 def test_report_of_the_results(tmp_path):
@@ -102,16 +102,16 @@ def test_report_of_the_results(tmp_path):
     assert results.read_text(encoding="utf-8").count("| a | 1.23 |") == len(set(names))
 
 
-def test_separated(bench):
+def test_solve_by_separation(bench):
     """The closed form of W4j against scipy's DOP853 where it is not stiff, 1e-11; at the end of W4j v is mu."""
     works = bench("works")
     work = works.make_work("W1s", 3)
-    np.testing.assert_allclose(works.separated(work), works.exact(work), atol=2e-9)  # DOP853 between its steps: 1e-9 at 1e-13
+    np.testing.assert_allclose(works.solve_by_separation(work), works.exact(work), atol=2e-9)  # DOP853 between its steps: 1e-9 at 1e-13
     ends = works.replace(work, times=work.times[-1:])
-    np.testing.assert_allclose(works.separated(ends), works.exact(ends), atol=5e-11)
+    np.testing.assert_allclose(works.solve_by_separation(ends), works.exact(ends), atol=5e-11)
     stiff = works.make_work("W4j", 5)
     fast = stiff.params > 3
-    assert fast.any() and works.separated(stiff)[:, -1][fast] == pytest.approx(stiff.params[fast], rel=1e-15)
+    assert fast.any() and works.solve_by_separation(stiff)[:, -1][fast] == pytest.approx(stiff.params[fast], rel=1e-15)
 
 
 @pytest.mark.parametrize("system", ["joma", "robertson"])

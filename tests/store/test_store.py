@@ -13,7 +13,7 @@ import xarray as xr
 from odesim.base.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
-from odesim.store import Stored, check_file, check_run, export_run, open_run, read_solution, write_solution
+from odesim.store import WriteResult, check_new_file, check_new_run, export_run, open_run, read_solution, write_solution
 from odesim.store.write import chunk_shape
 
 T, M, K = 7, 5, 3
@@ -69,7 +69,7 @@ def test_a_stored_run_is_the_run(tmp_path):
     """Every array comes back bit for bit in the System's order, with all that is said of it."""
     run = solution()
     path = tmp_path / "run.zarr"
-    assert write_solution(run, path) == Stored(path, T, T)
+    assert write_solution(run, path) == WriteResult(path, T, T)
     assert files(tmp_path) == {"run.zarr", *(f"run.zarr/{name}" for name in files(path))}
     back = read_solution(path)
     assert list(back.y) == list(run.y) and list(back.observables) == list(run.observables)
@@ -178,13 +178,13 @@ def test_overwrite_replaces_a_run_and_nothing_else(tmp_path):
         (lambda d: open_run(d), "is a folder, not a run of odesim"),
         (lambda d: open_run(d / "file"), "is a file, not a run of odesim"),
         (lambda d: export_run(d / "absent.zarr", "csv", d / "x.csv"), "no run"),
-        (lambda d: check_run(d / "no" / "run.zarr"), "no folder .*no"),
-        (lambda d: check_run(d / "file" / "run.zarr"), "file is not a folder"),
-        (lambda d: check_run(d / "run.csv"), "a run is a zarr folder: name it .*run.zarr"),
-        (lambda d: check_run(d / ("x" * 250)), "cannot write .*too long"),
-        (lambda d: check_file(d), "is a folder, not a file"),
-        (lambda d: check_file(d / "file"), "is there"),
-        (lambda d: check_file("/"), "names no file"),
+        (lambda d: check_new_run(d / "no" / "run.zarr"), "no folder .*no"),
+        (lambda d: check_new_run(d / "file" / "run.zarr"), "file is not a folder"),
+        (lambda d: check_new_run(d / "run.csv"), "a run is a zarr folder: name it .*run.zarr"),
+        (lambda d: check_new_run(d / ("x" * 250)), "cannot write .*too long"),
+        (lambda d: check_new_file(d), "is a folder, not a file"),
+        (lambda d: check_new_file(d / "file"), "is there"),
+        (lambda d: check_new_file("/"), "names no file"),
     ],
 )
 def test_refusals_are_sentences(act, sentence, tmp_path):
@@ -261,7 +261,7 @@ def test_a_full_disk_leaves_the_old_run(tmp_path, monkeypatch):
 
     path = tmp_path / "run.zarr"
     write_solution(solution(message="old"), path)
-    monkeypatch.setattr(write, "_fill", lambda work, run: (work.mkdir(), (2, "No space left on device"))[1])
+    monkeypatch.setattr(write, "_write_arrays", lambda work, run: (work.mkdir(), (2, "No space left on device"))[1])
     stored = write_solution(solution(message="new"), path, overwrite=True)
     assert stored.path == tmp_path / "run.1.zarr" and read_solution(path).message == "old"
 
@@ -276,7 +276,7 @@ def test_an_interrupted_write_leaves_nothing(moment, tmp_path, monkeypatch):
 
     path = tmp_path / "run.zarr"
     write_solution(solution(message="old"), path)
-    monkeypatch.setattr(write, "fill_rows" if moment == "arrays" else "publish", interrupt)
+    monkeypatch.setattr(write, "write_rows" if moment == "arrays" else "publish", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_solution(solution(), path, overwrite=True)
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.zarr"} and read_solution(path).message == "old"

@@ -307,7 +307,7 @@ def test_one_writer_at_a_time(how, tmp_path):
 def test_a_folder_that_came_meanwhile(tmp_path, monkeypatch):
     """Of two trainings that find the place free, the one that comes second is refused and leaves the first as it is."""
     path = tmp_path / "run.zarr"
-    monkeypatch.setattr("odesim.store.paths.check_run", lambda path, **_: path)
+    monkeypatch.setattr("odesim.store.paths.check_new_run", lambda path, **_: path)
     odesim.train(TASK, steps=6, out=path)
     with pytest.raises(StoreError, match="is there"):
         odesim.train(TASK, steps=9, out=path)

@@ -100,7 +100,7 @@ def ensemble_verb(
     """
     from odesim.api.ensemble import run_ensemble
     from odesim.cli.options.run import make_request
-    from odesim.cli.output.ensemble import EnsembleProgress, show_run
+    from odesim.cli.output.ensemble import EnsembleProgress, print_run
 
     part = None if shard is None else read_shard(shard)
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
@@ -131,19 +131,19 @@ def ensemble_verb(
     if undrawn:
         code = STOPPED
         say(undrawn)
-    show_run(run, as_json, quiet, drawn)
+    print_run(run, as_json, quiet, drawn)
     return code
 
 
 def figure(run: Path) -> "Figure":
     """The picture of a stored ensemble."""
     from odesim.plot.ensemble import figure_of_ensemble
-    from odesim.store.export import check_begun
-    from odesim.store.paths import reading
+    from odesim.store.export import check_few_unstarted
+    from odesim.store.paths import damage_errors
     from odesim.store.read import open_run
 
-    check_begun(run)
-    with reading(run):
+    check_few_unstarted(run)
+    with damage_errors(run):
         return figure_of_ensemble(open_run(run))
 
 

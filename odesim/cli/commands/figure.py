@@ -29,13 +29,13 @@ def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
     wrote there before is replaced. A feature off its target: exit code 1.
     """
     from odesim.cli.outcome import BUG, DONE, say
-    from odesim.cli.output.tables import paragraph
+    from odesim.cli.output.tables import wrap_paragraph
     from odesim.plot.figures import list_figures, load_figure, run_figure
 
     if name is None:
         for found in list_figures():
             first = (load_figure(found).__doc__ or "").strip().partition("\n")[0]
-            echo(f"{found}\n{paragraph(first, '  ')}")
+            echo(f"{found}\n{wrap_paragraph(first, '  ')}")
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE
@@ -51,13 +51,13 @@ def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
 
 def features_text(run: "FigureRun") -> str:
     """The features of a figure beside their targets, and the files that hold it."""
-    from odesim.cli.output.tables import paragraph, table
+    from odesim.cli.output.tables import table, wrap_paragraph
 
     rows = [
         ("ok" if f.passed else "OFF", digits(f.measured), digits(f.target), f"{f.tolerance:.2g}", f.origin, f.name) for f in run.features
     ]
     body = table(rows, ("", "measured", "target", "tolerance", "target from", "feature"), right=(1, 2, 3))
-    return "\n".join([run.name, body, paragraph("written: " + ", ".join(map(str, run.files)), "  ")])
+    return "\n".join([run.name, body, wrap_paragraph("written: " + ", ".join(map(str, run.files)), "  ")])
 
 
 def digits(value: Any) -> str:

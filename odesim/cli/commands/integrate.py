@@ -85,7 +85,7 @@ def integrate_verb(
     What has parentheses is quoted in a shell: --set 'mu=uniform(0,1)'.
     """
     from odesim.cli.options.run import make_request
-    from odesim.cli.output.integration import json_text, not_numbers, table_text
+    from odesim.cli.output.integration import json_text, nan_sentences, table_text
     from odesim.cli.progress import Progress
 
     request = make_request(params, sizes, initial, options, file)
@@ -102,7 +102,7 @@ def integrate_verb(
     if code == STOPPED:
         say(solution.message)
     if out or plot or as_json or not quiet:
-        for sentence in not_numbers(solution):
+        for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store(solution, out, overwrite)
     drawn, undrawn = draw(solution, plot)
@@ -121,14 +121,14 @@ def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
     from odesim.errors import StoreError
 
     if out:
-        from odesim.store.paths import check_run
+        from odesim.store.paths import check_new_run
 
-        check_run(out, overwrite=overwrite)
+        check_new_run(out, overwrite=overwrite)
     if plot:
         from odesim.plot.files import check_picture
-        from odesim.store.paths import check_file
+        from odesim.store.paths import check_new_file
 
-        check_file(check_picture(plot, overwrite=overwrite), overwrite=True)
+        check_new_file(check_picture(plot, overwrite=overwrite), overwrite=True)
     if out and plot and out.absolute() == plot.absolute():
         raise StoreError(f"--out and --plot name the same {out}")
 
@@ -153,9 +153,9 @@ def draw(solution: "Solution", plot: Path | None) -> tuple[Path | None, str]:
         return None, ""
     from odesim.errors import StoreError
     from odesim.plot.files import save
-    from odesim.plot.solution import figure_of
+    from odesim.plot.solution import figure_of_solution
 
     try:
-        return save(figure_of(solution), plot), ""
+        return save(figure_of_solution(solution), plot), ""
     except StoreError as error:  # the place was good before the run
         return None, str(error)

@@ -11,7 +11,7 @@ def list_verb(as_json: bool) -> None:
     """List the models that come with odesim and with other installed packages, and the tasks of `odesim train`."""
     import json
 
-    from odesim.cli.output.tables import paragraph
+    from odesim.cli.output.tables import wrap_paragraph
     from odesim.inputs.registry import list_models
     from odesim.reference.tasks import TASKS, load_task
 
@@ -19,8 +19,8 @@ def list_verb(as_json: bool) -> None:
     if as_json:
         echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
     else:
-        echo("\n".join(f"{name}\n{paragraph(text, '  ')}" if text else name for name, text in found))
-        tasks = "\n".join(f"  {name}\n{paragraph(load_task(name).doc, '    ')}" for name in TASKS)
+        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in found))
+        tasks = "\n".join(f"  {name}\n{wrap_paragraph(load_task(name).doc, '    ')}" for name in TASKS)
         echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
 
 

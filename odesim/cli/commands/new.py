@@ -69,7 +69,7 @@ SYSTEM = System(
 def new_verb(file: Path) -> None:
     """Write a commented model to FILE.py: a start for your own. A file that is there stays as it is."""
     from odesim.errors import StoreError
-    from odesim.store.paths import check_file, is_taken, whole_file
+    from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     if not file.name:
         raise StoreError(f"{str(file)!r} names no file; a model is a Python file, such as my_model.py")
@@ -78,6 +78,6 @@ def new_verb(file: Path) -> None:
     if is_taken(file):
         raise StoreError(f"{file} is there; give another name")
     name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
-    with whole_file(check_file(file)) as work:
+    with atomic_file(check_new_file(file)) as work:
         work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
     echo(f"{file} is written; next: odesim integrate {quote(str(file))} --plot {name}.png")

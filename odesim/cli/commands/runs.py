@@ -24,12 +24,12 @@ def plot_verb(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
-    from odesim.store.paths import check_file, reading
+    from odesim.store.paths import check_new_file, damage_errors
 
-    picture = check_file(check_picture(out), overwrite=True) if out else None
+    picture = check_new_file(check_picture(out), overwrite=True) if out else None
     kind = run_kind(run)
-    picture = picture or check_file(check_picture(beside(run, ".png")), overwrite=True)
-    with reading(run, "drawn"):
+    picture = picture or check_new_file(check_picture(beside(run, ".png")), overwrite=True)
+    with damage_errors(run, "drawn"):
         drawn = save(figure_of_run(run, kind), picture)
     echo(f"drawn in {drawn}")
 
@@ -46,9 +46,9 @@ def figure_of_run(run: Path, kind: str) -> "Figure":
         from odesim.plot.trajectory import figure_of_trajectory
 
         return figure_of_trajectory(load_run(run))
-    from odesim.plot.solution import figure_of
+    from odesim.plot.solution import figure_of_solution
 
-    return figure_of(read_solution(run))
+    return figure_of_solution(read_solution(run))
 
 
 @click.command("export", short_help="Write a stored run as csv or netCDF.")

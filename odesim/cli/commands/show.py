@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.options.kinds import ModelKind
-from odesim.cli.output.tables import echo, formula, number, paragraph, shape_text, table
+from odesim.cli.output.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -45,13 +45,13 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
     """
     from odesim.errors import OdesimError
     from odesim.inputs.bind import bind
-    from odesim.store.plain_data import plain
+    from odesim.store.plain_data import to_plain
 
     try:
         numbers = bind(system)
     except OdesimError:
         return described
-    parameters = [{**p, "default": plain(numbers.params[p["name"]])} for p in described["parameters"]]
+    parameters = [{**p, "default": to_plain(numbers.params[p["name"]])} for p in described["parameters"]]
     return {**described, "sizes": numbers.sizes, "parameters": parameters}
 
 
@@ -59,29 +59,29 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     """The parts of the page, each with its title."""
     source = described["source"]
     yield described["name"]
-    yield paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
-    yield from titled("equations", map(formula, described["equations"]))
+    yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
+    yield from titled("equations", map(wrap_formula, described["equations"]))
     yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
     yield from titled("parameters", [parameter_table(described["parameters"])])
     yield from titled("defaults", [default_rows(described)])
     yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]])) for o in described["observables"]))
-    yield from titled("constraints", (formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
+    yield from titled("constraints", (wrap_formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
     yield from titled("invariants", map(invariant_text, described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
-    yield from titled("growth, of the rescaled clock", [formula(described["growth"])] if described["growth"] else [])
-    yield from titled("closed forms", (formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
+    yield from titled("growth, of the rescaled clock", [wrap_formula(described["growth"])] if described["growth"] else [])
+    yield from titled("closed forms", (wrap_formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
 
 
 def invariant_text(law: dict[str, Any]) -> str:
     """Its name, its sense, its expression, and which starts it is for."""
     when = f", for starts with {law['when']}" if law["when"] else ""
-    return formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
+    return wrap_formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
 
 
 def observable_text(observable: dict[str, Any], function: bool) -> str:
     """Its name, the shape of an array, and its expression, or what a function says of itself."""
     name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
-    return formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
+    return wrap_formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
 
 
 def parameter_table(parameters: list[dict[str, Any]]) -> str:
@@ -95,14 +95,14 @@ def parameter_table(parameters: list[dict[str, Any]]) -> str:
         return table([(*row, p["doc"]) for row, p in zip(rows, parameters, strict=True)], (*header, ""))
     first, *lines = table(rows, header).splitlines()
     pairs = zip(lines, parameters, strict=True)
-    return "\n".join([first, *(f"{line}\n{paragraph(p['doc'], '      ')}" for line, p in pairs)])
+    return "\n".join([first, *(f"{line}\n{wrap_paragraph(p['doc'], '      ')}" for line, p in pairs)])
 
 
 def default_rows(described: dict[str, Any]) -> str:
     """Sizes and span that a run has where nothing else is said."""
     start, end = described["span"]
     sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
-    return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number(start)} to {number(end)} {described['time']}")])
+    return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number_text(start)} to {number_text(end)} {described['time']}")])
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -116,7 +116,7 @@ def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
 def event_text(event: dict[str, Any]) -> str:
     """Which expression passes 0, in which direction, and whether that ends the run."""
     way = f"passes 0{DIRECTIONS[event['direction']]}{' and ends the run' if event['terminal'] else ''}"
-    return formula(f"{event['name']}: {event['expression']} {way}")
+    return wrap_formula(f"{event['name']}: {event['expression']} {way}")
 
 
 def default_text(value: Any) -> str:

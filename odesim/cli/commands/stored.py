@@ -73,14 +73,14 @@ def resume_verb(run: Path, threads: int | None, as_json: bool, quiet: bool, **op
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
     """Integrates the members that are not done; the exit code."""
     from odesim.api.stored_ensemble import resume
-    from odesim.cli.output.ensemble import EnsembleProgress, show_run
+    from odesim.cli.output.ensemble import EnsembleProgress, print_run
 
     with EnsembleProgress(run.name, False if quiet else None) as progress:
         found = resume(run, threads=threads, progress=progress.show, **options)
     finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
     if found.status != "ok" and not finished:
         say(found.message)
-    show_run(found, as_json, quiet)
+    print_run(found, as_json, quiet)
     return DONE if found.status == "ok" or finished else STOPPED
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from odesim.comparison import Comparison
-from odesim.store.plain_data import plain
+from odesim.store.plain_data import to_plain
 
 
 def json_object(comparison: Comparison) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def json_object(comparison: Comparison) -> dict[str, Any]:
     """
     times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
     said = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
-    return dict(plain({**said, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
+    return dict(to_plain({**said, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
 
 
 def json_text(comparison: Comparison) -> str:

@@ -47,7 +47,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
     }
 
 
-def show_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
     """Prints what became of a run. drawn: its picture."""
     if as_json:
         echo(json.dumps(json_object(run), allow_nan=False))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import GLUE, number, shape_text, table
+from odesim.cli.output.tables import GLUE, number_text, shape_text, table
 from odesim.errors import counted, escaped
 from odesim.solve.solution import Solution
-from odesim.store.plain_data import plain, plain_events
+from odesim.store.plain_data import events_to_plain, to_plain
 
 ENTRIES = 4  # of an array, or times of an event, that a table shows
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
@@ -22,11 +22,11 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
 
     lost: a sentence on what could not be stored.
     """
-    said = plain(
+    said = to_plain(
         {
             "model": solution.model,
             "status": solution.status,
-            "message": "; ".join(filter(None, (solution.message, *not_numbers(solution), lost))),
+            "message": "; ".join(filter(None, (solution.message, *nan_sentences(solution), lost))),
             "t": float(solution.t_end),
             "final": solution.final,
             "observables": solution.final_observables,
@@ -41,10 +41,10 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
             "out": out,
         }
     )
-    return {**said, "events": plain_events(solution.events)}
+    return {**said, "events": events_to_plain(solution.events)}
 
 
-def not_numbers(solution: Solution) -> list[str]:
+def nan_sentences(solution: Solution) -> list[str]:
     """A sentence for each observable that is NaN at a saved time."""
     return [f"the observable {name!r} is not a number at t = {t:.9g}" for name, t in solution.not_numbers.items()]
 
@@ -56,7 +56,9 @@ def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """Final values, observables, events, invariants and counts of a run, in 80 columns."""
-    head = f"{escaped(solution.model, '')}: {solution.status} at t = {number(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
+    head = (
+        f"{escaped(solution.model, '')}: {solution.status} at t = {number_text(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
+    )
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
     parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
@@ -80,22 +82,22 @@ def values_text(values: Array) -> str:
     """The entries of an array in C order; of many, the first and last with the least and the largest."""
     flat = np.ravel(values)
     if flat.size <= 2 * ENTRIES:
-        return "  ".join(map(number, flat))
-    ends = f"{'  '.join(map(number, flat[: ENTRIES - 1]))} ... {number(flat[-1])}"
-    return f"{ends}  in{GLUE}[{number(flat.min())},{GLUE}{number(flat.max())}]"
+        return "  ".join(map(number_text, flat))
+    ends = f"{'  '.join(map(number_text, flat[: ENTRIES - 1]))} ... {number_text(flat[-1])}"
+    return f"{ends}  in{GLUE}[{number_text(flat.min())},{GLUE}{number_text(flat.max())}]"
 
 
 def violation_text(worst: float | None) -> str:
     """How far a run was from a law; a law may not hold for runs from its start."""
     if worst is None:
         return "not applicable to this start"
-    return number(worst) if np.isfinite(worst) else "not finite"
+    return number_text(worst) if np.isfinite(worst) else "not finite"
 
 
 def event_text(found: Sequence[Mapping[str, Any]]) -> str:
     """When an event happened, and to which component."""
-    times = [f"t = {number(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in found[:ENTRIES]]
-    more = [f"{len(found) - ENTRIES} more, the last at t = {number(found[-1]['t'])}"] if len(found) > ENTRIES else []
+    times = [f"t = {number_text(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in found[:ENTRIES]]
+    more = [f"{len(found) - ENTRIES} more, the last at t = {number_text(found[-1]['t'])}"] if len(found) > ENTRIES else []
     return ", ".join(part.replace(" ", GLUE) for part in [*times, *more]) or "none"
 
 

@@ -42,12 +42,12 @@ def wrap(text: str, room: int, start: str) -> list[str]:
     return [line.replace(GLUE, " ") for line in lines]
 
 
-def paragraph(text: str, indent: str = "") -> str:
+def wrap_paragraph(text: str, indent: str = "") -> str:
     """text wrapped at WIDTH, every line after indent."""
     return textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def formula(text: str, first: str = "  ", rest: str = "      ") -> str:
+def wrap_formula(text: str, first: str = "  ", rest: str = "      ") -> str:
     """text in lines of at most WIDTH, the first after first, the others after rest; broken after spaces, * and /, outside [brackets]."""
     pieces, depth = [""], 0
     for character in text:
@@ -63,7 +63,7 @@ def formula(text: str, first: str = "  ", rest: str = "      ") -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def number(value: Any) -> str:
+def number_text(value: Any) -> str:
     """A number with six digits."""
     return f"{value:.6g}"
 

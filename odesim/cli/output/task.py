@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from odesim.cli.output.tables import GLUE, number, paragraph, table
+from odesim.cli.output.tables import GLUE, number_text, table, wrap_paragraph
 from odesim.comparison.pairs import PAIRS
 from odesim.reference.protocols import Experiment, Observable, Setting, Task
 from odesim.reference.settings import check_settings
-from odesim.reference.training.record import LARGEST
+from odesim.reference.training.record import MAX_RECORDED_ENTRIES
 
 
 def settings_text(task: Task) -> str:
     """The task, its settings with defaults, ranges and words, its models with what they record, the Systems that describe it."""
     rows = [(s.name, default_text(s), f"{s.doc}{range_text(s)}") for s in task.settings]
-    parts = [f"{task.name}\n{paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
+    parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
     defaults = check_settings(task.name, task.settings, {})
     parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
-    systems = [(system, describing(pair.example)) for (system, known), pair in PAIRS.items() if known == task.name]
+    systems = [(system, example_options(pair.example)) for (system, known), pair in PAIRS.items() if known == task.name]
     parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
     return "\n".join(parts)
 
@@ -24,10 +24,12 @@ def settings_text(task: Task) -> str:
 def model_text(experiment: Experiment, name: str, first: bool) -> str:
     """What --model NAME trains by default, with its groups of learning rates, and the observables that it records."""
     spec = experiment.optimizer
-    rates = ", ".join(f"{group}{GLUE}{number(rate)}" for group, rate in spec.rates.items())
+    rates = ", ".join(f"{group}{GLUE}{number_text(rate)}" for group, rate in spec.rates.items())
     run = [("steps", str(experiment.steps)), ("optimizer", spec.name), ("rates", f"{rates} (--lr GROUP=RATE)")]
     seen = [observable_row(o) for o in experiment.model.observables]
-    more = f"  (at the end: kept at the end only, as is what has more than {LARGEST}\n  entries; all along with --observe NAME)"
+    more = (
+        f"  (at the end: kept at the end only, as is what has more than {MAX_RECORDED_ENTRIES}\n  entries; all along with --observe NAME)"
+    )
     head = f"model {name}{', the default' if first else f' (--model {name})'}"
     return f"{head}\n{table(run)}\nobservables of {name}\n{table([('loss', 'of the batch of the iteration'), *seen])}\n{more}"
 
@@ -38,7 +40,7 @@ def observable_row(observable: Observable) -> tuple[str, str]:
     return f"{observable.name}{axes}", observable.doc + ("; at the end" if observable.costly else "")
 
 
-def describing(example: Mapping[str, Any]) -> str:
+def example_options(example: Mapping[str, Any]) -> str:
     """The settings of an example as options."""
     return " ".join(f"--set{GLUE}{name}={value}" for name, value in example.items()) or "with the default settings"
 

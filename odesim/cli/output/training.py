@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import number, shape_text, table
+from odesim.cli.output.tables import number_text, shape_text, table
 from odesim.errors import counted
-from odesim.reference.training.optimizers import used
+from odesim.reference.training.optimizers import settings_in_use
 from odesim.reference.training.trajectory import Trajectory
-from odesim.store.plain_data import plain
+from odesim.store.plain_data import to_plain
 
 
 def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
@@ -24,13 +24,13 @@ def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
         "steps": trajectory.steps,
         "seeds": trajectory.seeds,
         "time": trajectory.iteration,
-        "final": {name: [plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
+        "final": {name: [to_plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
         "stats": trajectory.stats,
-        "optimizer": used(trajectory.attrs["optimizer"]),
+        "optimizer": settings_in_use(trajectory.attrs["optimizer"]),
         "backend": trajectory.attrs["backend"],
         "out": out,
     }
-    return dict(plain(said))
+    return dict(to_plain(said))
 
 
 def json_text(trajectory: Trajectory, out: Path | None) -> str:
@@ -53,15 +53,15 @@ def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None)
 
 def range_text(values: Array) -> str:
     """values (R, *shape) in a few words: the number, the mean and range over seeds of a number, the range of an array."""
-    low, high = number(values.min()), number(values.max())
+    low, high = number_text(values.min()), number_text(values.max())
     if values.ndim > 1:
         return f"in [{low}, {high}]"
-    return low if values.size == 1 else f"mean {number(values.mean())}, in [{low}, {high}] over the seeds"
+    return low if values.size == 1 else f"mean {number_text(values.mean())}, in [{low}, {high}] over the seeds"
 
 
 def optimizer_text(spec: Any) -> str:
     """Its name, the learning rates, momentum and weight decay where there are."""
-    rates = [f"{group} {number(rate)}" for group, rate in spec["rates"].items()]
-    values = used(spec)
-    more = [f"{name.replace('_', ' ')} {number(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
+    rates = [f"{group} {number_text(rate)}" for group, rate in spec["rates"].items()]
+    values = settings_in_use(spec)
+    more = [f"{name.replace('_', ' ')} {number_text(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
     return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"

@@ -21,7 +21,7 @@ from odesim.engines.lanes.kernel import kernel_text
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.parts import Turns, part_obstacle, parts_of
-from odesim.ensembles.request import HELD, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import HANDED_OVER, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import longest_step
@@ -42,7 +42,7 @@ METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: Memo[KernelPlan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
 _CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
-_STATUSES = np.array([UNDONE, *map(EnsembleRequest.number, _CODES), HELD], np.int8)
+_STATUSES = np.array([UNDONE, *map(EnsembleRequest.number, _CODES), HANDED_OVER], np.int8)
 
 
 @lru_cache(maxsize=64)

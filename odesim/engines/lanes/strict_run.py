@@ -20,7 +20,7 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.ensembles.outputs import make_kept
+from odesim.ensembles.outputs import make_outputs
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
@@ -52,7 +52,7 @@ def alone(
     compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any
 ) -> EnsembleRequest:
     """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
-    kept = make_kept(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
+    kept = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
     return EnsembleRequest(compiled, dict(sizes), *span, times, method, kept=kept, **options)
 
 

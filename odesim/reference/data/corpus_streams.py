@@ -11,7 +11,7 @@ from odesim.reference.protocols import Batch
 from odesim.reference.training.randomness import BATCHES, generators
 
 BLOCK = 64  # iterations drawn at once
-MOST = 1000  # windows of the validation that are looked at
+MAX_VALIDATION = 1000  # windows of the validation that are looked at
 
 
 class WindowNumbers:
@@ -47,7 +47,7 @@ class CorpusContexts:
     def validation(self) -> Batch:
         """Windows of the validation, up to MOST of them evenly spread, the same for each seed."""
         count = len(self.found.validation_of)
-        which = np.tile(_spread(count), (len(self.seeds), 1))
+        which = np.tile(_spread_indices(count), (len(self.seeds), 1))
         return self.batch(self.found.validation, self.found.validation_of.take(which), which)
 
     def batch(self, windows: Windows, classes: Array, which: Array) -> Batch:
@@ -78,7 +78,7 @@ class DrawnContexts:
         return classes, rng.multinomial(self.tokens, self.P[classes])
 
 
-def population(iteration: int) -> Batch:
+def population_batch(iteration: int) -> Batch:
     """The batch that stands for infinite contexts."""
     return {}
 
@@ -96,7 +96,7 @@ class Stretches:
     def validation(self) -> Batch:
         """Windows of the validation, up to MOST / 10 of them evenly spread, the same for each seed."""
         count = len(self.held.at)
-        return self.batch(self.held, np.tile(_spread(count, MOST // 10), (len(self.seeds), 1)))
+        return self.batch(self.held, np.tile(_spread_indices(count, MAX_VALIDATION // 10), (len(self.seeds), 1)))
 
     def batch(self, windows: Windows, which: Array) -> Batch:
         """The batch of the windows `which` (R, B)."""
@@ -104,7 +104,7 @@ class Stretches:
         return {"tokens": windows.ids.take(at), "targets": windows.ids.take(at + 1)}
 
 
-def _spread(count: int, most: int = MOST) -> Array:
+def _spread_indices(count: int, most: int = MAX_VALIDATION) -> Array:
     """Up to `most` whole numbers below count, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 

@@ -27,13 +27,13 @@ class Dag:
         """Which nodes each class contains, true or false: (C, n_s) of each layer, from the lowest up."""
         found = [np.eye(len(self.children[-1]), dtype=bool)]
         for children, below in zip(self.children[:0:-1], self.children[-2::-1], strict=True):
-            found.append(_below(found[-1], children, len(below)))
+            found.append(_nodes_below(found[-1], children, len(below)))
         return tuple(reversed(found))
 
     @cached_property
     def present(self) -> Array:
         """Which tokens each class contains (C, vocabulary): the class is all that a sequence depends on."""
-        return _below(self.active[0], self.children[0], self.vocabulary)
+        return _nodes_below(self.active[0], self.children[0], self.vocabulary)
 
     @property
     def loss_floor(self) -> float:
@@ -60,7 +60,7 @@ class Dag:
         return self.sequences(short), weights
 
 
-def draw(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int) -> Dag:
+def draw_dag(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int) -> Dag:
     """The hierarchy that the published generator makes of a seed; sizes {name: nodes} from the lowest layer up, the classes last.
 
     Each node is the first num_children of the layer below after another random.shuffle, drawn again where that set is there already.
@@ -89,7 +89,7 @@ def check_sizes(sizes: Mapping[str, int], num_children: int, vocabulary: int) ->
         below, of = size, f"{name}={size} latents"
 
 
-def _below(active: Array, children: Array, size: int) -> Array:
+def _nodes_below(active: Array, children: Array, size: int) -> Array:
     """Which of `size` nodes below are children of an active one: (C, size) of active (C, n) and children (n, N)."""
     members = np.zeros((len(children), size), int)
     members[np.arange(len(children))[:, None], children] = 1

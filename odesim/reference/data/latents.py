@@ -18,7 +18,7 @@ def correlations(latents: Array, nodes: Array, weight: Array) -> Array:
     return found
 
 
-def normalised(latents: Array, nodes: Array, weight: Array) -> Array:
+def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
     """NCorr (R,) of latents (R, B, A), 0 or 1, and nodes (R, B, W): of each latent with its best node, the mean over those that occur."""
     xp = array_namespace(nodes)
     best = correlations(latents, nodes, weight).max(axis=2)  # (R, A)

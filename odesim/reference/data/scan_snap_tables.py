@@ -10,8 +10,8 @@ from odesim.base.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.one_layer.classes import check_classes
 
-GENERATOR = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique_per_next")
-GIVEN = ("P", "psi", "p", "M")
+GENERATOR_SETTINGS = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique_per_next")
+TABLE_SETTINGS = ("P", "psi", "p", "M")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +24,12 @@ class Classes:
     M: float
 
 
-def generated(values: Mapping[str, Any]) -> Classes:
+def generate_classes(values: Mapping[str, Any]) -> Classes:
     """The Dataset2 of `ssl/real-dataset/decoder_only.py` in facebookresearch/luckmatters, tokens in its order.
 
     Common tokens, common tokens of each query, each class's own (weights from 0.1 to 1, all others 1), queries, next tokens.
     """
-    last, next_, common, per_last, unique = (values[name] for name in GENERATOR)
+    last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
     if common + per_last + unique == 0:
         raise ParamError("num_common, num_common_per_last and num_unique_per_next are all 0: contexts have no tokens to hold")
     K = last * next_
@@ -43,7 +43,7 @@ def generated(values: Mapping[str, Any]) -> Classes:
     return Classes(weights / weights.sum(axis=1, keepdims=True), psi, np.full(K, 1 / K), float(weights.shape[1] + last + K))
 
 
-def given(values: Mapping[str, Any]) -> Classes:
+def classes_from_settings(values: Mapping[str, Any]) -> Classes:
     """Classes of the settings P, psi, p and M. Raises ParamError where they make no sense."""
     P = np.array(values["P"], float)
     if P.ndim != 2 or P.size == 0:
@@ -60,12 +60,12 @@ def given(values: Mapping[str, Any]) -> Classes:
     return Classes(P, psi.astype(int), p, M)
 
 
-def symmetric(values: Mapping[str, Any], classes: Classes) -> dict[str, Any] | None:
+def symmetric_params(values: Mapping[str, Any], classes: Classes) -> dict[str, Any] | None:
     """The parameters of scan_snap.symmetric and its reduced flow, or None where the generated classes are not all alike.
 
     They are not where queries share tokens of their own, and the Systems have no room for no token of a kind.
     """
-    last, next_, common, per_last, unique = (values[name] for name in GENERATOR)
+    last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
     shared = common + (per_last if last == 1 else 0)
     if (per_last and last > 1) or not shared or not unique:
         return None

@@ -90,7 +90,7 @@ class JomaBlock:
 
     def attend(self, Z: Array, batch: Batch) -> Array:
         """Attention b (R, N, Mc) of every sample."""
-        s = which(batch["query"], Z) @ Z.swapaxes(1, 2) / self.temperature  # (R, N, Mc)
+        s = query_indicators(batch["query"], Z) @ Z.swapaxes(1, 2) / self.temperature  # (R, N, Mc)
         return ATTENTIONS[self.attention].forward(batch["x"], s)
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
@@ -99,7 +99,7 @@ class JomaBlock:
         phi = ACTIVATIONS[self.phi]
         V, Xi = self.nodes(params)  # (R, Mc, K), (R, Mq, K)
         x, pi, Z = batch["x"], batch["pi"], params["Z"]  # (R, N, Mc), (R, N), (R, Mc, Mq)
-        chosen = which(batch["query"], Z)  # (R, N, Mq)
+        chosen = query_indicators(batch["query"], Z)  # (R, N, Mq)
 
         b = self.attend(Z, batch)  # (R, N, Mc)
         u = b @ V + chosen @ Xi  # (R, N, K)
@@ -115,7 +115,7 @@ class JomaBlock:
         return (pi * losses).sum(axis=-1), {**self.nodes_back(dV, dXi), "Z": dZ}
 
 
-def which(query: Array, Z: Array) -> Array:
+def query_indicators(query: Array, Z: Array) -> Array:
     """1 where sample n has query m, else 0: (R, N, Mq), from query (R, N) and in the dtype of Z (R, Mc, Mq)."""
     return (query[..., None] == array_namespace(query).arange(Z.shape[2])).astype(Z.dtype)
 

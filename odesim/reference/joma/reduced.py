@@ -19,7 +19,7 @@ def invariant(attention: str, V: Array, Z: Array, ratio: float, temperature: flo
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class ReducedLogits:
     """The logits of one query from V alone: V (R, Mc, K), z and mean attention (R, Mc) at the start."""
 
     attention: str

@@ -2,18 +2,18 @@
 
 from odesim.base.arrays import Array, on_same_device
 from odesim.reference.joma.model import JomaBlock
-from odesim.reference.joma.reduced import Reduced, invariant
+from odesim.reference.joma.reduced import ReducedLogits, invariant
 from odesim.reference.measures import entropy, normalised_correlation, stable_rank
 from odesim.reference.protocols import Batch, Observable, Params
 
 
-def watched(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:
+def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:
     """The observables of a block trained on one batch of data with one query, from the parameters start; ratio: eta_z / eta_w.
 
     The weight of a sample in the mean attention is its pi. NC_first and NC_second for softmax, the invariant for the others.
     """
     V0, z0 = block.nodes(start)[0], start["Z"][..., 0]
-    reduced = Reduced(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
+    reduced = ReducedLogits(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
 
     def V(params: Params) -> Array:
         return block.nodes(params)[0]

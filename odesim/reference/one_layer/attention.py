@@ -38,7 +38,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttendedContexts:
     """What a forward pass keeps of the contexts: shares v, seen vectors f of x = v (+ query), their lengths, all over W tokens.
 
     at (R, B, W): the tokens' places in an array (R, B, rows), flat.
@@ -50,7 +50,7 @@ class Attended:
     at: Array  # (R, B, W)
 
 
-def attend(Z: Array, tables: Tables, classes: Array, counts: Array, *, normalize: bool, residual: bool, include: bool) -> Attended:
+def attend(Z: Array, tables: Tables, classes: Array, counts: Array, *, normalize: bool, residual: bool, include: bool) -> AttendedContexts:
     """Contexts of classes (R, B) with counts (R, B, W), seen through Z (R, Q, rows).
 
     residual adds the query to what is seen, include counts it once among what is attended.
@@ -73,10 +73,10 @@ def attend(Z: Array, tables: Tables, classes: Array, counts: Array, *, normalize
     length = xp.sqrt((x * x).sum(axis=-1, keepdims=True)) if normalize else None  # (R, B, 1)
     f = x if length is None else x / length  # (R, B, W)
     at = tables.tokens.take(classes, axis=0) + (rows * xp.arange(classes.size)).reshape(*classes.shape, 1)  # (R, B, W)
-    return Attended(v, f, length, at)
+    return AttendedContexts(v, f, length, at)
 
 
-def attention_gradient(Z: Array, tables: Tables, members: Array, attended: Attended, g: Array) -> Array:
+def attention_gradient(Z: Array, tables: Tables, members: Array, attended: AttendedContexts, g: Array) -> Array:
     """The gradient (R, Q, rows) that g (R, B, rows), that of f, gives Z; members (R, K, B) is 1 where a context is of a class."""
     xp = array_namespace(Z)
     (R, _, rows), K = Z.shape, len(tables.tokens)
@@ -90,7 +90,7 @@ def attention_gradient(Z: Array, tables: Tables, members: Array, attended: Atten
     return tables.psi_of @ by_class  # (R, Q, rows)
 
 
-def place(values: Array, at: Array, rows: int) -> Array:
+def scatter_tokens(values: Array, at: Array, rows: int) -> Array:
     """values (R, B, W) at their places in zeros (R, B, rows)."""
     out = array_namespace(values).zeros((*values.shape[:2], rows), values.dtype)
     out.reshape(-1)[at] = values

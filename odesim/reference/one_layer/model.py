@@ -17,9 +17,9 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.errors import ParamError, no_such
-from odesim.reference.one_layer.attention import Attended, Tables, attend, attention_gradient, decode, place
+from odesim.reference.one_layer.attention import AttendedContexts, Tables, attend, attention_gradient, decode, scatter_tokens
 from odesim.reference.one_layer.classes import check_classes, check_independent, token_lists
-from odesim.reference.one_layer.watch import observables
+from odesim.reference.one_layer.watch import one_layer_observables
 from odesim.reference.protocols import Batch, Observable, Params
 
 DECODERS = ("vanilla", "decorrelated")
@@ -92,7 +92,7 @@ class YZ:
     @property
     def observables(self) -> tuple[Observable, ...]:
         """c, entropy and entropy_distinct of attention in infinite contexts, the population loss, and the parameters."""
-        return observables(self)
+        return one_layer_observables(self)
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """Y (R, rows, C) and Z (R, Q, rows): 0, or as torch starts a linear layer, uniform up to 1 / sqrt(M) either way."""
@@ -131,7 +131,7 @@ class YZ:
             classes, counts = self._every_class(Y)
             weight = tables.p[:, None]  # (K, 1)
         seen = self._attend(Z, classes, counts, self.attn_include_query)
-        F = place(seen.f, seen.at, Y.shape[1])  # (R, B, rows)
+        F = scatter_tokens(seen.f, seen.at, Y.shape[1])  # (R, B, rows)
         losses, error = decode(F, Y, tables, classes)  # (R, B), (R, B, C)
         loss = losses.mean(axis=-1) if batch else (tables.p * losses).sum(axis=-1)  # (R,)
         error *= weight  # (R, B, C)
@@ -145,13 +145,13 @@ class YZ:
     def attention(self, params: Params) -> Array:
         """c (R, K, rows): the attention of each class in infinite contexts."""
         seen = self._population(params["Z"])
-        return place(seen.v, seen.at, params["Z"].shape[2])
+        return scatter_tokens(seen.v, seen.at, params["Z"].shape[2])
 
     def population_loss(self, params: Params) -> Array:
         """The loss (R,) in infinite contexts."""
         Y, tables = params["Y"], self.tables(params["Y"])
         seen = self._population(params["Z"])
-        losses, _ = decode(place(seen.f, seen.at, Y.shape[1]), Y, tables, self._every_class(Y)[0])
+        losses, _ = decode(scatter_tokens(seen.f, seen.at, Y.shape[1]), Y, tables, self._every_class(Y)[0])
         return (tables.p * losses).sum(axis=-1)
 
     def tables(self, like: Array) -> Tables:
@@ -190,15 +190,15 @@ class YZ:
         shape = (len(like), *P.shape)
         return xp.ascontiguousarray(xp.broadcast_to(xp.arange(shape[1]), shape[:2])), xp.ascontiguousarray(xp.broadcast_to(P, shape))
 
-    def _attend(self, Z: Array, classes: Array, counts: Array, include: bool) -> Attended:
+    def _attend(self, Z: Array, classes: Array, counts: Array, include: bool) -> AttendedContexts:
         options = {"normalize": self.normalize, "residual": self.residual, "include": include}
         return attend(Z, self.tables(Z), classes, counts, **options)
 
-    def _population(self, Z: Array) -> Attended:
+    def _population(self, Z: Array) -> AttendedContexts:
         return self._attend(Z, *self._every_class(Z), include=False)
 
     def _decorrelated(self, Z: Array) -> Array:
         """The columns of F (F^T F)^-1 as rows (R, K, rows)."""
         seen = self._population(Z)
-        F = place(seen.f, seen.at, Z.shape[2])  # (R, K, rows)
+        F = scatter_tokens(seen.f, seen.at, Z.shape[2])  # (R, K, rows)
         return array_namespace(Z).linalg.solve(F @ F.transpose(0, 2, 1), F)  # (R, K, rows)

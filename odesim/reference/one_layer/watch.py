@@ -17,13 +17,13 @@ def entropies(c: Array) -> Array:
     return xp.log(some) - inner / some
 
 
-def distinct(c: Array, P: Array) -> Array:
+def distinct_attention(c: Array, P: Array) -> Array:
     """c (..., K, S) at tokens that one class of P (K, S) alone has, 0 elsewhere."""
     own = (P > 0) & ((P > 0).sum(axis=0) == 1)
     return c * array_namespace(c).asarray(own)
 
 
-def observables(model: Any) -> tuple[Observable, ...]:
+def one_layer_observables(model: Any) -> tuple[Observable, ...]:
     """Those of a YZ model; where queries have rows of their own, c has them too, and there it is 0."""
     P = model.wide_P
 
@@ -35,7 +35,7 @@ def observables(model: Any) -> tuple[Observable, ...]:
         Observable("entropy", of_attention(entropies), ("n",), "entropy of c"),
         Observable(
             "entropy_distinct",
-            of_attention(lambda c: entropies(distinct(c, P)).mean(axis=-1)),
+            of_attention(lambda c: entropies(distinct_attention(c, P)).mean(axis=-1)),
             (),
             "entropy of c over each class's distinct tokens, normalised, on average over classes",
         ),

@@ -21,12 +21,12 @@ from typing import Any
 from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.corpus_classes import PairClasses, pair_classes, windows
-from odesim.reference.data.corpus_streams import BLOCK, MOST, CorpusContexts, DrawnContexts, Stretches, population
+from odesim.reference.data.corpus_streams import BLOCK, MAX_VALIDATION, CorpusContexts, DrawnContexts, Stretches, population_batch
 from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
 from odesim.reference.one_layer.model import DECODERS, YZ
 from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_room
+from odesim.reference.transformer.room import transformer_memory
 
 CONTEXTS = ("windows", "drawn", "infinite")
 
@@ -87,13 +87,13 @@ class CorpusTask:
         batch, length, M = values["batch"], values["length"], values["vocabulary"]
         if model == "transformer":
             sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-            found = transformer_room(seeds=seeds, batch=max(batch, 100), length=length, vocabulary=M, outputs=M, read=length, **sizes)
+            found = transformer_memory(seeds=seeds, batch=max(batch, 100), length=length, vocabulary=M, outputs=M, read=length, **sizes)
             return {**found, "the batches": seeds * batch * (BLOCK + 4 * length)}
         K = values["num_next"]
         return {
             "the classes": 6 * K * M,
             "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
-            "the batches": seeds * max(batch, MOST) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
+            "the batches": seeds * max(batch, MAX_VALIDATION) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
         }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
@@ -147,7 +147,7 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
 def contexts(found: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
     """The batches of the setting `contexts`."""
     if values["contexts"] == "infinite":
-        return population
+        return population_batch
     if values["contexts"] == "drawn":
         return DrawnContexts(found, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
     return windows

@@ -19,12 +19,12 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.data.dag import Dag, draw
-from odesim.reference.data.latents import normalised
+from odesim.reference.data.dag import Dag, draw_dag
+from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_room
+from odesim.reference.transformer.room import transformer_memory
 
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280
@@ -66,7 +66,7 @@ def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Ob
 
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, C, T, mlp) each
-        found = [normalised(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
+        found = [mean_best_correlation(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
         return array_namespace(hidden[0]).stack(found, axis=1)
 
     return Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best MLP node, mean over latents")
@@ -100,7 +100,7 @@ class HierarchyDag:
         C, vocabulary = values["num_classes"], values["vocabulary"]
         short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
         sizes = {name: values[name] for name in ("width", "layers", "mlp")}
-        found = transformer_room(seeds=seeds, batch=C, length=short, vocabulary=vocabulary, outputs=C, heads=1, **sizes)
+        found = transformer_memory(seeds=seeds, batch=C, length=short, vocabulary=vocabulary, outputs=C, heads=1, **sizes)
         nodes = values["n0"] + values["n1"] + C
         hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
         return {**found, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
@@ -149,7 +149,7 @@ class HierarchyDag:
     def dag(self, values: Mapping[str, Any], seed: int) -> Dag:
         """The hierarchy of a seed. Raises ParamError where it cannot be, or a class has more tokens than a sequence."""
         sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
-        dag = draw(seed, sizes, values["num_children"], values["vocabulary"])
+        dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])
         most = int(dag.present.sum(axis=1).max())
         if most > values["length"]:
             raise ParamError(f"length must be at least {most}, the tokens of one of the classes of seed {seed}, not {values['length']}")

@@ -16,15 +16,15 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.data.latents import normalised
+from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.data.tree import Tree
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_room
+from odesim.reference.transformer.room import transformer_memory
 
-TESTED, WATCHED = 256, 64  # sequences of the test, and those of them whose attention is watched
-MOST = 2048  # leaves
+TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # sequences of the test, and those of them whose attention is watched
+MAX_LEAVES = 2048  # leaves
 TOLERANCE = 1e-6  # of probabilities that sum to 1
 
 
@@ -46,7 +46,7 @@ class Sequences:
 
     def test(self) -> tuple[Batch, tuple[Array, ...]]:
         """The test sequences, and which nodes are 1 (R, TESTED, n) in them at the depths 1 to L."""
-        drawn = [self.tree.sample(rng, TESTED) for rng in generators(self.seeds, TESTS)]
+        drawn = [self.tree.sample(rng, TEST_SEQUENCES) for rng in generators(self.seeds, TESTS)]
         nodes = tuple(np.stack(layer) for layer in zip(*(nodes for _, nodes in drawn), strict=True))
         return self.batch(np.stack([classes for classes, _ in drawn]), nodes[-1]), nodes
 
@@ -61,7 +61,7 @@ def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tupl
         weight = xp.ones(hidden[0].shape[:2], hidden[0].dtype)
         there = ~xp.asarray(test["padding"])[..., None]
         # an activation of a rectifier is 0 or more: 0 is the least that a place can have
-        found = [normalised(y, (h * there).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
+        found = [mean_best_correlation(y, (h * there).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
         return xp.stack(found, axis=1)
 
     doc = "correlation of a latent with its best MLP node, mean over latents"
@@ -85,9 +85,10 @@ def make_tree(values: Mapping[str, Any]) -> Tree:
     if p.shape != (D,) or abs(p.sum() - 1) > TOLERANCE:
         raise ParamError(f"p holds num_classes={D} probabilities that sum to 1, not the shape {p.shape} with the sum {p.sum():g}")
     tree = Tree(q, p / p.sum(), values["num_children"], values["depth"], values["rho"])
-    if tree.leaves > MOST:
+    if tree.leaves > MAX_LEAVES:
         raise ParamError(
-            f"the tree has {tree.leaves} leaves, num_children^(depth - 1) for each of {len(q)} children of the root; at most {MOST} can be"
+            f"the tree has {tree.leaves} leaves, num_children^(depth - 1) for each of {len(q)} children of the root; "
+            f"at most {MAX_LEAVES} can be"
         )
     return tree
 
@@ -120,12 +121,12 @@ class HierarchyTree:
     def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the parameters and what a step computes; make() has a bound for the leaves."""
         roots = values["num_classes"] if values["q"] is None else len(values["q"])
-        leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MOST)
+        leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
         D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-        found = transformer_room(
-            seeds=seeds, batch=max(values["batch"], TESTED), length=leaves + 1, vocabulary=leaves + 1, outputs=D, **sizes
+        found = transformer_memory(
+            seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1, vocabulary=leaves + 1, outputs=D, **sizes
         )
-        return {**found, "the sequences": 4 * seeds * (values["batch"] + TESTED) * leaves, "the tree": D * D + 6 * leaves**2}
+        return {**found, "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves, "the tree": D * D + 6 * leaves**2}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError where the tree cannot be."""
@@ -136,7 +137,7 @@ class HierarchyTree:
         stream = Sequences(tree, seeds, values["batch"])
         test, nodes = stream.test()
         design = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-        watch = {name: a[:, :WATCHED] for name, a in test.items()}
+        watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
         network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **design)
         extra = observables(network, test, nodes)
         L = tree.depth

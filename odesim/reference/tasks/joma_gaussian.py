@@ -18,7 +18,7 @@ from odesim.base.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
 from odesim.reference.joma.model import JomaBlock, equal_cosines
-from odesim.reference.joma.watch import watched
+from odesim.reference.joma.watch import joma_observables
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting
 from odesim.reference.training.optimizers import OPTIMIZERS
 from odesim.reference.training.randomness import DATA, INITIAL, generators
@@ -129,7 +129,7 @@ class JomaGaussian:
             task=self.name,
             config=dict(values),
             seeds=tuple(seeds),
-            model=replace(block, observables=watched(block, data, start, ratio)),
+            model=replace(block, observables=joma_observables(block, data, start, ratio)),
             stream=lambda i: data,
             optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
             steps=2000,

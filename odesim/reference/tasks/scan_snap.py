@@ -11,12 +11,19 @@ import numpy as np
 from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
-from odesim.reference.data.scan_snap_tables import GENERATOR, GIVEN, Classes, generated, given, symmetric
+from odesim.reference.data.scan_snap_tables import (
+    GENERATOR_SETTINGS,
+    TABLE_SETTINGS,
+    Classes,
+    classes_from_settings,
+    generate_classes,
+    symmetric_params,
+)
 from odesim.reference.one_layer.model import DECODERS, INITS, YZ
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
 from odesim.reference.training.optimizers import OPTIMIZERS
 
-OF_SAMPLES = (*GENERATOR, "length", "batch")
+SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch")
 STEPS = 100
 
 SETTINGS = (
@@ -43,7 +50,7 @@ SETTINGS = (
 )
 
 
-def no_samples(iteration: int) -> Batch:
+def population_batch(iteration: int) -> Batch:
     """The batch that stands for the population."""
     return {}
 
@@ -62,7 +69,7 @@ class ScanSnap:
             K, S = (*np.shape(values["P"]), 1)[:2]
             columns, queries, kept, drawn = K + 1, K, S, 0
         else:
-            last, next_, common, per_last, unique = (values[name] for name in GENERATOR)
+            last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
             K, S, kept, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
             columns = S + last + K
             drawn = BLOCK * values["batch"] * (kept // 4 + 2) + 4 * values["length"]
@@ -80,17 +87,20 @@ class ScanSnap:
         check_dtype(dtype)
         population = values["P"] is not None
         (check_population if population else check_samples)(values, seeds)
-        classes = given(values) if population else generated(values)
+        classes = classes_from_settings(values) if population else generate_classes(values)
         names = ("normalize", "residual", "attn_include_query", "decoder", "init")
         targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
         yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
         rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
         return Experiment(
             task=self.name,
-            config={name: np.asarray(value).tolist() if name in GIVEN and value is not None else value for name, value in values.items()},
+            config={
+                name: np.asarray(value).tolist() if name in TABLE_SETTINGS and value is not None else value
+                for name, value in values.items()
+            },
             seeds=tuple(seeds),
             model=yz,
-            stream=no_samples if population else sampled(yz, values, seeds, dtype),
+            stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
             optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
             steps=STEPS,
             vocabulary=int(classes.M),
@@ -108,7 +118,7 @@ def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
     if values["init"] != "zero":
         raise ParamError(f"init must be zero where P is given, which keeps one column of Y for all other tokens, not {values['init']}")
     for setting in SETTINGS:
-        if setting.name in OF_SAMPLES and values[setting.name] != setting.default:
+        if setting.name in SAMPLE_SETTINGS and values[setting.name] != setting.default:
             raise ParamError(f"{setting.name} has no meaning where P is given: the table is P's, and contexts are infinite")
 
 
@@ -121,7 +131,7 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
             raise ParamError(f"{name} has no meaning without P: the generator's settings fix it")
 
 
-def sampled(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:
+def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:
     """The stream of contexts: length - 1 tokens before the query."""
     P = np.take_along_axis(yz.P, yz.counted, axis=1)
     return ScanSnapContexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
@@ -132,7 +142,7 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
     if values["residual"] or values["attn_include_query"] or not values["normalize"] or values["init"] != "zero":
         return {}
     rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
-    alike = None if values["P"] is not None else symmetric(values, classes)
+    alike = None if values["P"] is not None else symmetric_params(values, classes)
     if values["decoder"] == "decorrelated":
         return {} if alike is None else {"scan_snap.reduced_symmetric": {**alike, **rates}}
     found = {"scan_snap.full": {**vars(classes), **rates}}

@@ -63,12 +63,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
             part, _, own = name.partition("/")
             parts[part][own] = array
         numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
-        return _checked(Checkpoint(**numbers, **parts))
+        return _check_checkpoint(Checkpoint(**numbers, **parts))
     except Exception as error:  # what a damaged zip file makes zipfile and zlib raise has no bound
         raise ParamError(f"{path} is not a checkpoint of a training: {' '.join(str(error).split())[:120]}") from None
 
 
-def _checked(found: Checkpoint) -> Checkpoint:
+def _check_checkpoint(found: Checkpoint) -> Checkpoint:
     """found. Raises ValueError unless its recorded iterations go up and its rows are those before its iteration."""
     times, counts = found.times, {len(found.bad), *(held.shape[0] for held in found.pending.values())}
     if not (times.ndim == 1 and times.dtype.kind == "i" and len(times) and times[0] == 0 and np.all(np.diff(times) > 0)):

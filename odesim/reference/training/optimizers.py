@@ -65,7 +65,7 @@ def check_optimizer(spec: Optimizer) -> None:
             raise ParamError(f"betas must lie in [0, 1), not {value}")
 
 
-def used(spec: Mapping[str, Any]) -> dict[str, Any]:
+def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Of the settings of an Optimizer, as a mapping, those that the optimizer of that name uses."""
     other = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
     return {name: value for name, value in spec.items() if name not in other}
@@ -100,7 +100,7 @@ class Sgd:
         return {f"v.{name}": v for name, v in self.v.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        _fill(self.state(), state)
+        _load_state(self.state(), state)
 
 
 class Adam:
@@ -147,14 +147,14 @@ class Adam:
         return {STEP: self.step} | {f"{letter}.{name}": a for letter, arrays in moments for name, a in arrays.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        _fill(self.state(), state)
+        _load_state(self.state(), state)
 
 
 def _zeros(params: Params) -> dict[str, Any]:
     return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
 
 
-def _fill(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
+def _load_state(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
     """Copies the arrays of given into those of own."""
     shapes, found = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
     if shapes != found:

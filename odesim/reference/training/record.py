@@ -10,8 +10,8 @@ from odesim.errors import ParamError, no_such
 from odesim.reference.protocols import Observable, Params
 
 LOSS = "loss"
-LARGEST = 1000  # entries of one seed: a larger observable is kept at the end only, unless it is asked for
-POINTS = 1001  # recorded iterations where nothing else is asked for
+MAX_RECORDED_ENTRIES = 1000  # entries of one seed: a larger observable is kept at the end only, unless it is asked for
+DEFAULT_ROWS = 1001  # recorded iterations where nothing else is asked for
 
 
 Fits = Callable[[int, int, int], None]  # raises where so many rows, of so many numbers, of so many bytes do not fit in memory
@@ -49,14 +49,14 @@ class Recorder:
 
     def start(self, params: Params, loss: Array, *, written: int = 0, pending: Mapping[str, Array] | None = None) -> None:
         """Chooses what is recorded by the sizes at these params, opens the sink, and takes over what a checkpoint holds."""
-        rows = {LOSS: host(loss)}
+        rows = {LOSS: to_host(loss)}
         for o in self.watched:
-            value = host(o.function(params))
-            if o.name in self.named or value[0].size <= LARGEST:
+            value = to_host(o.function(params))
+            if o.name in self.named or value[0].size <= MAX_RECORDED_ENTRIES:
                 rows[o.name] = value
         self.watched = tuple(o for o in self.watched if o.name in rows)
         if pending:
-            check_rows(rows, pending)
+            check_pending(rows, pending)
         size = self.sink.open(self.times, rows) if self.sink else len(self.times)
         if self.fits:
             self.fits(size, sum(v.size for v in rows.values()), max(v.itemsize for v in rows.values()))
@@ -79,9 +79,9 @@ class Recorder:
 
     def add(self, loss: Array, params: Params) -> None:
         """Records one row; a whole block goes to the sink."""
-        self.block[LOSS][:, self.filled] = host(loss)
+        self.block[LOSS][:, self.filled] = to_host(loss)
         for o in self.watched:
-            self.block[o.name][:, self.filled] = host(o.function(params))
+            self.block[o.name][:, self.filled] = to_host(o.function(params))
         self.filled += 1
         if self.sink and self.filled == self.block[LOSS].shape[1]:
             self.sink.write(self.written, self.block)
@@ -98,10 +98,10 @@ class Recorder:
 
     def final(self, loss: Array, params: Params) -> dict[str, Array]:
         """{name: (R, *shape)} of every observable, the costly ones too; copies."""
-        return {LOSS: np.array(host(loss))} | {o.name: np.array(host(o.function(params))) for o in self.every}
+        return {LOSS: np.array(to_host(loss))} | {o.name: np.array(to_host(o.function(params))) for o in self.every}
 
 
-def check_rows(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
+def check_pending(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
     """Raises ParamError unless pending {name: (R, n, *shape)}, of a checkpoint, are rows like these {name: (R, *shape)}."""
     shapes = {name: ((len(v), *v.shape[1:]), str(v.dtype)) for name, v in rows.items()}
     found = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()}
@@ -112,15 +112,15 @@ def check_rows(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
 
 def recorded_iterations(steps: int, save: int | None = None) -> Array:
     """The iterations (T,) to record: `save` of 0 ... steps, evenly spread with both ends; all of them where there are no more."""
-    return np.unique(np.linspace(0, steps, min(save or POINTS, steps + 1)).round().astype(np.int64))
+    return np.unique(np.linspace(0, steps, min(save or DEFAULT_ROWS, steps + 1)).round().astype(np.int64))
 
 
-def extended(times: Array, steps: int, save: int | None) -> Array:
+def extend_iterations(times: Array, steps: int, save: int | None) -> Array:
     """The iterations (T,) to record where those of a shorter training are already: they stay, later ones are added."""
     more = recorded_iterations(steps, save)
     return np.concatenate([times, more[more > times[-1]]])
 
 
-def host(a: Any) -> Array:
+def to_host(a: Any) -> Array:
     """a in the computer's own memory."""
     return np.asarray(on_host(a))

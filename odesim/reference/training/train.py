@@ -17,10 +17,10 @@ from odesim.reference.protocols import Experiment, Params
 from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import make_optimizer
 from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.record import Fits, Recorder, Sink, extended, host, recorded_iterations
-from odesim.reference.training.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, sentence
+from odesim.reference.training.record import Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host
+from odesim.reference.training.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, outcome_sentence
 
-MOST_STEPS, MOST_SAVED = 10**9, 10**6
+MAX_STEPS, MAX_SAVED = 10**9, 10**6
 
 
 @device_errors("this training", "fewer seeds, smaller settings or float32")
@@ -64,7 +64,7 @@ def train(
     if old is not None:
         if old.iteration > steps:
             raise ParamError(f"the training has {counted(old.iteration, 'iteration')} already, more than the {steps} asked for")
-        times = old.times if old.times[-1] == steps else extended(old.times[old.times <= old.iteration], steps, save)
+        times = old.times if old.times[-1] == steps else extend_iterations(old.times[old.times <= old.iteration], steps, save)
     params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
     recorder = Recorder(model.observables, observe, times, sink, fits)
@@ -76,8 +76,8 @@ def train(
 
     def save_state(i: int) -> None:
         if checkpoint:
-            held = {name: host(w) for name, w in params.items()}
-            state = {name: host(a) for name, a in optimizer.state().items()}
+            held = {name: to_host(w) for name, w in params.items()}
+            state = {name: to_host(a) for name, a in optimizer.state().items()}
             spent = monotonic() - begin + (old.seconds if old else 0.0)
             write_checkpoint(checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), held, state, bad, spent))
 
@@ -91,8 +91,8 @@ def train(
                 save_state(i)
                 due = monotonic() + checkpoint_every
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
-            loss = host(losses)
-            note_bad(bad, loss, i)
+            loss = to_host(losses)
+            note_non_finite(bad, loss, i)
             if not recorder.block:
                 recorder.start(params, loss, written=old.written if old else 0, pending=old.pending if old else None)
                 clock = monotonic()
@@ -124,14 +124,14 @@ def train(
         config=experiment.config,
         dims={o.name: o.dims for o in model.observables},
         status=status,
-        message=sentence(status, i, steps, found),
+        message=outcome_sentence(status, i, steps, found),
         bad=found,
         stats={"seconds": spent, "steps_per_second": rate},
         attrs={"optimizer": asdict(experiment.optimizer), "dtype": dtype, "backend": backend, "vocabulary": experiment.vocabulary},
     )
 
 
-def note_bad(bad: Array, loss: Array, i: int) -> None:
+def note_non_finite(bad: Array, loss: Array, i: int) -> None:
     """Writes i into bad (R,) for the seeds whose loss (R,) is not finite for the first time."""
     if not isfinite(loss.sum()):
         bad[~np.isfinite(loss) & (bad < 0)] = i
@@ -148,10 +148,10 @@ def load_params(params: Params, old: Checkpoint) -> None:
 
 def check_save(save: int | None) -> int | None:
     """How many iterations to record; None: as many as there are, about 1001 of more. Raises ParamError."""
-    return None if save is None else check_count(save, "save", 2, MOST_SAVED)
+    return None if save is None else check_count(save, "save", 2, MAX_SAVED)
 
 
-def check_count(value: Any, name: str, low: int, most: int = MOST_STEPS) -> int:
+def check_count(value: Any, name: str, low: int, most: int = MAX_STEPS) -> int:
     """value as an int, low to most. Raises ParamError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ParamError(f"{name} must be a whole number, not {value!r}")

@@ -52,9 +52,9 @@ class Trajectory:
         """Observables as variables (seed, time, ...); those kept at the end only have no time."""
         import xarray
 
-        variables: dict[str, Any] = {name: (axes(self.dims, name, rows.ndim - 2), rows) for name, rows in self.observables.items()}
+        variables: dict[str, Any] = {name: (axis_names(self.dims, name, rows.ndim - 2), rows) for name, rows in self.observables.items()}
         ends = {name: value for name, value in self.final.items() if name not in variables}
-        variables |= {name: (axes(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
+        variables |= {name: (axis_names(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
         said = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
         plain = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
         return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**plain, **said})
@@ -67,7 +67,7 @@ class Trajectory:
         from html import escape
 
         cells = "".join(
-            f"<tr><td><b>{escape(name)}</b></td><td>{value.shape[1:] or ''}</td><td>{_span(value)}</td>"
+            f"<tr><td><b>{escape(name)}</b></td><td>{value.shape[1:] or ''}</td><td>{range_text(value)}</td>"
             f"<td>{'at every recorded iteration' if name in self.observables else 'at the end only'}</td></tr>"
             for name, value in self.final.items()
         )
@@ -77,19 +77,19 @@ class Trajectory:
         return f"<div>{head}<br/>{escape(self.message)}<table><tr>{titles}</tr>{cells}</table></div>"
 
 
-def _span(values: Array) -> str:
+def range_text(values: Array) -> str:
     """One number, or the range of all."""
     return f"{float(values.min()):.6g}" if values.size == 1 else f"{float(values.min()):.6g} to {float(values.max()):.6g}"
 
 
-def axes(dims: Mapping[str, tuple[str, ...]], name: str, rank: int, *, timed: bool = True) -> tuple[str, ...]:
+def axis_names(dims: Mapping[str, tuple[str, ...]], name: str, rank: int, *, timed: bool = True) -> tuple[str, ...]:
     """Names of the axes of an observable: seed, time where timed, and its own `rank` axes, numbered where they have no names."""
     named = tuple(dims.get(name, ()))
     own = named if len(named) == rank else tuple(f"{name}_{axis}" for axis in range(rank))
     return (SEED, TIME, *own) if timed else (SEED, *own)
 
 
-def sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) -> str:
+def outcome_sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) -> str:
     """What became of a training, in one sentence."""
     first = sorted(bad.items(), key=lambda pair: pair[1])
     lost = [f"seed {seed} from iteration {i} on" for seed, i in first[:3]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from odesim.errors import ParamError, no_such
-from odesim.reference.transformer.initial import Start, torch_linear
+from odesim.reference.transformer.initial import InitialLaw, torch_linear
 from odesim.reference.transformer.layers.activations import ACTIVATIONS
 from odesim.reference.transformer.layers.block import Norm
 from odesim.reference.transformer.losses import LOSSES
@@ -77,27 +77,27 @@ class Architecture:
         """{parameter: embedding, attention, mlp, norm or head}."""
         return {name: _group(name) for name in self.starts()}
 
-    def starts(self) -> dict[str, Start]:
+    def starts(self) -> dict[str, InitialLaw]:
         """How each parameter starts, in the order in which a seed draws them."""
         d, normal = self.width, self.start == "normal"
 
-        def matrix(inner: int, outer: int) -> Start:
-            return Start((inner, outer), "normal", self.std) if normal else torch_linear((inner, outer), inner)
+        def matrix(inner: int, outer: int) -> InitialLaw:
+            return InitialLaw((inner, outer), "normal", self.std) if normal else torch_linear((inner, outer), inner)
 
-        def bias(inner: int, outer: int) -> Start:
-            return Start((outer,), "constant", 0.0) if normal else torch_linear((outer,), inner)
+        def bias(inner: int, outer: int) -> InitialLaw:
+            return InitialLaw((outer,), "constant", 0.0) if normal else torch_linear((outer,), inner)
 
-        def linear_map(name: str, place: str, inner: int, outer: int) -> dict[str, Start]:
+        def linear_map(name: str, place: str, inner: int, outer: int) -> dict[str, InitialLaw]:
             return {name: matrix(inner, outer)} | ({f"{name}_bias": bias(inner, outer)} if place in self.biases else {})
 
-        def norm(name: str) -> dict[str, Start]:
-            return {f"{name}_gain": Start((d,), "constant", 1.0), f"{name}_shift": Start((d,), "constant", 0.0)}
+        def norm(name: str) -> dict[str, InitialLaw]:
+            return {f"{name}_gain": InitialLaw((d,), "constant", 1.0), f"{name}_shift": InitialLaw((d,), "constant", 0.0)}
 
         table = self.std if normal else 1.0
-        out = {"embedding": Start((self.vocabulary, d), "normal", table)}
+        out = {"embedding": InitialLaw((self.vocabulary, d), "normal", table)}
         if self.positions:
-            out["position"] = Start((self.positions, d), "normal", table)
-        layer: dict[str, Start] = {}
+            out["position"] = InitialLaw((self.positions, d), "normal", table)
+        layer: dict[str, InitialLaw] = {}
         for name in ("query", "key", "value"):
             layer |= linear_map(name, "attention", d, d)
         layer |= linear_map("projection", "projection", d, d) if self.projection else {}

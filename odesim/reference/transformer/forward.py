@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from odesim.base.arrays import Array
 from odesim.reference.protocols import Batch
 from odesim.reference.transformer.layers.block import Tape
-from odesim.reference.transformer.layers.layer_norm import Normed
+from odesim.reference.transformer.layers.layer_norm import NormTape
 
 
 @dataclass(frozen=True)
-class Pass:
+class ForwardPass:
     """A forward pass, N = B * T: outputs (R, B, P, C), the stream of rows (R, N, d) before block 0, 1, ..., and after the last.
 
     tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). batch: where the parameters are.
@@ -18,7 +18,7 @@ class Pass:
     outputs: Array
     streams: tuple[Array, ...]
     tapes: tuple[Tape, ...]
-    normed: Normed | None
+    normed: NormTape | None
     read: Array
     shape: tuple[int, int, int]
     batch: Batch

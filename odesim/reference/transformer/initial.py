@@ -12,7 +12,7 @@ from odesim.reference.protocols import Params
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialLaw:
     """How an array of this shape (one seed's) starts: all entries at value, in U(-value, value), or in N(0, value^2)."""
 
     shape: tuple[int, ...]
@@ -20,12 +20,12 @@ class Start:
     value: float
 
 
-def torch_linear(shape: tuple[int, ...], fan_in: int) -> Start:
+def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
     """torch's default for the weights and the bias of Linear."""
-    return Start(shape, "uniform", 1.0 / math.sqrt(fan_in))
+    return InitialLaw(shape, "uniform", 1.0 / math.sqrt(fan_in))
 
 
-def draw(starts: Mapping[str, Start], rngs: Sequence[Generator], dtype: str) -> Params:
+def draw_params(starts: Mapping[str, InitialLaw], rngs: Sequence[Generator], dtype: str) -> Params:
     """{name: (R, *shape)}: seed r draws its arrays in the order of the names, in float64, from rngs[r] alone."""
     out = {name: np.empty((len(rngs), *start.shape), dtype) for name, start in starts.items()}
     for r, rng in enumerate(rngs):

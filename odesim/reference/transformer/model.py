@@ -9,15 +9,15 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.reference.protocols import Batch, Observable, Params
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.batch import check_batch
-from odesim.reference.transformer.forward import Pass
-from odesim.reference.transformer.initial import draw
+from odesim.reference.transformer.forward import ForwardPass
+from odesim.reference.transformer.initial import draw_params
 from odesim.reference.transformer.layers.attention import key_bias
 from odesim.reference.transformer.layers.block import block, block_back
 from odesim.reference.transformer.layers.embedding import embed, embed_back
 from odesim.reference.transformer.layers.layer_norm import layer_norm, layer_norm_back
 from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
 from odesim.reference.transformer.losses import LOSSES, shares
-from odesim.reference.transformer.watch import watched
+from odesim.reference.transformer.watch import transformer_observables
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Transformer(Architecture):
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        return (*watched(self, self.forward, self.watch), *self.extra)
+        return (*transformer_observables(self, self.forward, self.watch), *self.extra)
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
         """Parameters {name: (R, ...)}, seed r drawn from rngs[r] alone; a matrix is (R, inputs, outputs)."""
-        return draw(self.starts(), rngs, dtype)
+        return draw_params(self.starts(), rngs, dtype)
 
-    def forward(self, params: Params, batch: Batch) -> Pass:
+    def forward(self, params: Params, batch: Batch) -> ForwardPass:
         """The outputs at the positions of `at`, with what every layer made of the tokens."""
         E = params["embedding"]
         R, B, T = check_batch(self, batch)  # before it goes to a GPU, where a look at values waits for all that is under way
@@ -51,7 +51,7 @@ class Transformer(Architecture):
         bias = key_bias(T, x, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
         streams, tapes = [x], []
         for i in range(self.layers):
-            x, tape = block(x, part(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
+            x, tape = block(x, params_of_layer(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
             streams.append(x)
             tapes.append(tape)
         read = self._gather(x, batch)  # (R, B * P, d)
@@ -60,7 +60,7 @@ class Transformer(Architecture):
             read, normed = layer_norm(read, params["norm_gain"], params["norm_shift"])
         head = E.swapaxes(1, 2) if self.tied else params["head"]  # (R, d, C)
         outputs = linear(read, head, params.get("head_bias")).reshape(R, B, -1, self.classes)  # (R, B, P, C)
-        return Pass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
+        return ForwardPass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
 
     def loss_of(self, params: Params, batch: Batch) -> Array:
         """The loss (R,) alone."""
@@ -82,7 +82,7 @@ class Transformer(Architecture):
             dread, g["norm_gain"], g["norm_shift"] = layer_norm_back(dread, run.normed, params["norm_gain"])
         dx = self._scatter(dread, run.batch, (R, B, T))  # (R, B * T, d)
         for i in reversed(range(self.layers)):
-            dx, own = block_back(dx, part(params, f"layer{i}."), self, run.tapes[i])
+            dx, own = block_back(dx, params_of_layer(params, f"layer{i}."), self, run.tapes[i])
             g |= {f"layer{i}.{name}": value for name, value in own.items()}
         if self.positions:
             g["position"] = array_namespace(dx).zeros_like(params["position"])
@@ -119,7 +119,7 @@ class Transformer(Architecture):
             xp.matmul(one.astype(dread.dtype), dread, out=dx)
         return dx.reshape(R, B * T, -1)
 
-    def _compare(self, run: Pass) -> tuple[Array, Array]:
+    def _compare(self, run: ForwardPass) -> tuple[Array, Array]:
         """The loss (R,) and its gradient by the outputs (R, B, P, C), which it writes over."""
         y, batch, targets = run.outputs, run.batch, run.batch["targets"]
         xp = array_namespace(y)
@@ -131,6 +131,6 @@ class Transformer(Architecture):
         return LOSSES[self.loss](y, targets, shares(counted, batch.get("weight"), y.dtype.name))
 
 
-def part(params: Params, prefix: str) -> Params:
+def params_of_layer(params: Params, prefix: str) -> Params:
     """The parameters whose names start with prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

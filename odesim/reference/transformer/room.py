@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 
-def transformer_room(
+def transformer_memory(
     *, seeds: int, batch: int, length: int, width: int, layers: int, mlp: int, heads: int, vocabulary: int, outputs: int, read: int = 1
 ) -> Mapping[str, int]:
     """{what takes memory: how many numbers, about}: sequences of `length` places, the outputs of `read` of them."""

@@ -6,14 +6,14 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.reference.measures import entropy, stable_rank
 from odesim.reference.protocols import Batch, Observable, Params
 from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.forward import Pass
+from odesim.reference.transformer.forward import ForwardPass
 
-Forward = Callable[[Params, Batch], Pass]
+Forward = Callable[[Params, Batch], ForwardPass]
 
-WIDE = 1000  # tokens from which all pairs of embeddings cost more than a gradient step
+MANY_TOKENS = 1000  # tokens from which all pairs of embeddings cost more than a gradient step
 
 
-def attention_entropy(run: Pass) -> Array:
+def attention_entropy(run: ForwardPass) -> Array:
     """The entropy of the attention weights of each layer (R, L) in a forward pass.
 
     It is the mean over samples, heads and queries, padding left out.
@@ -52,10 +52,10 @@ def embedding_cosines(params: Params) -> tuple[Array, Array]:
     return flat.sum(axis=1) / max(V * (V - 1), 1), flat.max(axis=1)
 
 
-def watched(model: Architecture, forward: Forward, batch: Batch | None) -> tuple[Observable, ...]:
+def transformer_observables(model: Architecture, forward: Forward, batch: Batch | None) -> tuple[Observable, ...]:
     """The observables of a model; those that need data are there where batch is given."""
     matrices = [name for name, start in model.starts().items() if len(start.shape) == 2]
-    wide = model.vocabulary > WIDE
+    wide = model.vocabulary > MANY_TOKENS
 
     def ranks(params: Params) -> Array:
         xp = array_namespace(params["embedding"])

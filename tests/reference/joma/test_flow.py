@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import erfinv
 
 from odesim.reference.joma.model import equal_cosines
-from odesim.reference.joma.reduced import Reduced, invariant
+from odesim.reference.joma.reduced import ReducedLogits, invariant
 from odesim.reference.measures import normalised_correlation
 from tests.support.joma_cases import ATTENTIONS, MC, PHIS, SIGNALS, batch_of, block_of, descend, start_of
 
@@ -89,7 +89,7 @@ def test_reduced_logits_are_the_trained_ones(attention):
     block, batch = block_of(attention, "softplus", queries=1), batch_of(1, queries=1)
     params = start_of(block)
     params["Z"] += 1.5 * np.sign(params["Z"])
-    reduced = Reduced(attention, RATIO, block.temperature, params["V"], params["Z"][..., 0], np.zeros((1, MC)))
+    reduced = ReducedLogits(attention, RATIO, block.temperature, params["V"], params["Z"][..., 0], np.zeros((1, MC)))
     after = flow(block, params, batch, 2.0, RATES)
     assert (np.sign(after["Z"]) == np.sign(params["Z"])).all()
     np.testing.assert_allclose(reduced.logits(after["V"]), after["Z"][..., 0], rtol=0, atol=1e-9)  # as the invariant above

@@ -9,7 +9,7 @@ import pytest
 from odesim.base.arrays import Array
 from odesim.errors import ParamError
 from odesim.reference.one_layer.model import YZ
-from odesim.reference.one_layer.watch import distinct, entropies
+from odesim.reference.one_layer.watch import distinct_attention, entropies
 
 K, S, M, R, B, T = 4, 7, 13, 3, 5, 9
 PSI, WEIGHTS, TARGETS = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 12, 5, 7])
@@ -183,13 +183,13 @@ def test_entropies() -> None:
     """By the definition, row by row: of everything, of distinct tokens alone, and of no token at all."""
     P = np.array([[0.5, 0.2, 0.3, 0.0], [0.0, 0.4, 0.6, 0.0], [0.1, 0.0, 0.7, 0.2]])
     c = P * np.array([[1.0, 0.5, 2.0, 3.0]])
-    for found, rows in ((entropies(c), c), (entropies(distinct(c, P)), c * [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])):
+    for found, rows in ((entropies(c), c), (entropies(distinct_attention(c, P)), c * [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])):
         for h, row in zip(found, rows, strict=True):
             shares = row[row > 0] / row.sum() if row.sum() else np.ones(1)
             assert h == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-15)
     P[0, 0], P[1, 3], P[2, 3] = 0.0, 0.5, 0.0
     P[0, 3] = 0
-    assert entropies(distinct(P, P)).tolist() == [0.0, 0.0, 0.0]  # one distinct token or none
+    assert entropies(distinct_attention(P, P)).tolist() == [0.0, 0.0, 0.0]  # one distinct token or none
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from odesim.errors import ParamError
-from odesim.reference.data.dag import draw
-from odesim.reference.data.latents import correlations, normalised
+from odesim.reference.data.dag import draw_dag
+from odesim.reference.data.latents import correlations, mean_best_correlation
 from odesim.reference.tasks.hierarchy_dag import TASK
 from odesim.reference.training.randomness import INITIAL, generators
 from odesim.reference.training.train import train
@@ -27,7 +27,7 @@ def made(seeds=(0,), dtype="float64", **values):
 
 def hierarchy(seed, n0, n1, num_classes, num_children=2, vocabulary=100):
     """The hierarchy of a seed."""
-    return draw(seed, {"n0": n0, "n1": n1, "num_classes": num_classes}, num_children, vocabulary)
+    return draw_dag(seed, {"n0": n0, "n1": n1, "num_classes": num_classes}, num_children, vocabulary)
 
 
 def seen(experiment, params, name):
@@ -149,7 +149,7 @@ def test_correlations():
     np.testing.assert_allclose(found[:3, :2], expected, atol=1e-13)  # rounding
     assert found[1, 1] == pytest.approx(1)
     assert not found[:, 2].any() and not found[3].any()
-    assert normalised(latents, nodes, counts)[0] == pytest.approx(np.maximum(found[:3].max(axis=1), 0).mean())
+    assert mean_best_correlation(latents, nodes, counts)[0] == pytest.approx(np.maximum(found[:3].max(axis=1), 0).mean())
 
 
 def test_labels():

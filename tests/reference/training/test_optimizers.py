@@ -8,7 +8,7 @@ import pytest
 
 from odesim.errors import ParamError
 from odesim.reference.protocols import Optimizer
-from odesim.reference.training.optimizers import OPTIMIZERS, make_optimizer, used
+from odesim.reference.training.optimizers import OPTIMIZERS, make_optimizer, settings_in_use
 
 GROUPS = {"a": "left", "b": "right"}
 SPEC = Optimizer("sgd", {"left": 0.1, "right": 0.25})
@@ -163,7 +163,7 @@ def test_what_is_used_changes_the_updates(name, setting):
     """A setting that an optimizer is said to use changes what three updates give; one that is not said changes no bit."""
     spec = replace(SPEC, name=name, momentum=0.3)
     ends = [run(one, start(), 3)[0]["a"] for one in (spec, replace(spec, **{setting: CHANGED[setting]}))]
-    assert np.array_equal(*ends) is (setting not in used(vars(spec)))
+    assert np.array_equal(*ends) is (setting not in settings_in_use(vars(spec)))
 
 
 def test_state_of_another():

@@ -10,7 +10,7 @@ import pytest
 from odesim.errors import ParamError
 from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings
-from odesim.reference.training.record import extended, recorded_iterations
+from odesim.reference.training.record import extend_iterations, recorded_iterations
 from odesim.reference.training.train import train
 from tests.support.toy import TASK
 
@@ -75,7 +75,7 @@ def test_grid(steps, save, count):
     times = recorded_iterations(steps, save)
     assert len(times) == count and times[0] == 0 and times[-1] == steps
     assert len(times) == 1 or np.ptp(np.diff(times)) <= 1
-    longer = extended(times, 2 * steps + 3, save)
+    longer = extend_iterations(times, 2 * steps + 3, save)
     np.testing.assert_array_equal(longer[:count], times)
     assert longer[-1] == 2 * steps + 3 and np.all(np.diff(longer) > 0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.errors import ParamError
 from odesim.reference.training.randomness import generators
-from odesim.reference.transformer.model import Transformer, part
+from odesim.reference.transformer.model import Transformer, params_of_layer
 from tests.support.slopes import check_gradients
 from tests.support.transformer_cases import CASES, EXTRAS, SMALL, B, D, R, T, V, batch_for, make, start
 
@@ -87,7 +87,7 @@ def test_the_hierarchy_block_by_hand():
         p = {name: value[r] for name, value in params.items()}
         x = p["embedding"][batch["tokens"][r, b]]
         for i in range(model.layers):
-            w = part(p, f"layer{i}.")
+            w = params_of_layer(p, f"layer{i}.")
             logits = (x @ w["query"]) @ (x @ w["key"]).T / np.sqrt(D)
             weights = np.tril(np.exp(logits))
             a = weights / weights.sum(1, keepdims=True) @ (x @ w["value"])

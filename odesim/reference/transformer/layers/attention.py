@@ -5,7 +5,7 @@ import math
 from odesim.base.arrays import Array, array_namespace
 
 
-def split(x: Array, B: int, H: int) -> Array:
+def split_heads(x: Array, B: int, H: int) -> Array:
     """A view (R, B, H, T, e) of x (R, B * T, H * e)."""
     R, N, d = x.shape
     view: Array = x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
@@ -36,7 +36,7 @@ def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | Non
     The logits are q . k / sqrt(d / H) + bias. A query that may look nowhere has weights 0.
     """
     xp = array_namespace(q)
-    a = split(q, B, H) @ split(k, B, H).swapaxes(3, 4)  # (R, B, H, T, T)
+    a = split_heads(q, B, H) @ split_heads(k, B, H).swapaxes(3, 4)  # (R, B, H, T, T)
     a *= 1.0 / math.sqrt(q.shape[2] // H)
     if bias is not None:
         a += bias
@@ -46,7 +46,7 @@ def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | Non
     total = a.sum(axis=4, keepdims=True)
     a *= 1.0 / xp.where(total > 0.0, total, 1.0)
     out = xp.empty(v.shape, v.dtype)  # (R, B * T, d)
-    xp.matmul(a, split(v, B, H), out=split(out, B, H))
+    xp.matmul(a, split_heads(v, B, H), out=split_heads(out, B, H))
     return out, a
 
 
@@ -54,13 +54,13 @@ def attention_back(dy: Array, q: Array, k: Array, v: Array, a: Array) -> tuple[A
     """dq, dk, dv (R, B * T, d) of dy (R, B * T, d)."""
     xp = array_namespace(q)
     B, H = a.shape[1:3]
-    qs, ks, vs, dys = (split(x, B, H) for x in (q, k, v, dy))  # (R, B, H, T, e) each
+    qs, ks, vs, dys = (split_heads(x, B, H) for x in (q, k, v, dy))  # (R, B, H, T, e) each
     dq, dk, dv = (xp.empty(q.shape, q.dtype) for _ in range(3))
-    xp.matmul(a.swapaxes(3, 4), dys, out=split(dv, B, H))
+    xp.matmul(a.swapaxes(3, 4), dys, out=split_heads(dv, B, H))
     ds = dys @ vs.swapaxes(3, 4)  # (R, B, H, T, T): first by the weights, then by the logits
     ds -= (ds * a).sum(axis=4, keepdims=True)
     ds *= a
     ds *= 1.0 / math.sqrt(q.shape[2] // H)
-    xp.matmul(ds, ks, out=split(dq, B, H))
-    xp.matmul(ds.swapaxes(3, 4), qs, out=split(dk, B, H))
+    xp.matmul(ds, ks, out=split_heads(dq, B, H))
+    xp.matmul(ds.swapaxes(3, 4), qs, out=split_heads(dk, B, H))
     return dq, dk, dv

@@ -7,14 +7,14 @@ from odesim.base.arrays import Array, array_namespace
 EPS = 1e-5  # torch's default
 
 
-class Normed(NamedTuple):
+class NormTape(NamedTuple):
     """What the backward pass needs: the rows (R, N, d) before gain and shift, and 1 / their standard deviation (R, N, 1)."""
 
     rows: Array
     scale: Array
 
 
-def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, Normed]:
+def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, NormTape]:
     """y (R, N, d) of x (R, N, d), gain and shift (R, d), and what the backward pass needs."""
     xp = array_namespace(x)
     rows = x - x.mean(axis=-1, keepdims=True)  # (R, N, d)
@@ -23,10 +23,10 @@ def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, Normed]:
     rows *= scale
     xp.multiply(rows, gain[:, None], out=y)
     y += shift[:, None]
-    return y, Normed(rows, scale)
+    return y, NormTape(rows, scale)
 
 
-def layer_norm_back(dy: Array, saved: Normed, gain: Array) -> tuple[Array, Array, Array]:
+def layer_norm_back(dy: Array, saved: NormTape, gain: Array) -> tuple[Array, Array, Array]:
     """dx (R, N, d), dgain (R, d) and dshift (R, d) of dy (R, N, d)."""
     rows, scale = saved
     product = dy * rows  # (R, N, d)
