@@ -4,7 +4,7 @@ from inspect import signature
 from typing import Any
 
 import odesim
-from odesim.api.ensemble import ask
+from odesim.api.ensemble import ask, ensemble_arguments
 from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, run_chunks
 from odesim.ensembles.ledger import MemoryLedger
@@ -20,7 +20,7 @@ MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 def request_of(model: Any, **options: Any) -> tuple[Members, EnsembleRequest]:
     """Members and request of the arguments of `odesim.ensemble`."""
     given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
-    return ask(load_model(model), **given | {name: given[name] or {} for name in MAPPINGS})
+    return ask(load_model(model), *ensemble_arguments(**given | {name: given[name] or {} for name in MAPPINGS}))
 
 
 def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.api.ensemble_dataset import dataset
 from odesim.api.ensemble_request import check_threads, choose_members, make_request
-from odesim.api.options import check_arrays
+from odesim.api.options import check_array_kind
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
+from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_saves_fit
+from odesim.base.run_options import NAMES, RunOptions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
 from odesim.engines.gpu.engine import empty_there
-from odesim.engines.run import run_chunks
+from odesim.engines.run import Execution, run_chunks
+from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.ledger import MemoryLedger
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import MAX_EVENTS
@@ -33,7 +37,7 @@ TOGETHER = 4  # chunks of each thread of the processor between two moments at wh
 if TYPE_CHECKING:
     import xarray
 
-    from odesim.api.stored_ensemble import EnsembleRun
+    from odesim.api.stored_ensemble import Destination, EnsembleRun
 
 
 @check_arguments
@@ -113,85 +117,73 @@ def ensemble(
     after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
     Raises an OdesimError with one sentence where the request is wrong.
     """
-    options: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}}
-    options |= {"zipped": zipped or {}, "members": members, "sizes": sizes, "span": span, "seed": seed, "save": save, "method": method}
-    options |= {"step": step, "rtol": rtol, "atol": atol, "backend": backend, "dtype": dtype, "strict": strict, "max_steps": max_steps}
-    options |= {
-        "observe": observe,
-        "max_events": max_events,
-        "clock": clock,
-        "sensitivities": sensitivities,
-        "stop_at": stop_at,
-        "max_step": max_step,
-    }
-    check_threads(threads)
-    check_arrays(arrays, backend)
+    given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
+    given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "save": save, "method": method, "step": step, "rtol": rtol}
+    given |= {"atol": atol, "max_steps": max_steps, "max_step": max_step, "stop_at": stop_at, "backend": backend, "dtype": dtype}
+    given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
+    asked, options = ensemble_arguments(**given)
+    execution = Execution(check_threads(threads), progress, fail_fast)
+    find_backend(backend, ENSEMBLE)
+    check_array_kind(arrays, options)
     if out is not None:
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
+        from odesim.api.stored_ensemble import Destination
         from odesim.store.read import open_run
 
-        folder: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "shard": shard, "fail_fast": fail_fast}
-        run = run_ensemble(model, out, threads=threads, progress=progress, **folder, **options)
-        return open_run(run.path)
-    for name, given in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
-        if given:
+        return open_run(run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution).path)
+    for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
+        if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
-    chosen, request = ask(load_model(model), **options)
-    if arrays == "numpy":
-        check_saves_fit(chosen.source.count * len(request.times), request.layout.size, 8)
-    check_fits(
-        "what is kept beside the states", {"events and observables": chosen.source.count * request.kept.numbers(len(request.times))}, 8
-    )
-    engine, count = make_engine(request, chosen), chosen.source.count
+    chosen, request = ask(load_model(model), asked, options)
+    return in_memory(chosen, request, arrays, execution)
+
+
+def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> "xarray.Dataset":
+    """All members, integrated and held in memory. arrays: "numpy", or "cupy" for states that stay on the first GPU."""
+    stays, count = arrays == "cupy", chosen.source.count
+    if not stays:
+        check_saves_fit(count * len(request.times), request.layout.size, 8)
+    check_fits("what is kept on_same_device the states", {"events and observables": count * request.kept.numbers(len(request.times))}, 8)
+    engine = make_engine(request, chosen)
     engine.prepare()
     # in the type that they are to have: nothing of their size is made when they are done
-    room = request.room(count, partial(empty_there, dtype=dtype)) if arrays == "cupy" else request.room(count)
-    held = MemoryLedger(room, chunk_size(count, request.row) * (1 if threads == 1 or backend == "cuda" else TOGETHER * threads))
-    ways: dict[str, Any] = {"threads": threads, "together": together(engine), "progress": progress}
+    room = request.room(count, partial(empty_there, dtype=request.dtype)) if stays else request.room(count)
+    wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
+    held = MemoryLedger(room, chunk_size(count, request.row) * wide)
     with stop_signals() as asked:
-        run_chunks(held, chosen, lambda _: engine, shard_chunks(count, held.chunk), asked=asked, **ways)
+        chunks = shard_chunks(count, held.chunk)
+        run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
-    with device_errors(what, "fewer members or saved times"), first_device() if arrays == "cupy" else nullcontext():
+    with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
         return dataset(request, chosen, held.ended())
 
 
-def run_ensemble(model: str | PathLike[str] | System, out: str | PathLike[str], *, seed: int = 0, **options: Any) -> "EnsembleRun":
-    """What became of an ensemble with the arguments of `ensemble`, all of them given, in the folder out. Raises an OdesimError."""
+def run_ensemble(
+    model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: "Destination", execution: Execution
+) -> "EnsembleRun":
+    """What became of an ensemble in a folder. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
-    from odesim.store.paths import check_new_run, is_taken
+    from odesim.store.paths import check_new_run
 
-    names = ("overwrite", "resume", "shard", "threads", "progress", "fail_fast")
-    ways = {name: options.pop(name) for name in names}
-    if not ((ways["resume"] or ways["shard"]) and is_taken(Path(out))):
-        check_new_run(Path(out), overwrite=ways["overwrite"])  # before a pilot is computed
+    if not to.joins:
+        check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
-    chosen, request = ask(system, seed=seed, **options)
-    return begin(request.system, original, chosen, request, seed, Path(out), **ways)
+    return begin(original, *ask(system, asked, options), to, execution)
 
 
-def ask(system: System, *, save: Any, sensitivities: str | Iterable[str] = (), **options: Any) -> tuple[Members, EnsembleRequest]:
-    """Members and request of the arguments of `ensemble`. Raises an OdesimError."""
-    how = (
-        "method",
-        "step",
-        "rtol",
-        "atol",
-        "backend",
-        "dtype",
-        "strict",
-        "max_steps",
-        "observe",
-        "max_events",
-        "clock",
-        "stop_at",
-        "max_step",
-    )
-    request = {name: options.pop(name) for name in how if name in options}
-    given = {name for what in ("initial", "vary", "grid", "zipped") for name in options[what]}
-    options |= {what: on_host(options[what]) for what in ("params", "initial", "vary", "grid", "zipped")}
-    system, still = with_sensitivities(system, sensitivities, given)
-    options["initial"] = {**still, **options["initial"]}
-    chosen = choose_members(system, **options)
+def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
+    """The arguments of `ensemble` in two: what is asked for, and how it is integrated."""
+    how = {name: given.pop(name) for name in NAMES if name in given}
+    return EnsembleArguments(**given), RunOptions(**how)
+
+
+def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
+    """Members and request of an ensemble. Raises an OdesimError."""
+    given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
+    system, still = with_sensitivities(system, asked.sensitivities, given)
+    here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
+    asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}})
+    chosen = choose_members(system, asked, options.seed)
     check_sensitivities(system, chosen.shared)
-    return chosen, make_request(system, chosen, save, **request)
+    return chosen, make_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.options import RESCALED
 from odesim.base.versions import versions
 from odesim.engines.problem import dimensions
 from odesim.ensembles.design import Design
@@ -36,12 +35,9 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     for name, values in own.items():
         label = label_of(system, name)
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
-    options = {"method": request.method, "rtol": request.rtol, "atol": request.atol, "max_steps": request.max_steps}
-    about = {"model": system.name, **options, "dtype": request.dtype, "strict": int(request.strict)}
+    # netCDF has no null and no empty list
+    about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
     about |= {"auto": request.auto} if request.auto else {}
-    about |= {"clock": RESCALED} if request.clock else {}
-    about |= {"stop_at": list(request.stop_at)} if request.stop_at else {}
-    about |= {"max_step": request.max_step} if request.max_step is not None else {}
     said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
     said["method_names"] = list(METHOD_NAMES)
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}

@@ -7,8 +7,8 @@ from typing import Any
 
 from odesim.api.ensemble_dataset import axis_names, label_of
 from odesim.api.ensemble_request import as_design, make_request
-from odesim.api.options import CLOCKS, RESCALED
 from odesim.api.sensitivity import with_sensitivities
+from odesim.base.run_options import options_of
 from odesim.base.versions import versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
@@ -41,7 +41,7 @@ def restore(
     try:
         shapes = shapes_of(system, store)
         members = make_members(system, params, initial, source=store.design.shaped(shapes), **numbers)
-        request = make_request(system, members, None, **options_of(said))
+        request = make_request(system, members, options_of(said), **outputs_of(said))
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     request = replace(request, times=store.times)
@@ -66,15 +66,12 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
     return shapes
 
 
-def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of make_request that a run was made with."""
-    names = ("method", "step", "rtol", "atol", "max_steps", "dtype")
-    kept = {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"], "clock": said.get("clock", CLOCKS[0])}
-    kept |= {"stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
-    return {**{name: said[name] for name in names}, **kept, "backend": said.get("backend", "numba"), "strict": bool(said["strict"])}
+def outputs_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of members beside their states, as make_request takes it."""
+    return {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"]}
 
 
-def make_manifest(system: System, original: Mapping[str, Any], members: Members, seed: int, engine: AnyEngine) -> Manifest:
+def make_manifest(system: System, original: Mapping[str, Any], members: Members, engine: AnyEngine) -> Manifest:
     """What is to be said of the run before it is there."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
@@ -84,19 +81,8 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "time_unit": system.time,
         "sizes": shared.sizes,
         "span": [shared.t0, shared.t1],
-        "method": request.method,
+        **request.options.numbers(),
         **({"auto": request.auto} if request.auto else {}),
-        **({"clock": RESCALED} if request.clock else {}),
-        **({"stop_at": list(request.stop_at)} if request.stop_at else {}),
-        **({"max_step": float(request.max_step)} if request.max_step is not None else {}),
-        "step": None if request.step is None else float(request.step),
-        "rtol": float(request.rtol),
-        "atol": float(request.atol),
-        "max_steps": int(request.max_steps),
-        "seed": seed,
-        "dtype": request.dtype,
-        "strict": int(request.strict),
-        **({"backend": request.backend} if request.backend != "numba" else {}),
         "kept": request.kept.said(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),

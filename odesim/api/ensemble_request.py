@@ -1,13 +1,15 @@
 """What an ensemble in memory and one on disk have in common: the request, the engine, names of axes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from odesim.api.options import RESCALED, check_clock
+from odesim.api.options import check_run_options
+from odesim.base.backends import ENSEMBLE
 from odesim.base.gpu import cupy_here
+from odesim.base.run_options import RunOptions
+from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
@@ -15,6 +17,7 @@ from odesim.engines.lanes.strict_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_parts, rescaled_system
 from odesim.engines.switching import held_of
+from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.design_options import design_members
 from odesim.ensembles.members import Members, make_members
@@ -29,33 +32,21 @@ from odesim.solve.methods import METHODS
 from odesim.solve.options import check_options
 from odesim.symbolic.system import System
 
-BACKENDS = ("numba", "cuda")
 
-
-def choose_members(
-    system: System,
-    params: Mapping[str, Any],
-    initial: Mapping[str, Any],
-    vary: Mapping[str, Any],
-    grid: Mapping[str, Any],
-    zipped: Mapping[str, Any],
-    members: int | None,
-    **numbers: Any,
-) -> Members:
-    """Members of a design, or of arrays with a leading axis alone. numbers: sizes, span, seed. Raises ParamError."""
-    if not (vary or grid or zipped or members is not None):
-        return make_members(system, params, initial, **numbers)
+def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
+    """Members of a design, or of arrays with a leading axis alone. Raises ParamError."""
+    numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
+    if not asked.designed:
+        return make_members(system, asked.params, asked.initial, **numbers)
     plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
-    given = {**params, **initial}
+    given = {**asked.params, **asked.initial}
     held = {n: v for n, v in given.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
-    shared = ({n: v for n, v in values.items() if n not in held} for values in (params, initial))
-    twice = [n for n in held if n in vary]
+    params, initial = ({n: v for n, v in values.items() if n not in held} for values in (asked.params, asked.initial))
+    twice = [n for n in held if n in asked.vary]
     if twice:
         raise ParamError(f"{twice[0]} is given twice: as an array of members, and in vary")
-    params, initial = shared
-    vary = {**held, **vary}
-    return design_members(system, vary=vary, grid=grid, zipped=zipped, members=members, params=params, initial=initial, **numbers)
+    return design_members(system, replace(asked, params=params, initial=initial, vary={**held, **asked.vary}), seed)
 
 
 def as_design(members: Members) -> Design:
@@ -68,56 +59,37 @@ def as_design(members: Members) -> Design:
 
 
 def make_request(
-    system: System,
-    members: Members,
-    save: Any,
-    method: str,
-    step: float | None,
-    rtol: float,
-    atol: float,
-    backend: str,
-    dtype: str,
-    strict: bool,
-    max_steps: int,
-    observe: Any = (),
-    max_events: int = MAX_EVENTS,
-    clock: str = "ordinary",
-    stop_at: Any = (),
-    max_step: float | None = None,
+    system: System, members: Members, options: RunOptions, *, save: Any = None, observe: Any = (), max_events: int = MAX_EVENTS
 ) -> EnsembleRequest:
     """The request, checked. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_max_events(max_events)
-    chosen = "tsit5" if method == "auto" and step is not None else method
+    chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
     if chosen not in METHOD_NAMES:
-        raise SolveError(no_such("method", method, METHOD_NAMES))
-    if step is None and chosen in METHODS and not METHODS[chosen].adaptive:
+        raise SolveError(no_such("method", options.method, METHOD_NAMES))
+    if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
-    check_options(step, rtol, atol, max_steps, max_step)
-    check_clock(clock, stop_at, max_step)
-    if backend not in BACKENDS:
-        raise ParamError(no_such("backend", backend, BACKENDS, "an ensemble"))
-    if backend == "cuda":
+    check_options(options.step, options.rtol, options.atol, options.max_steps, options.max_step)
+    check_run_options(options, ENSEMBLE)
+    if options.on.gpu:
         cupy_here()
     system = guarded_system(system)
-    shared = with_slack(system, members.shared, rtol, atol, dtype)
+    shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
-    compiled, _, _ = compiled_parts(system, "numba", dtype, strict)  # what a GPU runs is made of it too
+    asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
+    compiled = compiled_of(system, asked)
     seen = observed_shapes(compiled, names, shared)
-    own = clock == RESCALED
-    kept = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, own)
-    request = EnsembleRequest(
-        compiled, shared.sizes, shared.t0, shared.t1, times, chosen, rtol, atol, max_steps, step, kept, backend=backend
-    )
-    request = replace(request, max_step=max_step)
-    if own:
-        held = held_of(rescaled_system(system))
-        request = replace(request, held=held, clock=compiled_parts(held.system, "numba", dtype, strict)[0])
-    else:
-        held, stops = held_of(system), stop_times(stop_at, shared.t0, shared.t1)
-        request = replace(request, held=held, running=compiled_parts(held.system, "numba", dtype, strict)[0], stop_at=stops)
-    if strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
+    kept = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
+    held = held_of(rescaled_system(system) if options.rescaled else system)
+    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, asked)}
+    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, kept=kept, held=held, **runs)
+    if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
         raise SolveError(no_strict(chosen, what))
-    return replace(request, auto=auto_rule(request)) if method == "auto" else request
+    return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
+
+
+def compiled_of(system: System, options: RunOptions) -> CompiledRHS:
+    """The right side that kernels for members are made of: on a GPU too it is that of the processor."""
+    return compiled_parts(system, RunOptions().backend, options.dtype, options.strict)[0]
 
 
 def check_threads(threads: Any) -> int:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.options import RESCALED, check_arrays, check_clock, check_range, check_strict, said_sizes
+from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.base.arrays import Array, check_dtype, on_same_device
+from odesim.base.arrays import Array, on_same_device
+from odesim.base.backends import RUN
 from odesim.base.gpu import device_context, device_errors
 from odesim.base.memory import check_saves_fit
+from odesim.base.run_options import RunOptions
 from odesim.base.versions import versions
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
@@ -25,6 +27,8 @@ from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.clock import BLOW_UP
 from odesim.symbolic.system import System
+
+OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
 
 
 @check_arguments
@@ -75,42 +79,43 @@ def integrate(
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
-    check_strict(method, strict, backend)
-    check_clock(clock, stop_at, max_step)
-    check_arrays(arrays, backend, clock)
+    how: dict[str, Any] = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
+    how |= {"stop_at": stop_at, "backend": backend, "dtype": dtype, "strict": strict, "clock": clock, "seed": seed}
+    options = RunOptions(**how)
+    check_run_options(options, RUN)
+    check_array_kind(arrays, options)
     loaded, original = load_with_origin(model)
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
-    check_range(numbers, check_dtype(dtype))
+    check_range(numbers, dtype)
     check_sensitivities(system, numbers)
     grid = to_save(save)
     if arrays == "numpy":
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = save_times(grid, numbers.t0, numbers.t1)
-    stops = stop_times(stop_at, numbers.t0, numbers.t1)
+    options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
     given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
-    options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "strict": strict}
-    options |= {"max_step": max_step} if max_step is not None else {}
-    compiled, problem = switched_problem(system, numbers, backend, dtype, strict, stop_at=stops, stays=arrays == "cupy")
+    of_solver = options.of_solver()
+    compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
-    there = device_context() if backend == "cuda" else nullcontext
-    on_device = partial(device_errors, f"{system.name}{said_sizes(numbers)}", "smaller sizes, fewer saved times or float32")
-    if clock == RESCALED:
-        kernel, clocked = make_clock(system, numbers, backend, dtype, strict)
+    there = device_context() if options.on.gpu else nullcontext
+    on_device = partial(device_errors, f"{system.name}{sizes_text(numbers)}", "smaller sizes, fewer saved times or float32")
+    if options.rescaled:
+        kernel, clocked = make_clock(system, numbers, options)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
         with on_device():
-            told = clocked.integrate(even, {**options, "progress": progress}, method)
-        raw, about, dims = told.raw, {"clock": clock, **({"even": even} if isinstance(even, int) else {})}, {**dims, BLOW_UP: ()}
+            told = clocked.integrate(even, {**of_solver, "progress": progress}, method)
+        raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
         if told.blow_up:
             about["blow_up_error"] = told.blow_up[1]
     else:
         before = kernel.seconds
         with on_device():
-            raw = integrate_problem(problem, method=method, save=times, progress=progress, **options)
+            raw = integrate_problem(problem, method=method, save=times, progress=progress, **of_solver)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
@@ -125,10 +130,10 @@ def integrate(
     def again(asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
         with there(), on_device():
-            if clock == RESCALED:
-                run = clocked.integrate(asked, options, raw.method).raw
+            if options.rescaled:
+                run = clocked.integrate(asked, of_solver, raw.method).raw
             else:
-                run = integrate_problem(bare, method=raw.method, save=asked, **options)
+                run = integrate_problem(bare, method=raw.method, save=asked, **of_solver)
         return layout.split(run.y[: len(asked)])
 
     return Solution(
@@ -152,15 +157,7 @@ def integrate(
             "sizes": numbers.sizes,
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
-            "step": step,
-            "rtol": rtol,
-            "atol": atol,
-            "max_steps": max_steps,
-            **({"stop_at": list(stops)} if stops else {}),
-            **({"max_step": max_step} if max_step is not None else {}),
-            "seed": seed,
-            "dtype": dtype,
-            "strict": strict,
+            **{name: value for name, value in options.attributes().items() if name not in OWN},
             "kernel": raw.kernel or kernel.key,
             "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
             "versions": versions(),

@@ -1,54 +1,64 @@
 """Options of a run that only make sense together, checked."""
 
-from typing import Any
-
 import numpy as np
 
+from odesim.base.arrays import check_dtype
+from odesim.base.backends import BACKENDS, METHODS, find_backend
+from odesim.base.run_options import CLOCKS, RunOptions
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.bind import Numbers
-from odesim.solve import ROSENBROCK
-from odesim.solve.methods import METHODS
 
-RESCALED = "rescaled"
+ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))
 
 
-CLOCKS = ("ordinary", RESCALED)
+def check_run_options(options: RunOptions, use: str) -> None:
+    """Raises an OdesimError for a backend, clock or type that is none, and for what the backend does not do for this use."""
+    backend, method = find_backend(options.backend, use), options.method
+    check_clock(options)
+    if check_dtype(options.dtype) not in backend.dtypes:
+        raise ParamError(f"the backend {backend.name} has no {options.dtype}; it has {', '.join(backend.dtypes)}")
+    ability = backend.uses[use]
+    if method in METHODS and method not in ability.methods:
+        others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].methods]
+        has = f"it has {', '.join(ability.methods)} and auto"
+        raise SolveError(f"{method} is no method of the backend {backend.name} for {use}; {has}{do_it(others)}")
+    if options.strict and method in METHODS and method not in ability.strict:
+        others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].strict]
+        has = f"strict mode has {', '.join(ability.strict)} there"
+        raise SolveError(f"{method} has other bits on other machines with the backend {backend.name}; {has}{do_it(others)}")
 
 
-ARRAYS = ("numpy", "cupy")
+def do_it(backends: list[str]) -> str:
+    """`; the backends numba, numpy have it`."""
+    if not backends:
+        return ""
+    return f"; the backend {backends[0]} has it" if len(backends) == 1 else f"; the backends {', '.join(backends)} have it"
 
 
-def check_strict(method: str, strict: bool, backend: str = "numba") -> None:
-    """Raises SolveError for a method that the backend does not have, or not with the same bits on every machine."""
-    if backend == "cuda" and method in ROSENBROCK:
-        raise SolveError(
-            f"{method} solves its linear systems on the processor: one large system on cuda takes {', '.join(METHODS)} or auto"
-        )
-    if strict and method in ROSENBROCK and backend != "numba":
-        raise SolveError(f"{method} solves its linear systems with LAPACK on the backend {backend}: strict mode takes numba")
-
-
-def check_clock(clock: Any, stop_at: Any = (), max_step: Any = None) -> None:
+def check_clock(options: RunOptions) -> None:
     """Raises SolveError for a clock that is none, or that is asked for what it cannot do."""
-    if clock not in CLOCKS:
-        raise SolveError(no_such("clock", str(clock), CLOCKS))
-    if clock == RESCALED and np.size(stop_at):
+    if options.clock not in CLOCKS:
+        raise SolveError(no_such("clock", str(options.clock), CLOCKS))
+    if options.rescaled and np.size(options.stop_at):
         raise SolveError("stop_at names times of the ordinary clock; the rescaled one looks for the conditions of the model by itself")
-    if clock == RESCALED and max_step is not None:
+    if options.rescaled and options.max_step is not None:
         raise SolveError("max_step is a time of the ordinary clock: the rescaled one has steps of its own kind")
 
 
-def check_arrays(arrays: Any, backend: str, clock: str = "ordinary") -> None:
-    """Raises ParamError for arrays that results cannot be in."""
+def check_array_kind(arrays: str, options: RunOptions) -> None:
+    """Raises ParamError for arrays that the results of a run cannot be in. The backend is one that there is."""
     if arrays not in ARRAYS:
         raise ParamError(no_such("kind of arrays", str(arrays), ARRAYS))
-    if arrays == "cupy" and backend != "cuda":
-        raise ParamError(f"arrays='cupy' leaves results on the GPU of the backend cuda; those of the backend {backend} are numpy's")
-    if arrays == "cupy" and clock == RESCALED:
+    if arrays not in options.on.arrays:
+        able = ", ".join(name for name, backend in BACKENDS.items() if arrays in backend.arrays)
+        raise ParamError(
+            f"arrays={arrays!r} leaves results on the GPU of the backend {able}; those of the backend {options.backend} are numpy's"
+        )
+    if arrays == "cupy" and options.rescaled:
         raise ParamError("arrays='cupy' is for the ordinary clock: the processor tells a run in the rescaled one in the time t")
 
 
-def said_sizes(numbers: Numbers) -> str:
+def sizes_text(numbers: Numbers) -> str:
     """` (M = 1000, K = 3)`; nothing without sizes."""
     return f" ({', '.join(f'{name} = {n}' for name, n in numbers.sizes.items())})" if numbers.sizes else ""
 

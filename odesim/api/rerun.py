@@ -11,12 +11,12 @@ from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolera
 from odesim.api.ensemble_manifest import restore
 from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
-from odesim.api.options import CLOCKS
 from odesim.api.stored_ensemble import engines
+from odesim.base.run_options import options_of
 from odesim.base.signals import stop_signals
 from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, together
-from odesim.engines.run import run_chunks
+from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.request import UNDONE, Chunk
 from odesim.ensembles.slabs import shard_chunks
@@ -43,16 +43,8 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     other = other_code(store.said, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
     with stop_signals() as asked:
-        done = run_chunks(
-            shadow,
-            members,
-            engines(store, members, first_engine),
-            shard_chunks(store.count, store.chunk),
-            threads=threads,
-            asked=asked,
-            progress=progress,
-            together=together(first_engine),
-        )
+        ways, chunks = Execution(threads, progress, asked=asked), shard_chunks(store.count, store.chunk)
+        done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, together=together(first_engine))
     lost = store.lost_members()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
     return shadow.found.report(path, "member", **more)
@@ -106,20 +98,18 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     if said.get("ref") is None:
         raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
     system = stored_model(path, said, model)
-    names = ("sizes", "step", "rtol", "atol", "dtype", "seed", "max_steps")
     try:
-        options = {name: said[name] for name in names} | {"strict": bool(said["strict"]), "span": tuple(said["span"])}
-        options |= {"clock": said.get("clock", CLOCKS[0]), "stop_at": said.get("stop_at", ()), "max_step": said.get("max_step")}
-        options["sensitivities"] = list(said.get("sensitivities", ()))
+        options = options_of({**said, "method": old.method, "backend": old.backend})
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
+        asked |= {"sizes": said["sizes"], "span": tuple(said["span"]), "sensitivities": list(said.get("sensitivities", ()))}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
     grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
     save = said["even"] if "even" in said else grid if len(grid) else None
-    new = integrate(system, **asked, save=save, method=old.method, backend=old.backend, progress=progress, **options)
+    new = integrate(system, **asked, save=save, progress=progress, **vars(options))
     other = other_code(said, new.attrs["kernel"], versions())
     found = Differences()
-    compare_rows(found, old, new, said["rtol"], said["atol"])
+    compare_rows(found, old, new, options.rtol, options.atol)
     compare_ends(found, old, new, exact=not other)
     return found.report(path, "saved time", other=other, bound=BOUND)
 

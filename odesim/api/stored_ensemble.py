@@ -8,11 +8,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from odesim.api.ensemble_manifest import check_members, make_manifest, options_of, restore
+from odesim.api.ensemble_manifest import check_members, make_manifest, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
+from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
-from odesim.engines.run import Engine, open_chunks, run_chunks
+from odesim.engines.run import Engine, Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Progress, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import UNDONE, EnsembleRequest
@@ -25,7 +26,6 @@ from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
 from odesim.store.paths import check_new_run, is_taken
-from odesim.symbolic.system import System
 
 AGAIN = "odesim resume goes on"
 
@@ -45,7 +45,7 @@ class EnsembleRun:
     retried: int = 0
     auto: str = ""
     lost: int = 0
-    backend: str = "numba"
+    backend: str = RunOptions.backend
     meanings: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class EnsembleRun:
         """Of the members of these chunks, as tally counts them."""
         said = store.said
         found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
-        more |= {"auto": said.get("auto", ""), "backend": said.get("backend", "numba"), "methods": found}
+        more |= {"auto": said.get("auto", ""), "backend": options_of(said).backend, "methods": found}
         more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
         return cls(store.path, said["model"], said["method"], bool(said["lanes"]), tally, **more)
 
@@ -95,46 +95,49 @@ class EnsembleRun:
         return f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
 
 
-def begin(
-    system: System,
-    original: Mapping[str, Any],
-    members: Members,
-    request: EnsembleRequest,
-    seed: int,
-    out: Path,
-    *,
-    overwrite: bool = False,
-    resume: bool = False,
-    shard: tuple[int, int] | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-    fail_fast: bool = False,
-) -> EnsembleRun:
-    """Makes the run at out, or joins the one that is there (a shard, or resume), and integrates what is not done.
+@dataclass(frozen=True)
+class Destination:
+    """The folder of a run, and what becomes of one that is there. shard: (i, n), the i-th of n parts of the run."""
+
+    path: Path
+    overwrite: bool = False
+    resume: bool = False
+    shard: tuple[int, int] | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Whether the run that is there is gone on with."""
+        return (self.resume or self.shard is not None) and is_taken(self.path)
+
+
+def begin(original: Mapping[str, Any], members: Members, request: EnsembleRequest, to: Destination, execution: Execution) -> EnsembleRun:
+    """Makes the run there, or joins the one that is there (a shard, or resume), and integrates what is not done.
 
     original: where the model is from, as load_with_origin returns. Raises an OdesimError.
     """
-    check_threads(threads)
-    if overwrite and (resume or shard):
-        raise ParamError(f"--overwrite throws away what is there, which {'--resume' if resume else '--shard'} would go on with; choose one")
+    check_threads(execution.threads)
+    out, shard = to.path, to.shard or (1, 1)
+    if to.overwrite and (to.resume or to.shard):
+        raise ParamError(
+            f"--overwrite throws away what is there, which {'--resume' if to.resume else '--shard'} would go on with; choose one"
+        )
     engine = make_engine(request, members)
-    manifest = make_manifest(system, original, members, seed, engine)
-    shard_chunks(manifest.design.count, manifest.chunk, shard or (1, 1))
-    joins = (resume or shard is not None) and is_taken(out)
+    manifest = make_manifest(request.system, original, members, engine)
+    shard_chunks(manifest.design.count, manifest.chunk, shard)
     lock = RunLock()
     try:
-        if joins:
+        if to.joins:
             check_same_ensemble(out, manifest.identity())
         else:
-            check_new_run(out, overwrite=overwrite)
+            check_new_run(out, overwrite=to.overwrite)
             check_members(members, manifest.chunk)
             engine.prepare()  # what cannot be compiled leaves no empty run
             if is_taken(out):
                 lock.take(out, what="ensemble")
-            create_ensemble(out, manifest, overwrite=overwrite)
+            create_ensemble(out, manifest, overwrite=to.overwrite)
             check_same_ensemble(out, manifest.identity())  # of another process, which was first
-        lock.take(out, what="ensemble", shared=shard is not None)
-        return integrate(EnsembleStore(out, request.layout), members, engine, shard or (1, 1), threads, progress, fail_fast)
+        lock.take(out, what="ensemble", shared=to.shard is not None)
+        return integrate(EnsembleStore(out, request.layout), members, engine, execution, shard)
     except DeviceError as error:
         raise kept(error, out) from error
     except OSError as error:
@@ -156,10 +159,9 @@ def integrate(
     store: EnsembleStore,
     members: Members,
     engine: Any,
-    shard: tuple[int, int],
-    threads: int,
-    progress: Progress | None,
-    fail_fast: bool,
+    execution: Execution,
+    shard: tuple[int, int] = (1, 1),
+    *,
     retried: int = 0,
 ) -> EnsembleRun:
     """Does what is not done of a shard."""
@@ -173,17 +175,8 @@ def integrate(
     with stop_signals() as asked:
         compiled(int(attempt))  # not counted as time that members take
         began = time.perf_counter()
-        found = run_chunks(
-            store,
-            members,
-            compiled,
-            chunks,
-            threads=threads,
-            asked=asked,
-            progress=progress,
-            fail_fast=fail_fast,
-            together=together(compiled(int(attempt))),
-        )
+        many_at_once = together(compiled(int(attempt)))
+        found = run_chunks(store, members, compiled, chunks, replace(execution, asked=asked), together=many_at_once)
     return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
 
 
@@ -192,11 +185,17 @@ def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int
 
     @cache
     def engine(attempt: int) -> Engine:
-        made = first if attempt == 0 else make_engine(replace(first.request, **store.said["attempts"][attempt]), members)
+        made = first if attempt == 0 else make_engine(attempted(first.request, store.said["attempts"][attempt]), members)
         made.prepare()
         return made  # type: ignore[no-any-return]
 
     return engine
+
+
+def attempted(request: EnsembleRequest, changes: Mapping[str, Any]) -> EnsembleRequest:
+    """The request of a later attempt. changes: options, and by which rule members have their methods."""
+    options = {name: value for name, value in changes.items() if name != "auto"}
+    return replace(request.changed(**options), auto=changes.get("auto", request.auto))
 
 
 def resume(
@@ -233,10 +232,10 @@ def resume(
         if retry_failed:
             changed = {}
             if method is not None:
-                asked = make_request(request.system, members, None, **{**options_of(store.said), "method": method})
-                changed = {"method": asked.method}
+                asked = make_request(request.system, members, replace(options_of(store.said), method=method), **outputs_of(store.said))
+                changed = {"method": asked.options.method}
             retried = store.retry(changed, SUCCESSES)
-        return integrate(store, members, engine, (1, 1), threads, progress, fail_fast, retried)
+        return integrate(store, members, engine, Execution(threads, progress, fail_fast), retried=retried)
     except DeviceError as error:
         raise kept(error, path) from error
     except OSError as error:

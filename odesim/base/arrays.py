@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odesim.base.backends import DTYPES
 from odesim.base.gpu import device_errors
 from odesim.errors import ParamError, no_such
 
 Array = NDArray[Any]
-DTYPES = ("float64", "float32")
 LINE, PAGE = 64, 4096  # bytes
 
 

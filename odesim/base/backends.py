@@ -54,7 +54,7 @@ BACKENDS = {
             gpu=False,
             uses={
                 RUN: Ability("compiled for the processor", METHODS, METHODS),
-                ENSEMBLE: Ability("compiled for the processor, eight members at once", METHODS, METHODS),
+                ENSEMBLE: Ability("compiled for the processor", METHODS, METHODS),
             },
         ),
         Backend(
@@ -62,7 +62,7 @@ BACKENDS = {
             compiles="",
             gpu=False,
             uses={
-                RUN: Ability("whole arrays, slower, what the others are tested against", METHODS, EXPLICIT),
+                RUN: Ability("its whole arrays, slower, to check the others by", METHODS, EXPLICIT),
                 TRAINING: Ability("the processor"),
             },
         ),

@@ -4,7 +4,7 @@ A field here is an option of `odesim integrate` and `odesim ensemble` and an arg
 own name. What is stored of a run, what identifies it and how it is computed again follow from the fields alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -29,7 +29,7 @@ class RunOptions:
     atol: float = 1e-9
     max_steps: int = 1_000_000
     max_step: float | None = None
-    stop_at: Sequence[float] = ()
+    stop_at: tuple[float, ...] = ()
     backend: str = "numba"
     dtype: str = "float64"
     strict: bool = False
@@ -46,15 +46,24 @@ class RunOptions:
         """Whether the run uses the rescaled clock."""
         return self.clock == RESCALED
 
+    def of_solver(self) -> dict[str, Any]:
+        """Those that odesim.solve takes beside the method."""
+        return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "strict")}
+
     def attributes(self) -> dict[str, Any]:
         """{option: value} as plain data, to store; options_of reads it."""
         return {**asdict(self), "stop_at": list(self.stop_at)}
 
+    def numbers(self) -> dict[str, Any]:
+        """The same with 0 and 1 for False and True, as files of many kinds have them."""
+        return {name: int(value) if isinstance(value, bool) else value for name, value in self.attributes().items()}
+
 
 NAMES = tuple(field.name for field in fields(RunOptions))
+LATER = ("backend", "stop_at", "max_step", "clock")  # that the first versions did not store: they had the defaults
 
 
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:
-    """The options in stored attributes; an option that an older version did not store has its default."""
-    values = {name: attributes[name] for name in NAMES if name in attributes}
-    return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values.get("strict", False))})
+    """The options in stored attributes. Raises KeyError where one is missing that every version stores."""
+    values = {name: attributes[name] for name in NAMES if name in attributes or name not in LATER}
+    return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])})

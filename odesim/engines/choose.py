@@ -15,6 +15,7 @@ from odesim.engines.one_by_one import SingleEngine
 from odesim.engines.rescaled import ClockEngine
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
+from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name
 
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
@@ -24,25 +25,30 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
     what a GPU's threads cannot do.
     """
-    shared, own = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype), members.source.names
-    if request.clock is not None and request.backend != "cuda":
-        return ClockEngine(request, shared, request.clock)
-    if request.method == "auto":
+    shared, own = slack_numbers(request, members), members.source.names
+    if request.rescaled is not None and not request.options.on.gpu:
+        return ClockEngine(request, shared, request.rescaled)
+    if request.options.method == "auto":
         return hand_over(request, members)
-    if request.backend == "cuda":
+    if request.options.on.gpu:
         return device_engine(request, shared, own)
     return lane_engine(request, shared, own) or SingleEngine(request, shared)
 
 
+def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:
+    """What all members share, with the slack of guards."""
+    return with_slack(request.system, members.shared, request.options.rtol, request.options.atol, request.dtype)
+
+
 def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
     """The engine of the method auto: of two methods, where the explicit one has lanes; else every member is a single run of auto."""
-    shared = with_slack(request.system, members.shared, request.rtol, request.atol, request.dtype)
-    explicit = make_engine(replace(request, method=explicit_of(request), look=PILOT), members)
+    shared = slack_numbers(request, members)
+    explicit = make_engine(replace(request.changed(method=explicit_of(request)), look=PILOT), members)
     if isinstance(explicit, SingleEngine):
         return SingleEngine(request, shared)
 
     def make(asked: EnsembleRequest) -> AnyEngine | None:
-        bound = request.strict or request.backend == "cuda"
+        bound = request.strict or request.options.on.gpu
         if bound and not isinstance(lane_plan(asked, shared, members.source.names), KernelPlan):
             return None  # with other bits on other machines, or not there
         return make_engine(asked, members)
@@ -61,7 +67,7 @@ def engine_key(engine: AnyEngine) -> str:
         return f"{engine_key(engine.explicit)}_{stiff_key()}"
     seen = observed_key(engine.request.system, engine.request.kept.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
-        return (engine.request.clock or engine.request.right).key + seen
+        return (engine.request.rescaled or engine.request.right).key + seen
     if isinstance(engine, DeviceEngine):
         return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
     return kernel_name(engine.plan) + seen
@@ -69,13 +75,13 @@ def engine_key(engine: AnyEngine) -> str:
 
 def auto_rule(request: EnsembleRequest) -> str:
     """How members have their methods under auto, in words."""
-    if request.step is not None:
+    if request.options.step is not None:
         return "tsit5: a fixed step was asked for"
     rule = f"{explicit_of(request)}; {STIFF} for a member whose own steps stability limits, or that takes max_steps, where it gets further"
-    obstacle = method_obstacle(replace(request, method=STIFF)) if request.strict or request.backend == "cuda" else ""
+    obstacle = method_obstacle(request.changed(method=STIFF)) if request.strict or request.options.on.gpu else ""
     return f"{explicit_of(request)}; {STIFF} has no lanes for {obstacle}" if obstacle else rule
 
 
 def explicit_of(request: EnsembleRequest) -> str:
     """The explicit method that members begin with under auto."""
-    return explicit_name(request.rtol, request.step, between=request.saves or bool(request.kept.events))
+    return explicit_name(request.options.rtol, request.options.step, between=request.saves or bool(request.kept.events))

@@ -59,7 +59,7 @@ class HandOver:
     def stiff(self) -> Any:
         """The engine of the stiff method; None where the system has none."""
         try:
-            engine = self.make(replace(self.request, method=STIFF))
+            engine = self.make(self.request.changed(method=STIFF))
             _ = self.ratio if engine is not None else 0.0
         except CodegenError:
             return None
@@ -73,8 +73,8 @@ class HandOver:
         r, compiled = self.request, self.request.right
         right = costs.right_side(compiled.program, r.sizes, "numba")
         bound = compiled.linear.bind(r.sizes, self.numbers.params, r.layout)
-        mine = step_cost(METHODS[self.explicit.request.method], right, r.layout.size)
-        if self.lanes(self.make(replace(r, method=STIFF))):
+        mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
+        if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
         return mine / (WIDTH * costs.stiff_step(bound, ROSENBROCK[STIFF].stages, right))
 
@@ -94,7 +94,7 @@ class Work:
 
     def done(self, chunk: Chunk) -> Chunk:
         """The chunk that the explicit method left, with every member at its end; those that a stop left are undone."""
-        explicit = METHOD_NAMES.index(self.engine.explicit.request.method)
+        explicit = METHOD_NAMES.index(self.engine.explicit.request.options.method)
         chunk.method[...] = explicit
         while len(held := np.flatnonzero(chunk.status == HANDED_OVER)):
             if self.engine.stiff is None:
@@ -105,12 +105,12 @@ class Work:
                 self.challenge(chunk, held[worth == each], float(each))
         at = np.flatnonzero((chunk.status == MAX_STEPS) & (chunk.method == explicit))
         if len(at) and self.engine.stiff is not None:
-            self.last(chunk, at, max(self.budget(self.engine.request.max_steps), FEW))
+            self.last(chunk, at, max(self.budget(self.engine.request.options.max_steps), FEW))
         return chunk
 
     def challenge(self, chunk: Chunk, at: Array, worth: float) -> None:
         """The members at, which stability holds, by the stiff method, for the work of so many explicit steps, or again."""
-        budget, most = self.budget(worth), self.engine.request.max_steps
+        budget, most = self.budget(worth), self.engine.request.options.max_steps
         over = chunk.steps[at] >= most
         if over.any():
             chunk.status[at[over]] = MAX_STEPS
@@ -144,7 +144,7 @@ class Work:
 
         budget: steps in which it must end or come further.
         """
-        most = self.engine.request.max_steps
+        most = self.engine.request.options.max_steps
         ahead, _ = self.trial(chunk, at, min(budget, most), chunk.t_end[at])
         if len(ahead):
             part = self.run(self.engine.stiff, ahead, most)
@@ -153,20 +153,20 @@ class Work:
 
     def budget(self, worth: float) -> int:
         """Steps of the stiff method, as many as are allowed, that cost what so many explicit ones do."""
-        return int(min(SHARE * self.engine.ratio * worth, self.engine.request.max_steps))
+        return int(min(SHARE * self.engine.ratio * worth, self.engine.request.options.max_steps))
 
     def again(self, chunk: Chunk, at: Array, look: int) -> None:
         """The members at by the explicit method from their start, with the first look so late; 0: with none."""
         explicit = self.engine.explicit
         if len(at):
-            self.put(chunk, at, self.run(explicit, at, explicit.request.max_steps, look))
+            self.put(chunk, at, self.run(explicit, at, explicit.request.options.max_steps, look))
 
     def run(self, engine: Any, at: Array, most: int, look: int = 0) -> Chunk:
         """The members at, with most steps."""
-        asked = replace(engine, request=replace(engine.request, max_steps=most, look=look))
+        asked = replace(engine, request=replace(engine.request.changed(max_steps=most), look=look))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
         part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
-        part.method[...] = METHOD_NAMES.index(engine.request.method)
+        part.method[...] = METHOD_NAMES.index(engine.request.options.method)
         part.status[part.status == EnsembleRequest.number(Status.INTERRUPTED)] = UNDONE
         return part
 

@@ -37,17 +37,15 @@ class SingleEngine:
         chunk = into or request.room(count)
         chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
-        with few_blas_threads(request.layout.size) if request.method in ("auto", *ROSENBROCK) else nullcontext():
+        with few_blas_threads(request.layout.size) if request.options.method in ("auto", *ROSENBROCK) else nullcontext():
             each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
         numbers = Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, request.t0, request.t1)
-        problem = held_problem(request.right, request.held, numbers, stop_at=request.stop_at, laws=False)
-        options: dict[str, Any] = {"method": request.method, "step": request.step, "max_steps": request.max_steps}
-        options |= {"strict": request.strict} | ({"max_step": request.max_step} if request.max_step is not None else {})
-        raw = integrate_problem(problem, save=request.times, rtol=request.rtol, atol=request.atol, **options)
+        problem = held_problem(request.right, request.held, numbers, stop_at=request.options.stop_at, laws=False)
+        raw = integrate_problem(problem, method=request.options.method, save=request.times, **request.options.of_solver())
         put_run(chunk, i, request, raw)
 
 

@@ -17,7 +17,7 @@ def part_obstacle(request: EnsembleRequest) -> str:
         return ""
     if request.held is not None and request.held.on_states:
         return "conditions on states that jump"
-    if request.step is not None:
+    if request.options.step is not None:
         return "a fixed step in parts between times where conditions change"
     return "sensitivities with jumps" if request.system.sensitivities and request.held and request.held.switches else ""
 
@@ -71,7 +71,7 @@ def parts_of(request: EnsembleRequest, numbers: Numbers, params: Mapping[str, Ar
     """The parts of the members with these parameters of their own. Raises SolveError where they are too many."""
     assert request.held is not None
     span = request.t0, request.t1
-    conditions = Conditions(request.held, dict(numbers.sizes), numbers.params, *span, request.stop_at)
+    conditions = Conditions(request.held, dict(numbers.sizes), numbers.params, *span, request.options.stop_at)
     read = conditions.reads(frozenset(params))
     own = {name: params[name] for name in read}
     stops = conditions.stops(own, count if own else 1)

@@ -9,6 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.memory import check_fits
+from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import event_specs
@@ -106,24 +107,22 @@ def held_problem(
     return replace(problem, switches=switching)
 
 
-def switched_problem(
-    system: System, numbers: Numbers, backend: str, dtype: str, strict: bool, *, stop_at: Sequence[float] = (), stays: bool = False
-) -> tuple[CompiledRHS, Problem]:
-    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
+def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
+    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers and options."""
     from odesim.engines.switching import held_of
 
     held = held_of(system)
-    compiled = compiled_parts(held.system, backend, dtype, strict)[0]
-    return compiled, held_problem(compiled, held, numbers, stop_at=stop_at, stays=stays)
+    compiled = compiled_parts(held.system, options.backend, options.dtype, options.strict)[0]
+    return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
 
 
-def make_clock(system: System, numbers: Numbers, backend: str, dtype: str, strict: bool) -> tuple[CompiledRHS, RescaledRun]:
+def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[CompiledRHS, RescaledRun]:
     """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
     other = rescaled_system(system)
     span = {START: numbers.t0, STOP: numbers.t1}
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
     inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
-    compiled, problem = switched_problem(other, inner, backend, dtype, strict)
+    compiled, problem = switched_problem(other, inner, options)
     return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
 
 

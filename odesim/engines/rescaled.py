@@ -45,8 +45,7 @@ class ClockEngine:
         numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
         problem = held_problem(self.compiled, r.held, numbers, laws=False)
         clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, BLOW_UP_MARGIN)
-        options = {"step": r.step, "max_steps": r.max_steps, "rtol": r.rtol, "atol": r.atol, "strict": r.strict}
-        told = clock.integrate(r.times, options, r.method)
+        told = clock.integrate(r.times, r.options.of_solver(), r.options.method)
         put_run(chunk, i, r, told.raw)
         if told.blow_up:
             chunk.blow_up[i] = told.blow_up

@@ -5,6 +5,7 @@ A member's bits do not depend on the chunk, so a run that was stopped ends as if
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,31 +35,47 @@ class Engine(Protocol):
     def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
 
 
+def never() -> bool:
+    """No."""
+    return False
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the members of an ensemble are worked through; no bit depends on it.
+
+    progress: called with (members done, of how many, how many of these failed). fail_fast: stop after the first chunk with a failure.
+    asked: whether to stop; then chunks in flight are lost, and nothing else.
+    """
+
+    threads: int = 1
+    progress: Progress | None = None
+    fail_fast: bool = False
+    asked: Callable[[], bool] = never
+
+
 def run_chunks(
     ledger: Ledger,
     members: Members,
     engine: Callable[[int], Engine],
     chunks: range,
+    execution: Execution | None = None,
     *,
-    threads: int = 1,
-    asked: Callable[[], bool] = lambda: False,
-    progress: Progress | None = None,
-    fail_fast: bool = False,
     together: int = 1,
 ) -> Tally:
     """Integrates every member of the chunks that is not done. engine: by the number of the attempt. together: as many members as this
     are integrated at once, where neighbouring chunks have them to do.
-
-    asked: whether to stop; then chunks in flight are lost, and nothing else. fail_fast: stop after the first chunk with a failure.
     """
+    execution = execution or Execution()
+    progress, asked = execution.progress, execution.asked
     found = count_members(ledger, chunks)
     if progress:
         progress(found.done, found.total, found.failed)
-    stop, pool = np.zeros(1, np.int64), make_pool(threads)
+    stop, pool = np.zeros(1, np.int64), make_pool(execution.threads)
     with ThreadPoolExecutor(1) as worker:
         try:
             for first, end in joined(open_chunks(ledger, chunks), together):
-                if asked() or (fail_fast and found.failed):
+                if asked() or (execution.fail_fast and found.failed):
                     found.stopped = True
                     break
                 # not in the main thread, where a signal would wait for the compiled code
@@ -142,7 +159,7 @@ def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
     if not guards or not len(ended):
         return
     states = request.layout.split(chunk.y_end[ended])
-    slack = slack_of(request.rtol, request.atol, request.dtype)
+    slack = slack_of(request.options.rtol, request.options.atol, request.dtype)
     least = [np.min((guard.sign * states[guard.state]).reshape(len(ended), -1), axis=1) for guard in guards]
     chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = STATUSES.index(Status.LEFT_DOMAIN)
 
@@ -153,8 +170,8 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
     tell_left(engine.request, chunk)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
-    if engine.request.method in METHOD_NAMES:  # of auto each member has its own
-        chunk.method[...] = METHOD_NAMES.index(engine.request.method)
+    if engine.request.options.method in METHOD_NAMES:  # of auto each member has its own
+        chunk.method[...] = METHOD_NAMES.index(engine.request.options.method)
     chunk.method[chunk.status == UNDONE] = UNDONE
     return chunk
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import FUNCTIONS, Design, Part, Points, Random, Table
 from odesim.ensembles.members import Members, make_members
 from odesim.errors import ParamError, counted, no_such
@@ -23,19 +24,7 @@ GRIDS = ("linspace", "logspace")
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def design_members(
-    system: System,
-    *,
-    vary: Mapping[str, Any],
-    grid: Mapping[str, Any],
-    zipped: Mapping[str, Any],
-    members: int | None,
-    params: Mapping[str, Any],
-    initial: Mapping[str, Any],
-    sizes: Any,
-    span: Any,
-    seed: int,
-) -> Members:
+def design_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
     """The members of a design.
 
     vary {name: text or table}: `uniform(a,b)`, `normal(m,s)` drawn for each of `members`, or (N, *shape) a row each.
@@ -44,33 +33,34 @@ def design_members(
     """
     plan = make_schema(system)
     slots = {slot.name: slot for slot in (*plan.params, *plan.states)}
-    given = {"set": params, "init": initial, "vary": vary, "grid": grid, "zip": zipped}
+    given = {"set": asked.params, "init": asked.initial, "vary": asked.vary, "grid": asked.grid, "zip": asked.zipped}
     check_names(plan.name, slots, given)
     seed = check_seed(seed)
-    made = {name: grid_points(slots[name], value, "--grid") for name, value in grid.items()}
-    together = {name: grid_points(slots[name], value, "--zip") for name, value in zipped.items()}
+    made = {name: grid_points(slots[name], value, "--grid") for name, value in asked.grid.items()}
+    together = {name: grid_points(slots[name], value, "--zip") for name, value in asked.zipped.items()}
     counts = {name: len(points) for name, points in together.items()}
     if len(set(counts.values())) > 1:
         raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
-    parts: list[Part] = [vary_part(slots[name], value, seed) for name, value in vary.items()]
+    parts: list[Part] = [vary_part(slots[name], value, seed) for name, value in asked.vary.items()]
     inner = next(iter(counts.values()), 1)
     sides = [len(points) for points in made.values()]
     for k, (name, points) in enumerate(made.items()):
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
     parts += [Points(name, points) for name, points in together.items()]
-    design = Design(tuple(parts), member_count(parts, members, prod(sides) * inner if made or together else None))
+    design = Design(tuple(parts), member_count(parts, asked.members, prod(sides) * inner if made or together else None))
     typical = {part.name: typical_value(part, slots[part.name]) for part in parts}
     states = {slot.name for slot in plan.states}
     numbers = bind(
         system,
-        params={**params, **{n: v for n, v in typical.items() if n not in states}},
-        initial={**initial, **{n: v for n, v in typical.items() if n in states}},
-        sizes=sizes,
-        span=span,
+        params={**asked.params, **{n: v for n, v in typical.items() if n not in states}},
+        initial={**asked.initial, **{n: v for n, v in typical.items() if n in states}},
+        sizes=asked.sizes,
+        span=asked.span,
         seed=seed,
     )
     shapes = {name: np.shape(value) for name, value in {**numbers.params, **numbers.initial}.items()}
-    return make_members(system, params, initial, sizes=numbers.sizes, span=span, seed=seed, source=design.shaped(shapes))
+    source = design.shaped(shapes)
+    return make_members(system, asked.params, asked.initial, sizes=numbers.sizes, span=asked.span, seed=seed, source=source)
 
 
 def check_names(model: str, slots: Mapping[str, Place], given: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,12 +1,14 @@
 """What an ensemble is asked for, and the statuses of its members."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.ensembles.chunk import HANDED_OVER, UNDONE, Chunk
 from odesim.ensembles.outputs import Outputs
@@ -52,10 +54,9 @@ def meanings(system: System) -> list[str]:
 class EnsembleRequest:
     """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
 
-    method: "auto" where each member has its own. auto: by which rule. clock: the rescaled form of the System, compiled, where members run
-    in that. backend: numba or cuda. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled.
-    stop_at: times at which all members end a step. max_step: the largest size of one. look: steps after which lanes look whether
-    stability limits the steps of a member; 0: never.
+    auto: by which rule each member has its method, where it has its own. rescaled: the form of the System in the rescaled clock, compiled,
+    where members run in that. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled.
+    look: steps after which lanes look whether stability limits the steps of a member; 0: never.
     """
 
     compiled: CompiledRHS
@@ -63,20 +64,17 @@ class EnsembleRequest:
     t0: float
     t1: float
     times: Array
-    method: str = "tsit5"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-    max_steps: int = 1_000_000
-    step: float | None = None
+    options: RunOptions
     kept: Outputs = field(default_factory=Outputs)
     auto: str = ""
-    clock: CompiledRHS | None = None
-    backend: str = "numba"
+    rescaled: CompiledRHS | None = None
     held: HeldSystem | None = None
     running: CompiledRHS | None = None
-    stop_at: tuple[float, ...] = ()
-    max_step: float | None = None
     look: int = 0
+
+    def changed(self, **options: Any) -> "EnsembleRequest":
+        """The same with other options."""
+        return replace(self, options=replace(self.options, **options))
 
     @property
     def system(self) -> System:
@@ -90,7 +88,7 @@ class EnsembleRequest:
     @property
     def switches(self) -> bool:
         """Whether runs stop on the way, at conditions that change or at times that were asked for."""
-        return bool(self.stop_at) or (self.held is not None and self.held.stops)
+        return bool(self.options.stop_at) or (self.held is not None and self.held.stops)
 
     @property
     def dtype(self) -> str:

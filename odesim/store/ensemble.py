@@ -17,7 +17,7 @@ from odesim.ensembles.request import STATUSES, UNDONE, Chunk
 from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError, counted
 from odesim.store.chunks import WRITE_EMPTY, check_array_files, chunk_files, has_files
-from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
+from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
 from odesim.store.paths import damage_errors, open_group
 from odesim.store.write import INITIAL, PARAMS, TIME
 
@@ -82,7 +82,7 @@ class EnsembleStore:
         params, initial = self.shared()
         about = {"params": params, "initial": initial, "times": self.times, "layout": self.layout, "kept": self.kept, "chunk": self.chunk}
         now = Manifest(about=self.said, design=self.design, dtype=self.said["dtype"], dims={}, labels={}, **about).identity()
-        then = self.said["identity"]
+        then = stored_identity(self.said)
         for name in {**now, **then}:
             if now.get(name) != then.get(name):
                 raise StoreError(

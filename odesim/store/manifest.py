@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.outputs import Outputs
 from odesim.ensembles.request import METHOD_NAMES, UNDONE
@@ -31,8 +32,8 @@ COUNTS: dict[str, tuple[Any, Any]] = {
     "method": (np.int8, UNDONE),
 }
 LEDGER = ("status", *COUNTS)
-# attributes in which two runs of the same request agree
-IDENTITY = ("model", "sizes", "span", "method", "step", "rtol", "atol", "max_steps", "seed", "dtype", "strict", "kernel")
+# attributes in which two runs of the same request agree, beside the options
+IDENTITY = ("model", "sizes", "span", "kernel")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Manifest:
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
         found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
-        found |= {key: digest_text(to_plain(self.about[key])) for key in (*IDENTITY, "backend", "stop_at", "max_step") if key in self.about}
+        found |= option_digests(self.about)  # before the kernel, which follows from them
+        found |= {key: digest_text(to_plain(self.about[key])) for key in IDENTITY if key in self.about}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -84,6 +86,17 @@ def digest_text(value: Any) -> str:
     return digest([], json.dumps(value, sort_keys=True))
 
 
+def option_digests(said: Mapping[str, Any]) -> dict[str, str]:
+    """{option: digest} of a run with these attributes."""
+    found = {name: said.get(name, default) for name, default in RunOptions().numbers().items()}
+    return {name: digest_text(to_plain(int(value) if isinstance(value, bool) else value)) for name, value in found.items()}
+
+
+def stored_identity(said: Mapping[str, Any]) -> dict[str, str]:
+    """The identity of a stored run with these attributes; a run of an older version names fewer options."""
+    return {**option_digests(said), **said["identity"]}
+
+
 def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
     run = inspect_run(path)
@@ -95,7 +108,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
 
 def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
     """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
-    old = ensemble_attributes(path)["identity"]
+    old = stored_identity(ensemble_attributes(path))
     for name in {"backend": "", **identity, **old}:  # the first: another one has another kernel too
         if identity.get(name) != old.get(name):
             raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")

@@ -109,6 +109,8 @@ OPTIONS: dict[str, Check] = {
     "auto": maybe(text),
     "clock": text,
     "backend": text,
+    "stop_at": items(number),
+    "max_step": maybe(number),
 }
 # what must be there, and what may be
 REQUIRED: dict[str, dict[str, Check]] = {

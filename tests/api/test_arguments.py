@@ -129,7 +129,7 @@ def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", keywords(odesim.train))
 def test_train(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for place in ("odesim.api.train.train_experiment", "odesim.api.stored_training.train_into"):
+    for place in ("odesim.api.train.train_experiment", "odesim.api.train.train_into"):
         monkeypatch.setattr(place, stop)
     run: dict[str, Any] = {"steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.train("scan_snap", **{**run, name: value})) == []

@@ -193,7 +193,7 @@ def stopped(monkeypatch, at: int) -> None:
     def stopping():
         yield lambda: next(asked) >= at
 
-    monkeypatch.setattr("odesim.api.stored_training.stopping", stopping)
+    monkeypatch.setattr("odesim.api.stored_training.stop_signals", stopping)
 
 
 @pytest.mark.parametrize("at", [0, 7])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sympy import Interval, cos, oo
 
 import odesim
 from odesim.api.ensemble import make_engine, make_request
+from odesim.base.run_options import RunOptions
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.one_by_one import SingleEngine
 from odesim.ensembles.members import make_members
@@ -189,10 +191,8 @@ def test_the_engine_does_not_depend_on_the_count(model, states, options, engine)
     system = load_model(model)
     state = system.states[0]
     made = make_members(system, {}, {state: np.zeros((2, states))}, sizes=None, span=None, seed=0)
-    given: dict[str, Any] = {"method": "tsit5", "step": None, "dtype": "float64", **options}
-    how: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-9, "backend": "numba", "strict": False, "max_steps": 1000}
-    request = make_request(system, made, None, **how, **given)
-    assert isinstance(make_engine(request, made), engine)
+    asked = replace(RunOptions(method="tsit5"), **options)
+    assert isinstance(make_engine(make_request(system, made, asked), made), engine)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import odesim
 from odesim.api.ensemble_request import make_request
 from odesim.api.rerun import rerun_ensemble
 from odesim.api.stored_ensemble import look, resume
+from odesim.base.run_options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members
@@ -259,9 +260,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
 def test_lanes_do_events():
     """A System with terminal events is integrated in lanes."""
     made = make_members(turning(), {"w": W}, {}, sizes=None, span=None, seed=0)
-    assert isinstance(
-        make_engine(make_request(turning(), made, None, "tsit5", None, 1e-6, 1e-9, "numba", "float64", True, 10), made), LaneEngine
-    )
+    assert isinstance(make_engine(make_request(turning(), made, RunOptions(method="tsit5", strict=True)), made), LaneEngine)
 
 
 @pytest.mark.parametrize("most", [-1, 1.5, True, "8"])

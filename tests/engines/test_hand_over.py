@@ -73,7 +73,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     integrate = LaneEngine.integrate
 
     def counted(self: LaneEngine, params: Any, initial: Any, count: int, *more: Any, **named: Any) -> Any:
-        found.append((self.request.method, count))
+        found.append((self.request.options.method, count))
         return integrate(self, params, initial, count, *more, **named)
 
     monkeypatch.setattr(LaneEngine, "integrate", counted)

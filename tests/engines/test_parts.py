@@ -7,8 +7,10 @@ import pytest
 
 import odesim
 from odesim.api.ensemble import ask
+from odesim.base.run_options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
+from odesim.ensembles.arguments import EnsembleArguments
 from tests.support.pulses import PULSES, own
 from tests.support.threads import same_as_runs
 
@@ -31,12 +33,10 @@ def test_parts_have_the_bits_of_runs(method: str, states: int, save: int | None)
 
 def test_parts_run_in_lanes() -> None:
     """Conditions on time alone keep members in lanes, and so do times that all of them stop at."""
-    options: dict[str, Any] = {"method": "tsit5", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "strict": False}
-    options |= {"max_steps": 10**6, "observe": (), "max_events": 8, "clock": "ordinary", "save": None, "backend": "numba", "initial": {}}
-    options |= {"vary": {}, "grid": {}, "zipped": {}, "members": None, "sizes": None, "span": None, "seed": 0, "params": own(5)}
-    members, request = ask(PULSES, **options)
+    asked = EnsembleArguments(params=own(5))
+    members, request = ask(PULSES, asked, RunOptions(method="tsit5"))
     assert isinstance(make_engine(request, members), LaneEngine)
-    members, request = ask(PULSES, **{**options, "method": "rk4", "step": 0.1})
+    members, request = ask(PULSES, asked, RunOptions(method="rk4", step=0.1))
     assert not isinstance(make_engine(request, members), LaneEngine)
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import odesim
+from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import Design, Points, Random, Table, design_from_plain, uniforms
 from odesim.ensembles.design_options import design_members
 from odesim.errors import OdesimError, ParamError
@@ -25,8 +26,8 @@ DESIGN = Design(PARTS, 12)
 
 def of(**asked):
     """The Members of a design of joma.nonlinear with three modes."""
-    given: dict[str, Any] = {"vary": {}, "grid": {}, "zipped": {}, "members": None, "params": {}, "initial": {}, "span": None, "seed": 0}
-    return design_members(load_model(MODEL), **{**given, "sizes": {"M": 3}, **asked})
+    seed = asked.pop("seed", 0)
+    return design_members(load_model(MODEL), EnsembleArguments(**{"sizes": {"M": 3}, **asked}), seed)
 
 
 @pytest.mark.parametrize(("first", "end"), [(0, 12), (0, 1), (1, 2), (5, 12), (3, 8), (11, 12), (4, 4)])

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.api.ensemble import run_ensemble
+from odesim.api.ensemble import ensemble_arguments, run_ensemble
+from odesim.api.stored_ensemble import Destination
+from odesim.engines.run import Execution
 
 MODEL = "joma.nonlinear"
 SIZE = 8  # members in a chunk here
@@ -19,20 +21,10 @@ def memory(**asked):
 
 def begun(out, **asked):
     """What run_ensemble says of the run."""
-    ways: dict[str, Any] = {"overwrite": False, "resume": False, "shard": None, "threads": 1, "progress": None, "fail_fast": False}
-    how: dict[str, Any] = {"method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "backend": "numba", "dtype": "float64"}
-    how |= {
-        "strict": False,
-        "max_steps": 1000,
-        "params": {},
-        "initial": {},
-        "grid": {},
-        "zipped": {},
-        "observe": (),
-        "max_events": 8,
-        "clock": "ordinary",
-    }
-    return run_ensemble(MODEL, out, **{**ways, **how, **RUN, **asked})
+    ways = {name: asked.pop(name, None) for name in ("threads", "progress", "fail_fast")}
+    execution = Execution(ways["threads"] or 1, ways["progress"], bool(ways["fail_fast"]))
+    to = Destination(out, **{name: asked.pop(name) for name in ("overwrite", "resume", "shard") if name in asked})
+    return run_ensemble(MODEL, *ensemble_arguments(**{"max_steps": 1000, **RUN, **asked}), to, execution)
 
 
 def same(stored, held):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import odesim
-from odesim.api.ensemble import ask
+from odesim.api.ensemble import ask, ensemble_arguments
 from odesim.engines.choose import make_engine
 from odesim.engines.gpu.engine import DeviceEngine, source_of
 from odesim.inputs.registry import load_model
@@ -65,10 +65,7 @@ def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = 
 
 def asked(model: str, **options: Any) -> tuple[Any, DeviceEngine]:
     """Members and engine of the backend cuda with the options of odesim.ensemble."""
-    how: dict[str, Any] = {"method": "tsit5", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "strict": False}
-    how |= {"max_steps": 10**6, "observe": (), "max_events": 8, "clock": "ordinary", "save": None, "backend": "cuda"}
-    how |= {"params": {}, "initial": {}, "vary": {}, "grid": {}, "zipped": {}, "members": None, "sizes": None, "span": None, "seed": 0}
-    members, request = ask(load_model(model), **{**how, **options})
+    members, request = ask(load_model(model), *ensemble_arguments(**{"method": "tsit5", "backend": "cuda", **options}))
     engine = make_engine(request, members)
     assert isinstance(engine, DeviceEngine)
     return members, engine

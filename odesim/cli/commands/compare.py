@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.backends import TRAINING
 from odesim.cli.commands.train import TaskName, TrainingProgress
 from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.table import backend_help
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 from odesim.cli.pictures import check_picture_place
@@ -25,7 +27,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
 @click.option("--seeds", metavar="A:B", help="Seeds A to B - 1, trained at once; default 0:1.")
 @click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
-@click.option("--backend", metavar="NAME", help="What trains: numpy (default), or cuda: a GPU.")
+@click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "What trains; "))
 @click.option("--map", "map_", metavar="NAME", help="flow (default): the ODE; discrete: descent on its right side, with the same momentum.")
 @click.option("--clock", metavar="NAME", help="Of the flow beside momentum: effective (default), with its lag at the start, or limit.")
 @click.option("--observable", "observables", metavar="NAME", multiple=True, help="Compare this one only; it is recorded however large.")

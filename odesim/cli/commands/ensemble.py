@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.backends import ENSEMBLE
 from odesim.cli.options.kinds import Count, ModelKind
-from odesim.cli.options.run import RUN_OPTIONS
+from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.pictures import check_picture_place, draw
 
@@ -36,20 +37,7 @@ PATH = click.Path(path_type=Path)
     type=PATH,
     help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
 )
-@click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
-@click.option("--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones, N geometric ones, or these; default the end.")
-@click.option("--method", metavar="NAME", help="auto (default: each member's own), tsit5, vern7, dop853, rodas4, rodas5p, ...")
-@click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step.")
-@click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
-@click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
-@click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="End a member after N steps; default 1000000.")
-@click.option("--stop-at", metavar="T1,T2,...", help="Times at which a step ends; conditions of the model are found without.")
-@click.option("--max-step", metavar="H", type=RUN_OPTIONS["max_step"], help="No step is longer.")
-@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
-@click.option("--backend", metavar="NAME", help="numba (default), or cuda: a GPU, one thread a member, up to 64 states.")
-@click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
-@click.option("--strict", is_flag=True, default=None, help="The same bits on every machine, and as `odesim integrate --strict`.")
-@click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For all that is drawn; default 0.")
+@run_options(ENSEMBLE)
 @click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
 @click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
@@ -79,6 +67,7 @@ def ensemble_verb(
     plot: Path | None,
     as_json: bool,
     quiet: bool,
+    sensitivities: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Integrate many members of MODEL, each with values of its own, and store them in chunks as they finish.
@@ -99,31 +88,22 @@ def ensemble_verb(
     members; with --strict their bits are those of the processor.
     """
     from odesim.api.ensemble import run_ensemble
+    from odesim.api.stored_ensemble import Destination
     from odesim.cli.options.run import make_request
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
+    from odesim.engines.run import Execution
+    from odesim.ensembles.arguments import EnsembleArguments
 
-    part = None if shard is None else read_shard(shard)
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     varied = {name for values in design.values() for name in values}
-    design["members"] = members
     request = make_request(params, sizes, initial, options, file, points=None, other=varied)
+    numbers: dict[str, Any] = {"params": request.params, "initial": request.initial, "sizes": request.sizes, "span": request.span}
+    kept: dict[str, Any] = {"save": request.save, "sensitivities": sensitivities, "observe": observe, "max_events": max_events}
+    asked = EnsembleArguments(**numbers, **design, members=members, **kept)
+    to = Destination(out, overwrite=overwrite, shard=None if shard is None else read_shard(shard))
     check_picture_place(out, plot, overwrite=overwrite)
-    asked: dict[str, Any] = {"span": None, "method": "auto", "step": None, "rtol": 1e-6, "atol": 1e-9, "dtype": "float64", "seed": 0}
-    asked |= {
-        "backend": "numba",
-        "strict": False,
-        "max_steps": 1_000_000,
-        "clock": "ordinary",
-        "stop_at": (),
-        "max_step": None,
-        **request.options,
-        "save": request.save,
-    }
-    asked |= {"params": request.params, "initial": request.initial, "sizes": request.sizes}
-    asked |= {"observe": observe, "max_events": max_events}
-    ways: dict[str, Any] = {"overwrite": overwrite, "resume": False, "shard": part, "threads": threads, "fail_fast": fail_fast}
     with EnsembleProgress(model, False if quiet else None) as progress:
-        run = run_ensemble(model, out, progress=progress.show, **ways, **design, **asked)
+        run = run_ensemble(model, asked, request.run, to, Execution(threads, progress.show, fail_fast))
     code = DONE if run.status == "ok" else STOPPED
     if code == STOPPED:
         say(run.message)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.backends import RUN
 from odesim.cli.options.kinds import ModelKind
-from odesim.cli.options.run import RUN_OPTIONS
+from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 
@@ -29,26 +30,7 @@ FINISHED = ("ok", "event")
     type=PATH,
     help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
 )
-@click.option("--span", metavar="T0:T1", help="From when to when; default the model's own.")
-@click.option(
-    "--save", metavar="N|log:N|T1,T2,...", help="Saved times: N even ones (default 200), N geometric ones, or these; T1, for one."
-)
-@click.option(
-    "--method",
-    metavar="NAME",
-    help="auto (default: the cheapest, by a pilot), tsit5, vern7, dop853, euler, rk4; rodas4, rodas5p where it is stiff.",
-)
-@click.option("--step", metavar="H", type=RUN_OPTIONS["step"], help="A fixed step, for any method.")
-@click.option("--rtol", metavar="R", type=RUN_OPTIONS["rtol"], help="Relative tolerance; default 1e-6.")
-@click.option("--atol", metavar="A", type=RUN_OPTIONS["atol"], help="Absolute tolerance; default 1e-9.")
-@click.option("--max-steps", metavar="N", type=RUN_OPTIONS["max_steps"], help="Stop after N steps; default 1000000.")
-@click.option("--stop-at", metavar="T1,T2,...", help="Times at which a step ends; conditions of the model are found without.")
-@click.option("--max-step", metavar="H", type=RUN_OPTIONS["max_step"], help="No step is longer.")
-@click.option("--clock", metavar="NAME", help="ordinary (default), or rescaled: through to a blow-up, whose time is found.")
-@click.option("--backend", metavar="NAME", help="numba (default), numpy, or cuda: a GPU, by an explicit method.")
-@click.option("--dtype", metavar="NAME", help="float64 (default) or float32.")
-@click.option("--strict", is_flag=True, default=None, help="No fused multiply-adds: the same bits on every machine.")
-@click.option("--seed", metavar="S", type=RUN_OPTIONS["seed"], help="For uniform() and normal(); default 0.")
+@run_options(RUN)
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
@@ -68,6 +50,7 @@ def integrate_verb(
     plot: Path | None,
     as_json: bool,
     quiet: bool,
+    sensitivities: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Integrate MODEL (a name of `odesim list`), or the SYSTEM of FILE.py (FILE.py:OTHER for another constant).
@@ -93,9 +76,10 @@ def integrate_verb(
 
     from odesim.api.integrate import integrate
 
-    options = {**request.options, "save": request.save}
+    numbers: dict[str, Any] = {"params": request.params, "sizes": request.sizes, "initial": request.initial, "span": request.span}
+    numbers |= {"save": request.save, "sensitivities": sensitivities}
     with Progress(model, False if quiet else None) as progress:
-        solution = integrate(model, params=request.params, sizes=request.sizes, initial=request.initial, progress=progress, **options)
+        solution = integrate(model, **numbers, progress=progress, **vars(request.run))
     if out or plot or as_json or not quiet:
         _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED

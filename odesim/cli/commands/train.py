@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.backends import TRAINING, backends_for
 from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.table import backend_help
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 from odesim.cli.pictures import check_picture_place, draw
@@ -58,7 +60,7 @@ class Verb(click.Command):
 @click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
 @click.option("--observe", metavar="NAME", multiple=True, help="Record a costly or large observable at all of them.")
 @click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
-@click.option("--backend", metavar="NAME", default="numpy", help="numpy (default), or cuda: a GPU.")
+@click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Threads of numpy's matrix products; default 1.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there.")

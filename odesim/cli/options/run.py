@@ -8,26 +8,10 @@ from typing import Any
 
 import click
 
-from odesim.cli.options.kinds import Count, RealKind
+from odesim.base.run_options import NAMES, RunOptions
+from odesim.cli.options.table import ROWS
 from odesim.errors import ParamError, StoreError, nearest
 
-# the options that say how to integrate: the same names on the command line (max_steps: --max-steps) and in a file
-RUN_OPTIONS: dict[str, click.ParamType | type] = {
-    "span": str,
-    "save": str,
-    "method": str,
-    "step": RealKind(0),
-    "rtol": RealKind(0),
-    "atol": RealKind(0, low_allowed=True),
-    "max_steps": Count(1),
-    "stop_at": str,
-    "max_step": RealKind(0),
-    "clock": str,
-    "backend": str,
-    "dtype": str,
-    "strict": bool,
-    "seed": Count(0),
-}
 TABLES = ("params", "sizes", "initial")
 
 
@@ -40,6 +24,16 @@ class RunArguments:
     initial: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     save: Any = None
+
+    @property
+    def run(self) -> RunOptions:
+        """How the run is integrated."""
+        return RunOptions(**{name: value for name, value in self.options.items() if name in NAMES})
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """From when to when; None for the model's own."""
+        return self.options.get("span")
 
 
 def make_request(
@@ -96,20 +90,20 @@ def read_request(file: Path) -> RunArguments:
 
     content = read_toml(file)
     for key, value in content.items():
-        if key not in RUN_OPTIONS and key not in TABLES:
+        if key not in ROWS and key not in TABLES:
             raise ParamError(no_key(key, file))
         if isinstance(value, dict) != (key in TABLES):
             raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is no table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
-    options = {name: as_option(name, value, file) for name, value in content.items() if name in RUN_OPTIONS}
+    options = {name: as_option(name, value, file) for name, value in content.items() if name in ROWS}
     return RunArguments(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
 
 
 def no_key(key: str, file: Path) -> str:
     """The sentence for a line above the tables that is no option: often a parameter without its table."""
-    keys = [*RUN_OPTIONS, *TABLES]
+    keys = [*ROWS, *TABLES]
     places = "a parameter belongs under [params], a size under [sizes], an initial value under [initial]"
-    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(RUN_OPTIONS))}{nearest(key, keys)}"
+    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(ROWS))}{nearest(key, keys)}"
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -143,7 +137,7 @@ def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
 def as_option(name: str, value: Any, file: Path) -> Any:
     """A run option of a file, checked as on the command line; span and save stay text, in the form they have there."""
     where = f"{file}: {name}"
-    kind = RUN_OPTIONS[name]
+    kind = ROWS[name].kind
     if kind is bool:
         if not isinstance(value, bool):
             raise ParamError(f"{where} is true or false, not {value!r}")

@@ -32,10 +32,10 @@ NOT_READY = 600  # cudaErrorNotReady
 
 def device_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
     """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
-    plan = "the rescaled clock" if request.clock is not None else lane_plan(request, numbers, own)
+    plan = "the rescaled clock" if request.rescaled is not None else lane_plan(request, numbers, own)
     plan = part_obstacle(request) or plan
     if isinstance(plan, str):
-        what = f"{request.method} with {plan}" if plan == method_obstacle(request) else plan
+        what = f"{request.options.method} with {plan}" if plan == method_obstacle(request) else plan
         raise SolveError(f"an ensemble of {request.system.name} has no backend cuda for {what}; the backend numba can do it")
     return DeviceEngine(request, numbers, plan)
 
@@ -136,7 +136,7 @@ class Launch:
         states = starts(request, engine.numbers, initial, count)
         if parts is not None:
             taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
-            self.turns = Turns(parts, codes, taken[0], taken[1], request.max_steps)
+            self.turns = Turns(parts, codes, taken[0], taken[1], request.options.max_steps)
             params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
         sums = start_sums(engine.plan, states, engine.numbers.params, params)
         events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
@@ -168,8 +168,8 @@ class Launch:
         each = bool(initial) or parts is not None
         table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
-        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
-        table[AT["PILOT"]] = request.look or request.max_steps
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
+        table[AT["PILOT"]] = request.look or request.options.max_steps
         for k, name in enumerate(names):
             own = name in params
             values = np.ascontiguousarray(params[name] if own else engine.numbers.params[name], np.float64)

@@ -138,8 +138,8 @@ class LaneEngine:
         each = bool(initial) or parts is not None
         table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, seen
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
-        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.max_steps
-        table[AT["PILOT"]] = request.look or request.max_steps
+        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
+        table[AT["PILOT"]] = request.look or request.options.max_steps
         for k, name in enumerate(self.plan.formulas.values):
             own = name in params
             values = np.ascontiguousarray(params[name] if own else self.numbers.params[name], np.float64)
@@ -151,7 +151,7 @@ class LaneEngine:
         run = pool.map if pool is not None and len(blocks) > 1 else map
         one: Callable[..., None] = partial(self._block, table, memory=memory)
         if parts is not None:
-            turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.max_steps)
+            turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.options.max_steps)
             for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
                 table[AT[name]] = array.ctypes.data
             one = partial(self._turns, table, turns, states, last, stop)
@@ -213,12 +213,12 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
 
 def reals(request: EnsembleRequest) -> list[float]:
     """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
-    found = [request.t0, request.t1, *usable(request.rtol, request.atol, request.dtype)]
-    if request.max_step is not None and request.step is None:
-        found.append(longest_step(request.max_step))
-    if request.step is not None:
-        total, rest = fixed_steps(request.t0, request.t1, request.step)
-        found += [request.step, rest, float(total)]
+    found = [request.t0, request.t1, *usable(request.options.rtol, request.options.atol, request.dtype)]
+    if request.options.max_step is not None and request.options.step is None:
+        found.append(longest_step(request.options.max_step))
+    if request.options.step is not None:
+        total, rest = fixed_steps(request.t0, request.t1, request.options.step)
+        found += [request.options.step, rest, float(total)]
     return found
 
 
@@ -249,9 +249,9 @@ def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -
 
 def method_obstacle(request: EnsembleRequest) -> str:
     """For what the method, a stiff one, has no lanes, where others have them; nothing of an explicit one."""
-    if request.method in ROSENBROCK and request.dtype != "float64":
+    if request.options.method in ROSENBROCK and request.dtype != "float64":
         return request.dtype
-    return "a fixed step" if request.method in ROSENBROCK and request.step is not None else ""
+    return "a fixed step" if request.options.method in ROSENBROCK and request.options.step is not None else ""
 
 
 def no_strict(method: str, what: str) -> str:
@@ -264,14 +264,14 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
     key = (
         IdentityKey(compiled),
-        request.backend,
+        request.options.backend,
         sizes,
-        request.method,
+        request.options.method,
         request.saves,
-        request.step is not None,
+        request.options.step is not None,
         bool(request.kept.events),
         request.switches,
-        request.max_step is not None,
+        request.options.max_step is not None,
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
@@ -286,16 +286,16 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
 
 def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
     """The plan, or what is too long for it. Raises CodegenError."""
-    compiled, fixed = request.right, request.step is not None
+    compiled, fixed = request.right, request.options.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
-    small = formulas.states <= FEW and request.method not in ROSENBROCK
-    width = 1 if request.backend == "cuda" else TWO_WIDTH if fixed or small else WIDTH
-    plan = KernelPlan(compiled.system.name, formulas, METHOD[request.method], width, request.strict, request.saves, watch, fixed)
-    plan = replace(plan, parts=request.switches, limited=request.max_step is not None and not fixed)
+    small = formulas.states <= FEW and request.options.method not in ROSENBROCK
+    width = 1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH
+    plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
+    plan = replace(plan, parts=request.switches, limited=request.options.max_step is not None and not fixed)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=true_invariants(declared, formulas))
@@ -306,7 +306,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
 
 def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> WatchedEvents | None:
     """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
-    compiled, method = request.right, METHOD[request.method]
+    compiled, method = request.right, METHOD[request.options.method]
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.kept.events or any(e.terminal for e in events)):
         return None
@@ -315,6 +315,6 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
     return WatchedEvents(
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
-        max(4, method.P.shape[1] + (request.method in ROSENBROCK)),
+        max(4, method.P.shape[1] + (request.options.method in ROSENBROCK)),
         bool(request.kept.events),
     )

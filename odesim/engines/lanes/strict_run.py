@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
@@ -53,15 +54,16 @@ def alone(
 ) -> EnsembleRequest:
     """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
     kept = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
-    return EnsembleRequest(compiled, dict(sizes), *span, times, method, kept=kept, **options)
+    asked = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
+    return EnsembleRequest(compiled, dict(sizes), *span, times, asked, kept=kept)
 
 
 def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
     """For what members of a request with a stiff method have no strict mode, in lanes or, in the rescaled clock, one by one."""
-    if request.clock is not None:
+    if request.rescaled is not None:
         clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
-        end, step = np.array([LONGEST]), request.step
-        request, own = alone(request.clock, request.sizes, request.method, (0.0, LONGEST), end, step=step), frozenset()
+        end, step = np.array([LONGEST]), request.options.step
+        request, own = alone(request.rescaled, request.sizes, request.options.method, (0.0, LONGEST), end, step=step), frozenset()
         numbers = replace(numbers, **clocked)
     plan = lane_plan(request, numbers, own)
     return plan if isinstance(plan, str) else ""
@@ -169,7 +171,7 @@ class LaneRun:
         """The run from its start to its end, or until most steps were tried; whether it has ended, Ctrl-C included."""
         compiled, allowed = self._engine.request.compiled, int(min(most, self.max_steps))
         begun, before = time.perf_counter(), compiled.seconds
-        self._engine = replace(self._engine, request=replace(self._engine.request, max_steps=allowed))
+        self._engine = replace(self._engine, request=self._engine.request.changed(max_steps=allowed))
         self._leave()
         with suppress(KeyboardInterrupt), ctrl_c(self.stop):
             self._watched()

@@ -1,0 +1,92 @@
+"""The options of a run on the command line: one row a field of RunOptions, and the span and the saved times."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from odesim.base.backends import DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backends_for, find_backend
+from odesim.base.run_options import CLOCKS, RunOptions
+from odesim.cli.options.kinds import Count, RealKind
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+DEFAULT = RunOptions()
+
+
+def default_text(number: float) -> str:
+    """1e-06 as `1e-6`."""
+    return f"{number:g}".replace("e-0", "e-") if isinstance(number, float) else str(number)
+
+
+def backend_help(use: str, what: str = "") -> str:
+    """What --backend takes. what: what it is of, where that is not the run."""
+    first, *others = backends_for(use)
+    words = [f"{first} (default): {find_backend(first).uses[use].summary}"]
+    return what + "; ".join([*words, *(f"{name}: {find_backend(name).uses[use].summary}" for name in others)]) + "."
+
+
+@dataclass(frozen=True)
+class Row:
+    """An option: what its value is called, and of which kind; its help, by the use."""
+
+    metavar: str
+    kind: click.ParamType | type
+    help: str | dict[str, str]
+
+    def text(self, use: str) -> str:
+        """The help of a command for this use."""
+        return self.help if isinstance(self.help, str) else self.help[use]
+
+
+METHODS = f"{', '.join(EXPLICIT)}; {', '.join(STIFF)} where it is stiff."
+ROWS: dict[str, Row] = {
+    "span": Row("T0:T1", str, "From when to when; default the model's own."),
+    "save": Row(
+        "N|log:N|T1,T2,...",
+        str,
+        {
+            RUN: "Saved times: N even ones (default 200), N geometric ones, or these; T1, for one.",
+            ENSEMBLE: "Saved times: N even ones, N geometric ones, or these; default the end.",
+        },
+    ),
+    "method": Row(
+        "NAME",
+        str,
+        {RUN: f"auto (default: the cheapest, by a pilot), {METHODS}", ENSEMBLE: f"auto (default: each member's own), {METHODS}"},
+    ),
+    "step": Row("H", RealKind(0), "A fixed step, for any method."),
+    "rtol": Row("R", RealKind(0), f"Relative tolerance; default {default_text(DEFAULT.rtol)}."),
+    "atol": Row("A", RealKind(0, low_allowed=True), f"Absolute tolerance; default {default_text(DEFAULT.atol)}."),
+    "max_steps": Row(
+        "N",
+        Count(1),
+        {RUN: f"Stop after N steps; default {DEFAULT.max_steps}.", ENSEMBLE: f"End a member after N steps; default {DEFAULT.max_steps}."},
+    ),
+    "stop_at": Row("T1,T2,...", str, "Times at which a step ends; conditions of the model are found without."),
+    "max_step": Row("H", RealKind(0), "No step is longer."),
+    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: through to a blow-up, whose time is found."),
+    "backend": Row("NAME", str, {use: backend_help(use) for use in (RUN, ENSEMBLE)}),
+    "dtype": Row("NAME", str, f"{DTYPES[0]} (default) or {DTYPES[1]}."),
+    "strict": Row(
+        "",
+        bool,
+        {
+            RUN: "No fused multiply-adds: the same bits on every machine.",
+            ENSEMBLE: "The same bits on every machine, and as `odesim integrate --strict`.",
+        },
+    ),
+    "seed": Row("S", Count(0), {RUN: "For uniform() and normal(); default 0.", ENSEMBLE: "For all that is drawn; default 0."}),
+}
+
+
+def run_options(use: str) -> Callable[[Verb], Verb]:
+    """Gives a command the options of the table, in its order; one that is not given is None."""
+
+    def with_options(verb: Verb) -> Verb:
+        for name, row in reversed(ROWS.items()):
+            flag: dict[str, Any] = {"is_flag": True} if row.kind is bool else {"metavar": row.metavar, "type": row.kind}
+            verb = click.option(f"--{name.replace('_', '-')}", name, default=None, help=row.text(use), **flag)(verb)
+        return verb
+
+    return with_options

@@ -1,0 +1,30 @@
+"""What an ensemble is asked for beside the options of its runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from odesim.ensembles.outputs import MAX_EVENTS
+
+
+@dataclass(frozen=True)
+class EnsembleArguments:
+    """Numbers, members and what is kept of them, as odesim.ensemble takes them."""
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] | None = None
+    span: tuple[float, float] | None = None
+    save: Any = None
+    vary: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Any] = field(default_factory=dict)
+    zipped: Mapping[str, Any] = field(default_factory=dict)
+    members: int | None = None
+    sensitivities: str | Iterable[str] = ()
+    observe: Any = ()
+    max_events: int = MAX_EVENTS
+
+    @property
+    def designed(self) -> bool:
+        """Whether members are made by a design, and not by arrays with a leading axis alone."""
+        return bool(self.vary or self.grid or self.zipped or self.members is not None)
