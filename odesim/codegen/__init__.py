@@ -1,1 +1,1 @@
-"""Programs as source text, and source text as functions."""
+"""Code generation: Programs become source text, and source text becomes functions."""

@@ -1,4 +1,4 @@
-"""A System compiled once, and bound to numbers as often as wanted."""
+"""The right-hand side of a System, compiled for a backend once and then bound to sizes and parameters any number of times."""
 
 import ctypes
 import time
@@ -39,9 +39,9 @@ BACKENDS = ("numba", "numpy", "cuda")
 
 @dataclass(frozen=True)
 class CompiledRHS:
-    """The right-hand side of a System for one backend; sizes, parameters and spans are given when it is bound.
+    """The right-hand side of a System, compiled for one backend, for all sizes and parameters.
 
-    source: the generated text. key: what names it, in the cache and in results.
+    source: the generated text. key: its name in the cache and in results.
     """
 
     system: System
@@ -56,7 +56,7 @@ class CompiledRHS:
 
     @cached_property
     def events_program(self) -> Program | None:
-        """The events' expressions, one output each; None where there are none."""
+        """The Program of the events, one output each; None without events."""
         outputs = {}
         for n, e in enumerate(self.system.events):
             free = free_in_order(e.expr, self.system.axes)
@@ -66,7 +66,7 @@ class CompiledRHS:
 
     @cached_property
     def all_extents(self) -> tuple[Any, ...]:
-        """The extents of all loops, each once."""
+        """The extents of all loops, without repetition."""
         programs = [self.program, self.events_program]
         return tuple({e: None for p in programs if p for e in p.extents.values()})
 
@@ -80,7 +80,7 @@ class CompiledRHS:
 
     @cached_property
     def arrays(self) -> ArrayFunction:
-        """The right-hand side on whole arrays."""
+        """The right-hand side as a function of whole numpy or cupy arrays."""
         return ArrayFunction(self.program)
 
     @cached_property
@@ -89,42 +89,42 @@ class CompiledRHS:
 
     @cached_property
     def functions(self) -> dict[str, int]:
-        """The addresses of the compiled C functions: stage, combine, and events where there are such."""
-        begun = time.perf_counter()
-        made = module.load(self.text, self._stem)
-        self._times.append(time.perf_counter() - begun)
-        return made
+        """{name: address} of the compiled C functions: stage, combine, and events where the System has events."""
+        start = time.perf_counter()
+        addresses = module.load(self.text, self._stem)
+        self._times.append(time.perf_counter() - start)
+        return addresses
 
     @cached_property
     def tangent(self) -> "CompiledRHS":
-        """The System with a direction w beside the state: the second half of its right-hand side is J w."""
+        """The compiled System of the state and a direction w: the second half of its right-hand side is J w."""
         return CompiledRHS(jvp(self.system), self.backend, self.dtype, self.strict)
 
     @cached_property
     def linear(self) -> "Linearization":
-        """df/dy and df/dt of the right-hand side."""
-        from odesim.codegen.jacobian.linearization import Linearization  # nothing but a stiff method needs it
+        """The derivatives df/dy and df/dt of the right-hand side."""
+        from odesim.codegen.jacobian.linearization import Linearization  # only stiff methods need it
 
         return Linearization(self.system, self.program)
 
     @cached_property
     def laws(self) -> CompiledLaws:
-        """The System's invariants; nothing of them is compiled before it is asked for."""
+        """The System's invariants, compiled on first use."""
         return CompiledLaws(self.system, self.dtype, self.strict)
 
     @property
     def laws_program(self) -> Program | None:
-        """The invariants' expressions; None where there are none."""
+        """The Program of the invariants; None without invariants."""
         return self.laws.program if self.system.invariants else None
 
     @cached_property
     def transposed(self) -> ArrayFunction:
-        """J^T u on whole arrays."""
+        """The product J^T u as a function of whole arrays."""
         return ArrayFunction(lower_vjp(self.system))
 
     @property
     def seconds(self) -> float:
-        """What compiling has taken so far."""
+        """Seconds spent on compilation so far."""
         laws: CompiledLaws | None = self.__dict__.get("laws")
         return sum(self._times) + (laws.seconds if laws else 0.0)
 
@@ -141,7 +141,7 @@ class CompiledRHS:
         return self.system.name.replace(".", "_")
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
-        """Where each state lies in the flat vector."""
+        """The positions of the states in the flat vector."""
         return Layout(self._states, tuple(extents(shape, sizes) for shape in self._shapes))
 
     @cached_property
@@ -157,7 +157,7 @@ class CompiledRHS:
         return tuple(extents(shape, sizes) for shape in self._event_extents)
 
     def n_events(self, sizes: Mapping[str, int]) -> int:
-        """How many components all events have."""
+        """The number of components of all events together."""
         return sum(prod(shape) for shape in self.event_shapes(sizes))
 
     @cached_property
@@ -166,7 +166,7 @@ class CompiledRHS:
         return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
-        """The system with its numbers: what solve integrates (odesim.solve.problem.BoundSystem)."""
+        """The right-hand side with sizes and parameters, as an integrator needs it (odesim.solve.problem.BoundSystem)."""
         return BoundNumba(self, dict(sizes), dict(params))
 
 
@@ -177,7 +177,7 @@ class BoundNumba:
     compiled: CompiledRHS
     sizes: dict[str, int]
     params: dict[str, Any]
-    _kept: list[Array] = field(default_factory=list, repr=False)
+    _references: list[Array] = field(default_factory=list, repr=False)
 
     @cached_property
     def layout(self) -> Layout:
@@ -210,11 +210,11 @@ class BoundNumba:
 
     @property
     def table(self) -> int:
-        """The address of the table: length, sizes, and the addresses of parameters and work arrays."""
+        """The address of the address table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Reads these parameters, arrays whose numbers have changed, once more."""
+        """Copies these array parameters into the address table again, after their numbers have changed."""
         for name in names:
             if name in self._table.arrays:
                 self._table.arrays[name][...] = self.params[name]
@@ -223,40 +223,40 @@ class BoundNumba:
     def _call(self) -> Callable[[float, int, int], None]:
         table, n = self.table, self.layout.size
         row, one, stage = np.zeros(1, np.int64), np.ones(1), STAGE(self.stage)
-        self._kept.extend([row, one])
+        self._references.extend([row, one])  # the function below has their addresses only
         at_row, at_one = row.ctypes.data, one.ctypes.data
         if not self.compiled.text.scales:
             return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
         combine, width = COMBINE(self.combine), np.dtype(self.dtype).itemsize
-        kept = np.empty(n, self.dtype)
+        unscaled = np.empty(n, self.dtype)
 
         def call(t: float, y: int, out: int) -> None:
-            stage(table, t, y, kept.ctypes.data, at_row, at_one, 0, 0, 0)
+            stage(table, t, y, unscaled.ctypes.data, at_row, at_one, 0, 0, 0)
             for lo in range(0, n, BLOCK):
-                combine(table, 0, kept.ctypes.data, at_row, at_one, 1, lo, min(lo + BLOCK, n), out + lo * width)
+                combine(table, 0, unscaled.ctypes.data, at_row, at_one, 1, lo, min(lo + BLOCK, n), out + lo * width)
 
         return call
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
-        """out (n,) = f(t, y (n,)); both C-contiguous of the system's dtype."""
+        """Writes f(t, y) into out (n,); y (n,) and out are C-contiguous arrays of the system's dtype."""
         self._call(t, y.ctypes.data, out.ctypes.data)
 
     def jvp(self, t: float, y: Array, w: Array, out: Array) -> None:
-        """out (n,) = J(t, y) w, the derivative of the right-hand side along w (n,)."""
+        """Writes J(t, y) w into out (n,): the derivative of the right-hand side along w (n,)."""
         both = np.concatenate([y, w])
         rates = np.empty_like(both)
         self._tangent(t, both, rates)
         out[...] = rates[len(y) :]
 
     def vjp(self, t: float, y: Array, u: Array, out: Array) -> None:
-        """out (n,) = J(t, y)^T u, for u (n,), by whole arrays in numpy."""
+        """Writes J(t, y)^T u into out (n,), for u (n,), with numpy."""
         split = self.layout.split
-        made = self.compiled.transposed(self.sizes, {**self.params, **split(y), **{f"u_{n}": a for n, a in split(u).items()}, "t": t})
+        outputs = self.compiled.transposed(self.sizes, {**self.params, **split(y), **{f"u_{n}": a for n, a in split(u).items()}, "t": t})
         for name, view in split(out).items():
-            view[...] = made[f"d_u_{name}"]
+            view[...] = outputs[f"d_u_{name}"]
 
     def jacobian(self, t: float, y: Array) -> "Dense | Structured":
-        """J(t, y) in float64: blocks plus low rank where that is cheaper than a dense matrix. Raises CodegenError where it is too large."""
+        """The Jacobian J(t, y) in float64, in its cheapest form. Raises CodegenError where it is too large."""
         return self._linear.jacobian(t, y)
 
     @cached_property
@@ -268,11 +268,11 @@ class BoundNumba:
         return BoundNumba(self.compiled.tangent, self.sizes, self.params)
 
     def check(self) -> None:
-        """Nothing can have been raised."""
+        """Does nothing: compiled code raises no exception."""
 
 
 def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:
-    """The right-hand side of a System, ready to be bound. Raises CodegenError for an unknown or absent backend."""
+    """The right-hand side of a System, compiled on first use. Raises CodegenError for an unknown or missing backend."""
     if backend == "cuda":
         cupy_here()
     if backend not in BACKENDS:

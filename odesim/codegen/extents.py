@@ -1,4 +1,4 @@
-"""Symbolic lengths as numbers, without sympy after the first time."""
+"""Symbolic shapes as numbers; sympy is used only the first time."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,13 +10,13 @@ from odesim.errors import CodegenError
 
 
 def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """A symbolic shape as numbers. Raises CodegenError unless each length is a whole number plus multiples of sizes."""
+    """A symbolic shape as a tuple of ints. Raises CodegenError unless each length is a whole number plus multiples of sizes."""
     return tuple(const + sum(factor * sizes[name] for name, factor in terms) for const, terms in map(_affine, shape))
 
 
 @lru_cache(maxsize=4096)
 def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """2*L - 1 -> (-1, (("L", 2),))."""
+    """The constant and the factors of a length: 2*L - 1 -> (-1, (("L", 2),))."""
     parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
     const = parts.pop(sp.S.One, sp.S.Zero)
     if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):

@@ -1,6 +1,6 @@
-"""The invariants of a System as one C function, in a module of its own: a right-hand side is compiled without them.
+"""The invariants of a System as one C function, in a module apart from the right-hand side.
 
-laws(table, t, y, g): their values one after another, as an integrator asks for events.
+events(table, t, y, g) writes their values one after another into g, in the form of a run's event function.
 """
 
 import time
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledLaws:
-    """The invariants of a System, for any sizes and parameters."""
+    """The invariants of a System, compiled on first use, for all sizes and parameters."""
 
     system: System
     dtype: str
@@ -38,7 +38,7 @@ class CompiledLaws:
 
     @cached_property
     def program(self) -> Program:
-        """The invariants' expressions, one output each."""
+        """The Program of the invariants, one output each."""
         outputs, axes = {}, self.system.axes
         for n, law in enumerate(self.system.invariants):
             free = free_in_order(law.expr, axes)
@@ -48,7 +48,7 @@ class CompiledLaws:
 
     @cached_property
     def arrays(self) -> ArrayFunction:
-        """The same on whole arrays."""
+        """The invariants as a function of whole arrays."""
         return ArrayFunction(self.program)
 
     def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
@@ -62,7 +62,7 @@ class CompiledLaws:
 
     @cached_property
     def text(self) -> ModuleText:
-        """The generated module and what its address table holds."""
+        """The generated module and the entries of its address table."""
         system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
         numbers = tuple(p.name for p in system.params if not p.shape)
         slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
@@ -72,31 +72,31 @@ class CompiledLaws:
         slots += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
         entries = Entries(tuple(slots), numbers, kernel.nests.slots, self.dtype)
         body = f"{kernel.definition()}\n\n\n{entries.events(kernel)}"
-        # where the bits of a function vary by machine, so does what is said of the law, and nothing else
+        # functions whose bits vary by machine are allowed in strict mode: only the report on the law varies with them
         head = head_text(system, body, self.dtype, self.strict, foreign=True)
         return ModuleText(f"{head}\n\n\n{body}\n", tuple(slots), numbers, kernel.nests.slots, 0, True)
 
     @cached_property
     def address(self) -> int:
-        """Where the compiled function lies."""
-        begun = time.perf_counter()
-        made = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_laws", ["events"])["events"]
-        self._times.append(time.perf_counter() - begun)
-        return made
+        """The address of the compiled function."""
+        start = time.perf_counter()
+        address = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_laws", ["events"])["events"]
+        self._times.append(time.perf_counter() - start)
+        return address
 
     @property
     def seconds(self) -> float:
-        """What compiling has taken so far."""
+        """Seconds spent on compilation so far."""
         return sum(self._times)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: "Layout") -> "BoundLaws":
-        """The function with its numbers. layout: of the states."""
+        """The function with sizes and parameters. layout: of the states."""
         return BoundLaws(self, dict(sizes), dict(params), layout)
 
 
 @dataclass(frozen=True)
 class BoundLaws:
-    """Invariants with sizes and parameters: the address of their function and of the table that it reads."""
+    """Invariants with sizes and parameters: the address of their function and of its address table."""
 
     compiled: CompiledLaws
     sizes: dict[str, int]
@@ -122,4 +122,4 @@ class BoundLaws:
         return self._table.address
 
     def check(self) -> None:
-        """Nothing can have been raised."""
+        """Does nothing: compiled code raises no exception."""

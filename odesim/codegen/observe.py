@@ -1,4 +1,4 @@
-"""Observables of a System at saved states, on whole arrays; and whether its invariants are meant for a run."""
+"""Observables of a System at saved states, and whether its invariants apply to a run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 
 @dataclass(frozen=True)
 class Observer:
-    """Everything a System lets one see, compiled once."""
+    """The observables of a System, compiled once."""
 
     system: System
 
     @cached_property
     def expressions(self) -> dict[str, tuple[Symbol, ...]]:
-        """Observables that are expressions: name -> indices."""
+        """{observable that is an expression: its indices}."""
         return {n: self.system.observable_indices(n) for n, e in self.system.observables.items() if isinstance(e, sp.Basic)}
 
     @cached_property
@@ -48,38 +48,38 @@ class Observer:
         params: Mapping[str, Any],
         derivatives: Derivatives,
     ) -> dict[str, Array]:
-        """{observable: (T, *shape)} for states {name: (T, *shape)} at times t (T,)."""
+        """{observable: array (T, *shape)} for states {name: (T, *shape)} at times t (T,)."""
         rows: dict[str, list[Array]] = {n: [] for n in self.system.observables}
         functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
         for k, time in enumerate(t):
             now = {name: values[k].astype(np.float64) for name, values in y.items()}
-            seen = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions else []
-            for name, value in zip(self.expressions, seen, strict=True):
+            results = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions else []
+            for name, value in zip(self.expressions, results, strict=True):
                 rows[name].append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
             for name, f in functions.items():
-                value = self._computed(name, f, float(time), now, slopes, params)
+                value = self._call(name, f, float(time), now, slopes, params)
                 if value.shape != (rows[name] or [value])[0].shape:
-                    said = f"has shape {value.shape} at t = {float(time):g}, and {rows[name][0].shape} at t = {float(t[0]):g}"
-                    raise ModelError(f"observable {name!r} of {self.system.name} {said}")
+                    shapes = f"has shape {value.shape} at t = {float(time):g}, and {rows[name][0].shape} at t = {float(t[0]):g}"
+                    raise ModelError(f"observable {name!r} of {self.system.name} {shapes}")
                 rows[name].append(value)
         return {name: np.stack(values) for name, values in rows.items()}
 
-    def _computed(self, name: str, f: Callable[..., Any], t: float, *given: Any) -> Array:
-        """What the function of an observable returns, as an array. Raises ModelError."""
+    def _call(self, name: str, f: Callable[..., Any], t: float, *arguments: Any) -> Array:
+        """The value of an observable's Python function as an array. Raises ModelError where the function fails."""
         try:
-            value = f(t, *given)
+            value = f(t, *arguments)
             if value is None:
                 raise TypeError("it returned None")
             return np.asarray(value, np.float64)
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # a model's own code
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ModelError(f"observable {name!r} of {self.system.name} raised at t = {t:g}: {said}") from error
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ModelError(f"observable {name!r} of {self.system.name} raised at t = {t:g}: {message}") from error
 
     def applies(self, law: Invariant, sizes: Mapping[str, int], params: Mapping[str, Any], start: Mapping[str, Array]) -> bool:
-        """Whether a law holds for runs from these states {name: shape}."""
+        """Whether a law applies to a run from these states {name: array}: its condition on the start holds."""
         if law.when is sp.true:
             return True
         holds = sp.Piecewise((1, law.when), (0, True), evaluate=False)

@@ -1,4 +1,4 @@
-"""Programs as whole-array expressions for numpy or cupy: the plain truth that other backends are tested against."""
+"""Programs as expressions of whole numpy or cupy arrays: the simple version that other backends are tested against."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -26,14 +26,14 @@ WORDS = {
 
 
 class ArrayPrinter(Printer):
-    """Broadcast whole arrays: every index is one axis of the loop space, in order. Names that are not the model's begin with _.
+    """A printer of expressions on whole arrays: each index is one axis of the loop space, and arrays are broadcast to it.
 
-    places: names of the arrays whose elements are indices, and stay whole numbers.
+    Names that are not the model's begin with _. places: names of the arrays whose elements are used as indices, and stay integers.
     """
 
-    def __init__(self, space: tuple[Symbol, ...], integers: set[str], places: set[str]):
+    def __init__(self, space: tuple[Symbol, ...], integers: set[str], index_arrays: set[str]):
         super().__init__(integers)
-        self.space, self.places = space, places
+        self.space, self.index_arrays = space, index_arrays
 
     def constant(self, name: str) -> str:
         return f"_xp.{name}"
@@ -56,17 +56,17 @@ class ArrayPrinter(Printer):
         return self._along(f"_{name}_", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
 
     def _Indexed(self, e: Indexed) -> tuple[str, int]:
-        return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.places else ''}", ATOM
+        return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.index_arrays else ''}", ATOM
 
     def subscript(self, i: Any) -> str:
         return self.whole(i.name) if i in self.space else super().subscript(i)
 
     def place(self, i: Any) -> str:
-        """An index as whole numbers along its own axes of the loop space."""
+        """An index as an integer array along its axes of the loop space."""
         return f"{self.whole(i.name)}.astype(_xp.int64)" if i in self.space else self.subscript(i)
 
     def element(self, e: Indexed) -> str:
-        """z[psi[n], l] as z[psi, :] with its axes where the loop space has them; where that cannot be said, an array for each index."""
+        """The text of an element: z[psi[n], l] as z[psi, :] with its axes in the loop space; otherwise with one array per index."""
         others = [i for i in e.indices if i not in self.space]
         inside = {i: i.indices if isinstance(i, Indexed) else () for i in others}
         axes = [j for i in e.indices for j in inside.get(i, (i,))]
@@ -76,7 +76,7 @@ class ArrayPrinter(Printer):
         return self._along(f"{base_name(e)}[{part}]" if others else base_name(e), [j.name for j in axes])
 
     def _along(self, text: str, axes: list[str]) -> str:
-        """An array whose axes carry these indices, turned and widened to the loop space."""
+        """The text of an array with these axes, transposed and widened to the loop space."""
         order = [i.name for i in self.space]
         want = sorted(axes, key=order.index)
         turn = "" if want == axes else f".transpose({', '.join(str(axes.index(a)) for a in want)})"
@@ -85,24 +85,24 @@ class ArrayPrinter(Printer):
 
 
 def array_text(program: Program, name: str, inputs: list[str]) -> str:
-    """The function name(_xp, inputs...) -> {output: array} as text."""
+    """The text of the function name(_xp, inputs...) -> {output: array}."""
     sizes = sorted(program.sizes)
     lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
     used = {i for s in program.statements() for i in (*s.loops, *s.free)}
     lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
-    integers, places = set(sizes) | {i.name for i in program.extents}, places_of(program)
+    integers, index_names = set(sizes) | {i.name for i in program.extents}, index_arrays(program)
     for s in program.statements():
-        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, places))
+        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, index_names))
     lines.append(f"    return {{{', '.join(f'{o!r}: {o}' for o in program.outputs)}}}")
     return "\n".join(lines)
 
 
-def places_of(program: Program) -> set[str]:
-    """Names of the arrays that stand in an index or a Kronecker delta."""
-    found = {s.via for s in program.statements() if s.via is not None}
+def index_arrays(program: Program) -> set[str]:
+    """Names of the arrays that are used in an index or a Kronecker delta."""
+    indices = {s.via for s in program.statements() if s.via is not None}
     for e in (e for s in program.statements() for e in (s.body, s.via) if e is not None):
-        found |= {i for a in e.atoms(Indexed) for i in a.indices} | {i for d in e.atoms(KroneckerDelta) for i in d.args}
-    return {base_name(i) for i in found if isinstance(i, Indexed)}
+        indices |= {i for a in e.atoms(Indexed) for i in a.indices} | {i for d in e.atoms(KroneckerDelta) for i in d.args}
+    return {base_name(i) for i in indices if isinstance(i, Indexed)}
 
 
 def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, ...]], ArrayPrinter]) -> list[str]:
@@ -113,15 +113,15 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
         place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
         return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
     if s.op in ("sum", "dot", "max"):
-        whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _flat(s) else text
+        whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _needs_broadcast(s) else text
         return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]
-    return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _flat(s) else f"    {s.name} = {text}"]
+    return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _needs_broadcast(s) else f"    {s.name} = {text}"]
 
 
-def _flat(s: Statement) -> bool:
-    """Whether the body may lack an axis of the loop space."""
-    seen = {i for a in s.body.atoms(Indexed) for i in a.free_symbols}
-    return not all(i in seen for i in s.loops)
+def _needs_broadcast(s: Statement) -> bool:
+    """Whether the body lacks an axis of the loop space, so that its value has to be broadcast."""
+    read_indices = {i for a in s.body.atoms(Indexed) for i in a.free_symbols}
+    return not all(i in read_indices for i in s.loops)
 
 
 @lru_cache(maxsize=256)
@@ -140,33 +140,33 @@ def _erf(x: Any) -> Any:
 
 
 class ArrayFunction:
-    """A Program on whole arrays: called with sizes and named inputs it returns {output: array}."""
+    """A Program as a function of whole arrays: called with sizes and {input: value}, it returns {output: array}."""
 
     def __init__(self, program: Program):
         self.inputs = sorted(program.inputs())
         self.sizes = sorted(program.sizes)
         self.source = array_text(program, "f", self.inputs)
         self._call = _compiled(self.source)
-        self._places = places_of(program)
+        self._index_arrays = index_arrays(program)
 
     def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Any]:
-        """values holds every input by name: numpy or cupy arrays of the declared shapes, and numbers."""
+        """{output: array} for values {input: numpy or cupy array of the declared shape, or number}."""
         xp = array_namespace(*values.values())
-        given = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
-        numbers = [x if n in self._places else _as_real(x) for n, x in given]
+        inputs = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
+        numbers = [x if n in self._index_arrays else _as_real(x) for n, x in inputs]
         with xp.errstate(all="ignore"):
             return self._call(xp, *(sizes[n] for n in self.sizes), *numbers)
 
 
 def _as_real(x: Any) -> Any:
-    """x, whole numbers as float64: their powers would overflow."""
+    """x with integers as float64, because their powers would overflow."""
     if isinstance(x, int):
         return float(x)
     return x.astype("float64") if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" else x
 
 
 def value_at(indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any]) -> Any:
-    """The target of an expression that has no name: _value, or _value[i]."""
+    """The target for an expression without a name: _value, or _value[i]."""
     return IndexedBase("_value", shape=tuple(axes[i] for i in indices))[indices] if indices else Symbol("_value")
 
 
@@ -179,7 +179,7 @@ def _expression(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, 
 def evaluate(
     expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any], t: float = 0.0
 ) -> Array:
-    """expr for every value of its indices: an array with one axis for each of them, in their order."""
+    """The values of expr: an array with one axis for each of the indices, in their order."""
     import numpy as np
 
     f = _expression(sp.sympify(expr), tuple(indices), tuple(axes.items()))

@@ -71,12 +71,12 @@ class HandOver:
     def ratio(self) -> float:
         """Steps of the stiff method for one of the explicit, by counting. Raises CodegenError where the Jacobian is too large."""
         r, compiled = self.request, self.request.right
-        right = costs.right_side(compiled.program, r.sizes, "numba")
+        right = costs.right_side_cost(compiled.program, r.sizes, "numba")
         bound = compiled.linear.bind(r.sizes, self.numbers.params, r.layout)
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
-        return mine / (WIDTH * costs.stiff_step(bound, ROSENBROCK[STIFF].stages, right))
+        return mine / (WIDTH * costs.stiff_step_cost(bound, ROSENBROCK[STIFF].stages, right))
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None

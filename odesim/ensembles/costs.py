@@ -21,21 +21,21 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
     @cache
     def right() -> float:
-        from odesim.codegen.jacobian.costs import right_side
+        from odesim.codegen.jacobian.costs import right_side_cost
 
-        return right_side(compiled.program, sizes, compiled.backend)
+        return right_side_cost(compiled.program, sizes, compiled.backend)
 
     @cache
     def derive() -> float:
-        from odesim.codegen.jacobian.costs import derivation
+        from odesim.codegen.jacobian.costs import derivation_cost
 
-        return 0.0 if lanes else derivation(compiled.program)
+        return 0.0 if lanes else derivation_cost(compiled.program)
 
     @cache
     def stiff(stages: int) -> float:
-        from odesim.codegen.jacobian.costs import stiff_step
+        from odesim.codegen.jacobian.costs import stiff_step_cost
 
-        return stiff_lanes_step(right(), linear()) if lanes else stiff_step(linear(), stages, right())
+        return stiff_lanes_step(right(), linear()) if lanes else stiff_step_cost(linear(), stages, right())
 
     return Costs(right, derive, stiff)
 
@@ -45,5 +45,5 @@ def stiff_lanes_step(right: float, bound: Any) -> float:
     from odesim.codegen.jacobian.costs import FLOP
 
     n = bound.layout.size
-    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.along is None else 0.0
+    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.block_extent is None else 0.0
     return LANE * step_cost(METHODS["tsit5"], right, n) + dense

@@ -1,1 +1,1 @@
-"""Linear invariants of right-hand sides, found or declared."""
+"""Linear invariants of right-hand sides: found by computation, or declared in the model and verified."""

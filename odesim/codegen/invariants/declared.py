@@ -1,6 +1,6 @@
-"""Constants that a System declares and that are linear in its states: sum of w_k y_k, with w made of parameters.
+"""Declared invariants that are linear in the states: a sum of w_k y_k is constant, where the weights may contain parameters.
 
-A declaration is not taken on trust: w.f has to be 0 at random points modulo a prime (odesim.codegen.invariants.modular).
+Each is verified: w.f has to be 0 at random points modulo a prime (odesim.codegen.invariants.modular).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,42 +22,42 @@ from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 
 MOST_COMPONENTS = 64
-"""Components of a law: more of them take longer than the step."""
+"""The most components of a law; verifying more takes longer than a step."""
 POINTS = 6
-ENOUGH = 3
-"""Points at which w.f has to be 0."""
+LEAST_POINTS = 3
+"""The least number of points at which w.f has to be 0."""
 
 
 def declared_invariants(system: System, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> list[LinearInvariant]:
-    """Those of a System, as declared. whole: the values of parameters of whole numbers."""
-    return [invariant for law in system.invariants if _may_be(law) for invariant in _linear(system, law, sizes, whole)]
+    """The linear invariants that a System declares, not yet verified. whole: {integer parameter: value}."""
+    return [invariant for law in system.invariants if _may_be_linear(law) for invariant in _linear(system, law, sizes, whole)]
 
 
-def true_invariants(found: Sequence[LinearInvariant], formulas: Formulas) -> tuple[LinearInvariant, ...]:
-    """Those of found that a right-hand side, written out, does keep."""
-    if not found:
+def verified_invariants(declared: Sequence[LinearInvariant], formulas: Formulas) -> tuple[LinearInvariant, ...]:
+    """The declared invariants that hold for a right-hand side written out as formulas."""
+    if not declared:
         return ()
-    texts = [weight_text(w) for invariant in found for w in invariant.weights]
+    texts = [weight_text(w) for invariant in declared for w in invariant.weights]
     values = random_values(formulas, POINTS, PRIMES[0], more=texts)
     f, weights = values[: formulas.states], values[formulas.states :]
-    if f.shape[1] < ENOUGH:
+    if f.shape[1] < LEAST_POINTS:
         return ()
-    held, first = [], 0
-    for invariant in found:
+    verified, first = [], 0
+    for invariant in declared:
         total = np.zeros(f.shape[1], np.int64)
         for place in invariant.places:
             total = (total + weights[first] * f[place]) % PRIMES[0]
             first += 1
-        held += [invariant] if not total.any() else []
-    return tuple(held)
+        verified += [invariant] if not total.any() else []
+    return tuple(verified)
 
 
-def _may_be(law: Invariant) -> bool:
+def _may_be_linear(law: Invariant) -> bool:
     return law.sense == "constant" and law.when == sp.true and isinstance(law.expr, sp.Expr) and not law.expr.has(time)
 
 
 def _linear(system: System, law: Invariant, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> list[LinearInvariant]:
-    """The components of a law that are linear in the states."""
+    """The linear invariants among the components of a law."""
     free = free_in_order(law.expr, system.axes)
     if prod(extents(tuple(system.axes[i] for i in free), sizes)) > MOST_COMPONENTS:
         return []
@@ -71,7 +71,7 @@ def _linear(system: System, law: Invariant, sizes: Mapping[str, int], whole: Map
 
 
 def _weights(terms: Terms) -> LinearInvariant | None:
-    """The weights of states in terms; None where these are not linear in the states."""
+    """The linear invariant with these terms; None where they are not linear in the states."""
     parts: dict[int, list[Any]] = {}
     for monomial, c in terms.items():
         states = [(int(name[1:]), n) for name, n in monomial if name[0] == "y"]

@@ -1,7 +1,7 @@
-"""Sums w.y of states that a right-hand side keeps constant: w.f = 0, whatever the numbers are.
+"""The search for linear invariants: sums w.y of states with w.f = 0 for all values of states and parameters.
 
-They are found in two ways. Term by term: coefficients are numbers of 53 bits, and what is left of a sum that should be 0 is one where
-it is no more than their rounding. And at random points modulo a prime, where numbers are exact and quotients may cancel too.
+There are two searches. One goes term by term: coefficients have 53 bits, and a sum counts as 0 where it is no more than their rounding.
+The other uses random points modulo a prime, where arithmetic is exact and quotients can cancel too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,44 +21,44 @@ MOST_STATES = 64
 MOST_LINES = 1500
 MOST_TERMS = 4000
 MOST_SUMS = 12
-"""Sums beyond the independent ones are looked at while they are so few."""
+"""The most invariants; dependent ones fill up the number."""
 ROUNDING = 1e-14
-"""What is left of a sum, relative to its terms, where these cancel."""
+"""The size of a sum, relative to its terms, up to which the terms cancel."""
 LARGEST = 1000
-"""Whole numbers and denominators up to here are taken for what a weight is meant to be."""
+"""The largest whole number or denominator that a weight is rounded to."""
 
 
 def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = ()) -> tuple[LinearInvariant, ...]:
-    """The invariants of a right-hand side, those with few states last; the declared ones alone where it is too large to look.
+    """The linear invariants of a right-hand side, those with few states last; only the declared ones where it is too large.
 
-    Where two of them have states in common, so do their combinations: small states of two large sums may have a sum of their own,
-    which is lost in the rounding of the large ones. So there are more than independent ones.
+    They include dependent ones: two sums with large states in common may combine to a sum of small states, which would otherwise be
+    lost in the rounding of the large states.
     """
     if formulas.states > MOST_STATES or len(formulas.lines) > MOST_LINES:
         return _ordered(declared)
     basis: list[Array] = []
     for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):
-        if _eliminated(np.array([*basis, w]), len(w)) > len(basis):
-            basis.append(_plain(w))
-    found = [_made(w) for w in _sparse(basis)]
-    known = np.array(basis).reshape(len(basis), formulas.states)
-    return _ordered([*found, *(d for d in declared if not _spanned(d, known))])
+        if _eliminate(np.array([*basis, w]), len(w)) > len(basis):
+            basis.append(_normalized(w))
+    sparse = [_invariant(w) for w in _sparse_vectors(basis)]
+    vectors = np.array(basis).reshape(len(basis), formulas.states)
+    return _ordered([*sparse, *(d for d in declared if not _is_combination(d, vectors))])
 
 
-def _ordered(found: Sequence[LinearInvariant]) -> tuple[LinearInvariant, ...]:
-    return tuple(sorted(found, key=lambda w: (-len(w.places), w.places)))
+def _ordered(invariants: Sequence[LinearInvariant]) -> tuple[LinearInvariant, ...]:
+    return tuple(sorted(invariants, key=lambda w: (-len(w.places), w.places)))
 
 
-def _spanned(invariant: LinearInvariant, known: Array) -> bool:
-    """Whether an invariant is a combination of known ones (k, n)."""
+def _is_combination(invariant: LinearInvariant, vectors: Array) -> bool:
+    """Whether the weights of an invariant are a linear combination of vectors (k, n)."""
     if invariant.reads:
         return False
-    w = np.zeros(known.shape[1])
+    w = np.zeros(vectors.shape[1])
     w[list(invariant.places)] = invariant.weights
-    return _eliminated(np.vstack([known, w]), known.shape[1]) <= len(known)
+    return _eliminate(np.vstack([vectors, w]), vectors.shape[1]) <= len(vectors)
 
 
-def _made(w: Array) -> LinearInvariant:
+def _invariant(w: Array) -> LinearInvariant:
     return LinearInvariant(_places(w), tuple(w[w != 0].tolist()))
 
 
@@ -67,7 +67,7 @@ def _places(w: Array) -> tuple[int, ...]:
 
 
 def _null_vectors(rows: Sequence[Terms]) -> list[Array]:
-    """A basis of all w (n,) with sum w_k rows[k] = 0, without the states whose derivative is 0."""
+    """A basis of all vectors w (n,) with sum w_k rows[k] = 0; it leaves out states whose derivative is 0."""
     columns = {monomial: j for j, monomial in enumerate(dict.fromkeys(m for row in rows for m in row))}
     if len(columns) > MOST_TERMS:
         return []
@@ -80,36 +80,36 @@ def _null_vectors(rows: Sequence[Terms]) -> list[Array]:
     if not np.isfinite(scaled).all():
         return []
     matrix = np.hstack([scaled, np.eye(len(scaled))])
-    null = matrix[_eliminated(matrix, scaled.shape[1]) :, scaled.shape[1] :]
-    _eliminated(null, len(scaled))
-    found = np.zeros((len(null), len(rows)))
-    found[:, live] = null
-    return [w for w in found if np.all(np.abs(w @ terms) <= ROUNDING * (np.abs(w) @ np.abs(terms)))]
+    null = matrix[_eliminate(matrix, scaled.shape[1]) :, scaled.shape[1] :]
+    _eliminate(null, len(scaled))
+    vectors = np.zeros((len(null), len(rows)))
+    vectors[:, live] = null
+    return [w for w in vectors if np.all(np.abs(w @ terms) <= ROUNDING * (np.abs(w) @ np.abs(terms)))]
 
 
 def _modular_null_vectors(formulas: Formulas) -> list[Array]:
-    """The same from values at random points; weights are small fractions, which hold for another prime as well."""
+    """Vectors w (n,) with w.f = 0 at random points modulo a prime; their weights are small fractions, checked modulo another prime."""
     n, (prime, other) = formulas.states, PRIMES
     values, check = (random_values(formulas, n + 4, p) for p in PRIMES)
     if min(values.shape[1], check.shape[1]) < n + 4:
         return []
     live = np.flatnonzero(values.any(axis=1))
     matrix = np.hstack([values[live], np.eye(len(live), dtype=np.int64)])
-    rank = _modular_eliminated(matrix, n + 4, prime)
+    rank = _eliminate_modular(matrix, n + 4, prime)
     null = matrix[rank:, n + 4 :]
-    _modular_eliminated(null, len(live), prime)
-    found = []
+    _eliminate_modular(null, len(live), prime)
+    vectors = []
     for row in null:
         weights = [small_fraction(int(x), prime) for x in row]
         total = sum(residue(w, other) * check[k] % other for w, k in zip(weights, live, strict=True)) % other
         if not np.any(total):
-            found.append(np.zeros(n))
-            found[-1][live] = [float(w) for w in weights]
-    return found
+            vectors.append(np.zeros(n))
+            vectors[-1][live] = [float(w) for w in weights]
+    return vectors
 
 
-def _modular_eliminated(matrix: Array, columns: int, prime: int) -> int:
-    """How many pivots matrix (n, m), itself reduced by rows modulo prime, has in its first columns; each is 1, alone in its column."""
+def _eliminate_modular(matrix: Array, columns: int, prime: int) -> int:
+    """The rank of the first columns of matrix (n, m) modulo prime. The matrix is reduced in place: each pivot is 1, alone in its column."""
     row = 0
     for column in range(columns):
         candidates = np.flatnonzero(matrix[row:, column])
@@ -127,7 +127,7 @@ def _modular_eliminated(matrix: Array, columns: int, prime: int) -> int:
 
 
 def small_fraction(x: int, prime: int) -> Fraction:
-    """The fraction with the smallest numbers, about, that is x modulo prime, by Euclid's algorithm."""
+    """A fraction with small numerator and denominator that equals x modulo prime, by Euclid's algorithm."""
     most = isqrt(prime // 2)
     (a, s), (b, t) = (prime, 0), (x, 1)
     while b > most:
@@ -135,9 +135,9 @@ def small_fraction(x: int, prime: int) -> Fraction:
     return Fraction(b, t)
 
 
-def _eliminated(matrix: Array, columns: int) -> int:
-    """How many pivots matrix (n, m), itself reduced by rows, has in its first columns: each pivot is 1, alone in its column."""
-    row, sizes = 0, np.abs(matrix)  # of all that an entry was made of
+def _eliminate(matrix: Array, columns: int) -> int:
+    """The rank of the first columns of matrix (n, m). The matrix is reduced in place: each pivot is 1, alone in its column."""
+    row, sizes = 0, np.abs(matrix)  # sizes of all terms of an entry
     while row < len(matrix) and columns:
         i, j = np.unravel_index(np.argmax(np.abs(matrix[row:, :columns])), (len(matrix) - row, columns))
         pivot = matrix[row + i, j]
@@ -157,14 +157,14 @@ def _eliminated(matrix: Array, columns: int) -> int:
     return row
 
 
-def _less(a: Array, b: Array) -> Array:
-    """a - b (n,), 0 where they are equal to rounding."""
+def _difference(a: Array, b: Array) -> Array:
+    """The difference a - b (n,), with 0 where a and b are equal to rounding."""
     left: Array = np.where(np.abs(a - b) <= ROUNDING * (np.abs(a) + np.abs(b)), 0.0, a - b)
     return left
 
 
-def _plain(w: Array) -> Array:
-    """w times a number: small whole numbers where it is such a vector, else at most 1; the first one positive."""
+def _normalized(w: Array) -> Array:
+    """A multiple of w with a positive first entry: of small whole numbers where there is one, else with a largest entry of 1."""
     first = w / w[np.flatnonzero(w)[0]]
     near = [Fraction(x).limit_denominator(LARGEST) for x in first.tolist()]
     whole = lcm(*(x.denominator for x in near))
@@ -173,28 +173,28 @@ def _plain(w: Array) -> Array:
     return first / np.abs(first).max()
 
 
-def _sparse(basis: list[Array]) -> list[Array]:
-    """As many independent vectors as in basis, and others of their span; each with no more states than needed."""
-    known = {tuple(w.tolist()): w for w in basis}
+def _sparse_vectors(basis: list[Array]) -> list[Array]:
+    """Vectors of the span of basis with as few states as possible: first a basis, then dependent ones."""
+    vectors = {tuple(w.tolist()): w for w in basis}
     for _ in range(2):
-        for a, b in combinations(list(known.values()), 2):
-            for c in _combined(a, b):
-                if len(known) < 8 * MOST_SUMS:
-                    known[tuple(c.tolist())] = c
-    supports = {key: frozenset(_places(w)) for key, w in known.items()}
-    minimal = [w for key, w in known.items() if not any(other < supports[key] for other in supports.values())]
-    chosen: list[Array] = []
+        for a, b in combinations(list(vectors.values()), 2):
+            for c in _combinations(a, b):
+                if len(vectors) < 8 * MOST_SUMS:
+                    vectors[tuple(c.tolist())] = c
+    supports = {key: frozenset(_places(w)) for key, w in vectors.items()}
+    minimal = [w for key, w in vectors.items() if not any(other < supports[key] for other in supports.values())]
+    independent: list[Array] = []
     others: list[Array] = []
     for w in sorted(minimal, key=lambda w: (np.count_nonzero(w), _places(w))):
-        fresh = _eliminated(np.array([*chosen, w]), len(w)) > len(chosen)
-        (chosen if fresh else others).append(w)
-    return chosen + others[: max(0, MOST_SUMS - len(chosen))]
+        is_new = _eliminate(np.array([*independent, w]), len(w)) > len(independent)
+        (independent if is_new else others).append(w)
+    return independent + others[: max(0, MOST_SUMS - len(independent))]
 
 
-def _combined(a: Array, b: Array) -> Iterator[Array]:
-    """Of a and b (n,) what has not one of the states that both have."""
+def _combinations(a: Array, b: Array) -> Iterator[Array]:
+    """Linear combinations of a and b (n,), each without one of the states that both have."""
     for k in np.flatnonzero((a != 0) & (b != 0)):
-        c = _less(a * b[k], b * a[k])
+        c = _difference(a * b[k], b * a[k])
         c[k] = 0.0
         if c.any():
-            yield _plain(c)
+            yield _normalized(c)

@@ -1,4 +1,4 @@
-"""Sums of states with weights that a right-hand side keeps constant, and their values to the last digit."""
+"""Linear invariants: weighted sums of states that are constant along every solution, and their accurate values."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,42 +11,44 @@ from odesim.base.arrays import Array
 SPLIT = 2.0**27 + 1
 
 Polynomial = tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
-"""(coefficient, ((number of a parameter, power), ...)) of each term."""
+"""A weight with parameters: (coefficient, ((number of a parameter entry, power), ...)) of each term."""
 Weight = float | Polynomial
 
 
 @dataclass(frozen=True)
 class LinearInvariant:
-    """sum over k of weights[k] y[places[k]], which is constant along every solution. A weight is a number, or one made of parameters."""
+    """A sum over k of weights[k] y[places[k]] that is constant along every solution. A weight is a number or has parameters in it."""
 
     places: tuple[int, ...]
     weights: tuple[Weight, ...]
 
     @property
     def reads(self) -> list[int]:
-        """The numbers of the parameters in its weights."""
+        """The numbers of the parameter entries in its weights."""
         return sorted({k for w in self.weights if not isinstance(w, float) for _, factors in w for k, _ in factors})
 
-    def at(self, params: Mapping[int, float]) -> "LinearInvariant":
-        """The invariant for parameters {number: value}: its weights are numbers."""
+    def with_numbers(self, params: Mapping[int, float]) -> "LinearInvariant":
+        """The invariant with numbers as weights, for parameter entries {number: value}."""
         return replace(self, weights=tuple(float(np.squeeze(weight_at(w, params))) for w in self.weights))
 
 
-def entries(firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> dict[int, Any]:
-    """{number: value, or (N,)} of entries of parameters that are shared, or of N members' own {name: (N, *shape)}.
+def parameter_values(
+    firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], own: Mapping[str, Array]
+) -> dict[int, Any]:
+    """{number: value (1,) or (N,)} of the wanted parameter entries.
 
-    firsts: {name: the number of its first entry}.
+    firsts: {parameter: number of its first entry}. shared: parameters of all members. own: parameters of N members {name: (N, *shape)}.
     """
-    found = {}
+    values = {}
     for k in wanted:
         name = max((name for name, first in firsts.items() if first <= k), key=lambda name: firsts[name])
         value = np.asarray(own[name] if name in own else shared[name], np.float64)
-        found[k] = value.reshape(len(value) if name in own else 1, -1)[..., k - firsts[name]]
-    return found
+        values[k] = value.reshape(len(value) if name in own else 1, -1)[..., k - firsts[name]]
+    return values
 
 
 def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | float:
-    """The weight for parameters {number: value, or array (N,)}."""
+    """The weight for parameter entries {number: value, or array (N,)}."""
     if isinstance(weight, float):
         return weight
     total: Array | float = 0.0
@@ -60,7 +62,7 @@ def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | fl
 
 
 def weight_text(weight: Weight) -> str:
-    """The weight in generated code, where parameters are p0, p1, ...; the operations are those of weight_at."""
+    """The weight as generated code, with parameter entries p0, p1, ...; it has the same operations as weight_at."""
     if isinstance(weight, float):
         return repr(weight)
     terms = []
@@ -70,7 +72,7 @@ def weight_text(weight: Weight) -> str:
 
 
 def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, Array | float] | None = None) -> Array:
-    """The values (N,) of an invariant for states starts (N, n), as if computed with twice the digits.
+    """The values (N,) of an invariant for states starts (N, n), as accurate as if computed with twice the digits.
 
     T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26 (2005): algorithm 5.3.
     """
@@ -86,7 +88,7 @@ def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, A
 
 
 def _product(weight: Array | float, x: Array) -> tuple[Array, Array]:
-    """weight*x (N,), and what its rounding leaves out."""
+    """The rounded product weight*x (N,) and its rounding error."""
     product = weight * x
     high = SPLIT * x - (SPLIT * x - x)
     w = SPLIT * weight - (SPLIT * weight - weight)

@@ -1,7 +1,7 @@
-"""Formulas with whole numbers modulo a prime in the place of reals: what is 0 at random points there is 0, but for one chance in 1e9.
+"""Formulas evaluated modulo a prime: an expression that is 0 at random points is 0 everywhere, up to a probability of 1e-9.
 
-Sums, products and quotients are exact. A function is a random number for each argument, the same wherever the argument is: so what
-holds there holds whatever the function is, as sum_k w_k exp(y_k) / sum_k w_k exp(y_k) = 1 does.
+Sums, products and quotients are exact. A function returns a random number for each argument, the same wherever the argument occurs:
+so an identity that holds there holds for every function, such as sum_k w_k exp(y_k) / sum_k w_k exp(y_k) = 1.
 """
 
 import ast
@@ -16,41 +16,41 @@ from odesim.base.arrays import Array
 from odesim.codegen.unrolled.formulas import Formulas
 
 PRIMES = (2**31 - 1, 2**31 - 61)
-"""Both one less than a multiple of four: a number or its opposite has a square root."""
+"""Both are one less than a multiple of four, so that a number or its negative has a square root."""
 TRIALS = 8
 
 
 def random_values(formulas: Formulas, count: int, prime: int, more: Sequence[str] = ()) -> Array:
-    """(outputs, count): the outputs of formulas, and expressions of their names, at random points modulo prime.
+    """The values of the formulas' outputs, and of further expressions, at random points modulo prime: (outputs, count).
 
-    Fewer points where many of those tried ask for the square root of a number that has none.
+    more: expressions in the formulas' names. There are fewer than count points where many points have no square root.
     """
-    found = np.empty((len(formulas.outputs) + len(more), 0), np.int64)
+    columns = np.empty((len(formulas.outputs) + len(more), 0), np.int64)
     lines = [(name, ast.parse(text, mode="eval").body) for name, _, text in (line.partition(" = ") for line in formulas.lines)]
     outputs = [ast.parse(text, mode="eval").body for text in (*formulas.outputs, *more)]
     for seed in range(TRIALS):
         reader = _ResidueReader(count, prime, seed)
         for name, node in lines:
-            reader.known[name] = reader.read(node)
+            reader.variables[name] = reader.read(node)
         values = np.array([reader.read(node) for node in outputs])
-        found = np.hstack([found, values[:, reader.usable]])
-        if found.shape[1] >= count:
+        columns = np.hstack([columns, values[:, reader.usable]])
+        if columns.shape[1] >= count:
             break
-    return found[:, :count]
+    return columns[:, :count]
 
 
 def residue(x: Fraction, prime: int) -> int:
-    """x modulo prime, which does not divide its denominator."""
+    """The residue of x modulo prime; prime must not divide the denominator."""
     return x.numerator * pow(x.denominator, -1, prime) % prime
 
 
 def inverse(a: Array, prime: int) -> Array:
-    """1/a (n,), 0 for 0."""
+    """The inverses 1/a (n,) modulo prime, with 0 for 0."""
     return power(a, prime - 2, prime)
 
 
 def power(a: Array, n: int, prime: int) -> Array:
-    """a^n (n,) by squares."""
+    """The powers a^n (n,) modulo prime, by repeated squaring."""
     out = np.ones_like(a)
     while n:
         if n & 1:
@@ -60,10 +60,13 @@ def power(a: Array, n: int, prime: int) -> Array:
 
 
 class _ResidueReader:
-    """Expressions as arrays (count,) of int64, conditions as bool. known: those that have a name. usable: points where all are numbers."""
+    """A reader of expressions as arrays (count,) of residues, int64; conditions as bools.
+
+    variables: {name: value}. usable (count,): points at which all square roots exist.
+    """
 
     def __init__(self, count: int, prime: int, seed: int) -> None:
-        self.known: dict[str, Array] = {}
+        self.variables: dict[str, Array] = {}
         self._rng, self._count, self._prime = np.random.default_rng([seed, prime]), count, prime
         self.usable = np.ones(count, bool)
 
@@ -73,17 +76,17 @@ class _ResidueReader:
             case ast.Constant(value=int() | float() as number) if isfinite(number):
                 return np.full(self._count, residue(Fraction(number), p))
             case ast.Name(id=name):
-                if name not in self.known:
-                    self.known[name] = self._rng.integers(1, p, self._count)
-                return self.known[name]
+                if name not in self.variables:
+                    self.variables[name] = self._rng.integers(1, p, self._count)
+                return self.variables[name]
             case ast.UnaryOp(op=ast.USub(), operand=a):
                 return -self.read(a) % p
             case ast.UnaryOp(op=ast.Not(), operand=a):
                 return ~self.read(a)
             case ast.BinOp(left=a, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as op, right=b):
                 x, y = self.read(a), self.read(b)
-                done: dict[type, Callable[[], Array]] = {ast.Add: lambda: x + y, ast.Sub: lambda: x - y, ast.Mult: lambda: x * y}
-                return done.get(type(op), lambda: x * inverse(y, p))() % p
+                operations: dict[type, Callable[[], Array]] = {ast.Add: lambda: x + y, ast.Sub: lambda: x - y, ast.Mult: lambda: x * y}
+                return operations.get(type(op), lambda: x * inverse(y, p))() % p
             case ast.IfExp(test=test, body=a, orelse=b):
                 return np.where(self.read(test), self.read(a), self.read(b))
             case ast.BoolOp(op=op, values=parts):
@@ -115,7 +118,7 @@ class _ResidueReader:
         return self._random(ast.unparse(node))
 
     def _random(self, name: str, *arguments: Array) -> Array:
-        """A random number for each value of the arguments."""
+        """The value of an unknown function: a random number for each value of the arguments."""
         mixed = np.full(self._count, crc32(name.encode()), np.uint64)
         for x in arguments:
             mixed = (mixed ^ np.asarray(x, np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

@@ -1,4 +1,4 @@
-"""Right-hand sides written out as sums of monomials with exact coefficients, so that terms that cancel are seen to cancel.
+"""Right-hand sides as sums of monomials with exact coefficients, in which equal terms cancel.
 
 x0 = p0*y0; d y0 = -x0, d y1 = 2*x0 - y1  ->  {p0 y0: -1}, {p0 y0: 2, y1: -1}
 """
@@ -11,27 +11,27 @@ from math import isfinite
 from odesim.codegen.unrolled.formulas import Formulas
 
 Monomial = tuple[tuple[str, int], ...]
-"""(factor, power) of each factor, in the order of their names."""
+"""The (factor, power) pairs of a product, ordered by name."""
 Terms = dict[Monomial, Fraction]
 
 MOST_PRODUCTS = 400
-"""Products of terms that a product of two sums is multiplied out to; beyond it the sums are factors themselves."""
+"""The most terms to which a product of two sums is multiplied out; above it each sum is one factor."""
 
 
 def right_side_terms(formulas: Formulas) -> list[Terms]:
-    """The terms of each derivative; what is no sum, product or quotient by one term is a factor with a name of its own."""
+    """The terms of each output; a subexpression that is no sum, product or quotient by one term becomes a factor with a name."""
     reader = _TermReader()
     for line in formulas.lines:
         name, _, text = line.partition(" = ")
-        reader.known[name] = reader.read(ast.parse(text, mode="eval").body)
+        reader.variables[name] = reader.read(ast.parse(text, mode="eval").body)
     return [reader.read(ast.parse(text, mode="eval").body) for text in formulas.outputs]
 
 
 class _TermReader:
-    """Expressions as Terms. known: those that have a name."""
+    """A reader of expressions as Terms. variables: {name: its terms}."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Terms] = {}
+        self.variables: dict[str, Terms] = {}
         self._names: dict[Hashable, str] = {}
 
     def read(self, node: ast.expr) -> Terms:
@@ -41,13 +41,13 @@ class _TermReader:
             case ast.Constant(value=int() | float() as x) if isfinite(x):
                 return {(): Fraction(x)} if x else {}
             case ast.Name(id=name):
-                return self.known.get(name, {((name, 1),): Fraction(1)})
+                return self.variables.get(name, {((name, 1),): Fraction(1)})
             case ast.UnaryOp(op=ast.USub(), operand=a):
-                return scaled(self.read(a), Fraction(-1))
+                return scale_terms(self.read(a), Fraction(-1))
             case ast.BinOp(left=a, op=ast.Add(), right=b):
-                return added(self.read(a), self.read(b))
+                return add_terms(self.read(a), self.read(b))
             case ast.BinOp(left=a, op=ast.Sub(), right=b):
-                return added(self.read(a), scaled(self.read(b), Fraction(-1)))
+                return add_terms(self.read(a), scale_terms(self.read(b), Fraction(-1)))
             case ast.BinOp(left=a, op=ast.Mult(), right=b):
                 return self._product(self.read(a), self.read(b))
             case ast.BinOp(left=a, op=ast.Div(), right=b):
@@ -59,11 +59,11 @@ class _TermReader:
             case ast.IfExp(test=test, body=a, orelse=b):
                 condition = self._parts(test)
                 yes, no = (self._factor((which, condition)) for which in ("if", "unless"))
-                return added(self._product(yes, self.read(a)), self._product(no, self.read(b)))
+                return add_terms(self._product(yes, self.read(a)), self._product(no, self.read(b)))
         return self._factor(self._parts(node))
 
     def _parts(self, node: ast.AST) -> Hashable:
-        """The same for two expressions that are the same function of the same terms."""
+        """A key of an expression, equal for two expressions that are the same function of the same terms."""
         kind = type(node).__name__
         match node:
             case ast.Call(func=ast.Name(id=name), args=args):
@@ -80,16 +80,16 @@ class _TermReader:
         return frozenset(self.read(node).items())
 
     def _factor(self, key: Hashable) -> Terms:
-        """One term: the factor that stands for a key."""
+        """The single term whose factor stands for this key."""
         name = self._names.setdefault(key, f"?{len(self._names)}")
         return {((name, 1),): Fraction(1)}
 
     def _single(self, a: Terms) -> Terms:
-        """a as one term: a number times a factor that stands for the rest."""
+        """The sum a as one term: a number times a factor that stands for the rest."""
         if len(a) <= 1:
             return a
         lead = a[min(a)]
-        return scaled(self._factor(("sum", frozenset(scaled(a, 1 / lead).items()))), lead)
+        return scale_terms(self._factor(("sum", frozenset(scale_terms(a, 1 / lead).items()))), lead)
 
     def _product(self, a: Terms, b: Terms) -> Terms:
         if len(a) * len(b) > MOST_PRODUCTS:
@@ -97,7 +97,7 @@ class _TermReader:
         out: Terms = {}
         for x, p in a.items():
             for y, q in b.items():
-                out = added_in(out, times(x, y), p * q)
+                out = add_term(out, multiply_monomials(x, y), p * q)
         return out
 
     def _power(self, a: Terms, n: int) -> Terms:
@@ -112,21 +112,21 @@ class _TermReader:
         return {tuple((factor, k * n) for factor, k in monomial if n): x**n}
 
 
-def scaled(a: Terms, x: Fraction) -> Terms:
-    """x*a."""
+def scale_terms(a: Terms, x: Fraction) -> Terms:
+    """The product x*a."""
     return {monomial: x * c for monomial, c in a.items()}
 
 
-def added(a: Terms, b: Terms) -> Terms:
-    """a + b."""
+def add_terms(a: Terms, b: Terms) -> Terms:
+    """The sum a + b."""
     out = dict(a)
     for monomial, c in b.items():
-        out = added_in(out, monomial, c)
+        out = add_term(out, monomial, c)
     return out
 
 
-def added_in(a: Terms, monomial: Monomial, c: Fraction) -> Terms:
-    """a itself, with one term more."""
+def add_term(a: Terms, monomial: Monomial, c: Fraction) -> Terms:
+    """Adds the term c*monomial to a, in place, and returns a."""
     total = a.get(monomial, Fraction(0)) + c
     if total:
         a[monomial] = total
@@ -135,8 +135,8 @@ def added_in(a: Terms, monomial: Monomial, c: Fraction) -> Terms:
     return a
 
 
-def times(a: Monomial, b: Monomial) -> Monomial:
-    """a*b."""
+def multiply_monomials(a: Monomial, b: Monomial) -> Monomial:
+    """The product a*b."""
     powers = dict(a)
     for factor, n in b:
         powers[factor] = powers.get(factor, 0) + n

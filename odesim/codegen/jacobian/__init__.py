@@ -1,1 +1,1 @@
-"""Jacobians: dense, sparse, and by the chain rule through structure."""
+"""Jacobians of right-hand sides: dense, or small blocks plus a matrix of low rank."""

@@ -1,6 +1,7 @@
-"""What a right-hand side and a stiff step cost, in nanoseconds of a usual core, from counts alone: the same on every machine.
+"""Estimated costs of a right-hand side and of a stiff step, in nanoseconds of a typical core.
 
-They serve to choose between methods, so that factors of two do not matter; the constants were fitted to the shipped models.
+They come from counts of operations alone, so they are the same on every machine. They serve to choose between methods: a factor of
+two does not matter. The constants were fitted to the shipped models.
 """
 
 from collections.abc import Mapping
@@ -24,55 +25,57 @@ FLOP = 0.1  # of LAPACK
 
 
 def operations(e: Basic) -> int:
-    """Operations in an expression on one entry: a function counts as ten."""
-    own = 0
+    """The number of operations in an expression for one entry; a function counts as ten."""
     if isinstance(e, Indexed) or not e.args:
-        return own
+        return 0
     if isinstance(e, Pow):
-        own = 1 if e.exp.is_Integer else 10
+        outer = 1 if e.exp.is_Integer else 10
     elif isinstance(e, Function) and not isinstance(e, Piecewise):
-        own = 10
+        outer = 10
     else:
-        own = len(e.args) - 1
-    return own + sum(map(operations, e.args))
+        outer = len(e.args) - 1
+    return outer + sum(map(operations, e.args))
 
 
-def entries(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, int]:
-    """How many values each index has."""
-    given: dict[Symbol, Any] = dict(program.extents)
-    return dict(zip(given, extents(tuple(given.values()), sizes), strict=True))
+def index_lengths(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, int]:
+    """{index: number of its values}."""
+    symbolic: dict[Symbol, Any] = dict(program.extents)
+    return dict(zip(symbolic, extents(tuple(symbolic.values()), sizes), strict=True))
 
 
-def counted(program: Program, sizes: Mapping[str, int]) -> tuple[int, float]:
-    """(statements, operations on entries) of a Program."""
-    many, statements, total = entries(program, sizes), 0, 0.0
+def count_operations(program: Program, sizes: Mapping[str, int]) -> tuple[int, float]:
+    """The number of statements and the number of operations on entries of a Program."""
+    lengths, statements, total = index_lengths(program, sizes), 0, 0.0
     for s in program.statements():
         statements += 1
-        total += prod(many[i] for i in s.loops) * (operations(s.body) + 1)
+        total += prod(lengths[i] for i in s.loops) * (operations(s.body) + 1)
     return statements, total
 
 
-def right_side(program: Program, sizes: Mapping[str, int], backend: str) -> float:
-    """One right-hand side."""
-    statements, total = counted(program, sizes)
+def right_side_cost(program: Program, sizes: Mapping[str, int], backend: str) -> float:
+    """The cost of one right-hand side."""
+    statements, total = count_operations(program, sizes)
     return CALL + OPERATION * total if backend == "numba" else STATEMENT * (statements + 3) + ENTRY * total
 
 
-def derivation(program: Program) -> float:
-    """Deriving the Jacobian of a right-hand side, once."""
+def derivation_cost(program: Program) -> float:
+    """The cost of deriving the Jacobian of a right-hand side symbolically, once."""
     return DERIVE * sum(1 + operations(s.body) for s in program.statements())
 
 
-def stiff_step(bound: BoundLinear, stages: int, right: float) -> float:
-    """One step of a Rosenbrock method that is driven from Python. Raises CodegenError where the Jacobian is too large."""
-    statements, total = counted(bound.linear.derivatives.program, bound.sizes)
+def stiff_step_cost(bound: BoundLinear, stages: int, right: float) -> float:
+    """The cost of one step of a Rosenbrock method run from Python. Raises CodegenError where the Jacobian is too large.
+
+    right: the cost of a right-hand side.
+    """
+    statements, total = count_operations(bound.linear.derivatives.program, bound.sizes)
     chain, n = bound.chain, bound.layout.size
     jacobian = STATEMENT * statements + ENTRY * total
     for _, products in chain.plan.steps:
         for product in products:
-            jacobian += PRODUCT + ENTRY * terms(product, chain)
+            jacobian += PRODUCT + ENTRY * product_terms(product, chain)
     p, R = chain.width, chain.rank
-    if chain.plan.along is None:
+    if chain.plan.block_extent is None:
         solver, solve = FLOP * 2 / 3 * n**3 + 3 * ENTRY * n * n, SOLVE + FLOP * 2 * n * n
     else:
         solver = 5 * SOLVE + ENTRY * n * (3 * p * p + 2 * R * R) + FLOP * R**3
@@ -81,11 +84,11 @@ def stiff_step(bound: BoundLinear, stages: int, right: float) -> float:
     return STEP + jacobian + solver + (stages + 1) * (solve + right + ENTRY * n * stages)
 
 
-def terms(product: Product, chain: Any) -> int:
-    """Terms of one product of the chain rule."""
+def product_terms(product: Product, chain: Any) -> int:
+    """The number of terms in one product of the chain rule."""
     letters = set(product.text.replace(",", "").replace("->", ""))
-    loops = len(product.link.statement.loops)
-    many = prod(chain.extents[i] for i in product.link.statement.loops)
-    behind = len(letters) - loops
+    loops = len(product.dependence.statement.loops)
+    iterations = prod(chain.extents[i] for i in product.dependence.statement.loops)
+    trailing = len(letters) - loops
     width = chain.width if product.kind.startswith("(") else chain.rank
-    return many * (max(width, 1) if behind > 0 else 1)
+    return iterations * (max(width, 1) if trailing > 0 else 1)

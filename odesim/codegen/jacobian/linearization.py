@@ -1,4 +1,4 @@
-"""The derivatives of a System's right-hand side, bound to numbers: what a stiff method asks for."""
+"""The derivatives of a System's right-hand side for stiff methods: df/dy, df/dt and linear invariants."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,11 +11,11 @@ from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.codegen.extents import extents
-from odesim.codegen.invariants.declared import declared_invariants, true_invariants
+from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
-from odesim.codegen.invariants.linear import LinearInvariant, entries
+from odesim.codegen.invariants.linear import LinearInvariant, parameter_values
 from odesim.codegen.jacobian.chain import Chain
-from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_plan
+from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_chain_plan
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
@@ -25,14 +25,14 @@ from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 MOST_DENSE = 2000
-"""States that a dense Jacobian is made for: 32 MB, and a third of a second to eliminate."""
+"""The most states for a dense Jacobian: 32 MB, and a third of a second to factorise."""
 MOST_NUMBERS = 50_000_000
-"""Numbers that the parts of a structured one may have."""
+"""The most numbers in the parts of a structured Jacobian."""
 
 
 @dataclass(frozen=True)
 class Linearization:
-    """The derivatives of a System, compiled once for all sizes. program: its right-hand side."""
+    """The derivatives of a System's right-hand side (program), for all sizes and parameters."""
 
     system: System
     program: Program
@@ -43,37 +43,39 @@ class Linearization:
 
     @cached_property
     def slopes(self) -> ArrayFunction:
-        """The slopes of all links on whole arrays."""
+        """The function that computes the slopes of all statements, on whole arrays."""
         return ArrayFunction(self.derivatives.program)
 
     @cached_property
     def time(self) -> ArrayFunction | None:
-        """df/dt on whole arrays, d_v for each state v; None where the right-hand side does not depend on t."""
+        """The function that computes df/dt on whole arrays, d_v for each state v; None where f does not depend on t."""
         program = time_slope(self.system)
         return ArrayFunction(program) if program is not None else None
 
     @cached_property
     def dense_plan(self) -> ChainPlan:
-        return make_plan(self.derivatives, None)
+        return make_chain_plan(self.derivatives, None)
 
     @cached_property
     def block_plans(self) -> tuple[ChainPlan, ...]:
-        """The plans for blocks, one for each axis along which the right-hand side has them."""
-        found = []
+        """The chain rule for a Jacobian of blocks plus low rank, one plan for each axis that can index the blocks."""
+        plans = []
         for along in {self.derivatives.extents[i]: None for axes in self.derivatives.states.values() for i in axes}:
             try:
-                found.append(make_plan(self.derivatives, along))
+                plans.append(make_chain_plan(self.derivatives, along))
             except NotLocalError:
                 continue
-        return tuple(found)
+        return tuple(plans)
 
     @cached_property
     def invariants(self) -> Callable[..., tuple[tuple[LinearInvariant, ...], dict[str, int]]]:
-        """(sizes, whole numbers, both as items, whether the states are few) -> the linear invariants, and {parameter: number of its first
-        entry} for their weights."""
+        """A function (sizes, integer parameters, few) -> (linear invariants, {parameter: number of its first entry}).
+
+        The sizes and parameters are tuples of items. few: whether the states are few enough to search for invariants.
+        """
 
         @lru_cache(maxsize=16)
-        def found(
+        def find(
             sizes: tuple[tuple[str, int], ...], whole: tuple[tuple[str, Any], ...], few: bool
         ) -> tuple[tuple[LinearInvariant, ...], dict[str, int]]:
             values = {name: np.array(value, np.int64) for name, value in whole}
@@ -81,19 +83,19 @@ class Linearization:
             if few or declared:
                 with suppress(CodegenError):  # too large to be written out
                     formulas = write_out(self.system, self.program, dict(sizes), values)
-                    return linear_invariants(formulas, true_invariants(declared, formulas)), formulas.values
+                    return linear_invariants(formulas, verified_invariants(declared, formulas)), formulas.values
             return (), {}
 
-        return found
+        return find
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLinear":
-        """The derivatives with numbers."""
+        """The derivatives for these sizes and parameters."""
         return BoundLinear(self, dict(sizes), dict(params), layout)
 
 
 @dataclass(frozen=True)
 class BoundLinear:
-    """The derivatives of a right-hand side with its numbers (odesim.solve.problem.Linear); nothing is derived before it is asked for."""
+    """The derivatives of a right-hand side with numbers (odesim.solve.problem.Derivatives), derived on first use."""
 
     linear: Linearization
     sizes: dict[str, int]
@@ -101,44 +103,44 @@ class BoundLinear:
     layout: Layout
 
     def prepare(self) -> None:
-        """Derives what jacobian and time_slope compute. Raises CodegenError where the Jacobian would have to be dense and is too large."""
+        """Derives all symbolic derivatives now. Raises CodegenError where the Jacobian would have to be dense and is too large."""
         _ = self.chain, self.linear.slopes, self.linear.time, self.invariants()
 
     def jacobian(self, t: float, y: Array) -> Dense | Structured:
-        """df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
+        """The Jacobian df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
         return self.chain(self.linear.slopes(self.sizes, self._values(t, y)), self.params)
 
     def time_slope(self, t: float, y: Array) -> Array | None:
-        """df/dt (n,), None where f does not depend on t."""
+        """The derivative df/dt (n,) at y (n,); None where f does not depend on t."""
         if self.linear.time is None:
             return None
-        made = self.linear.time(self.sizes, self._values(t, y))
-        return self.layout.join({name: made[f"d_{name}"] for name in self.layout.names})
+        slopes = self.linear.time(self.sizes, self._values(t, y))
+        return self.layout.join({name: slopes[f"d_{name}"] for name in self.layout.names})
 
     def invariants(self) -> tuple[LinearInvariant, ...]:
-        """The linear invariants that the right-hand side has, of few states, and that the System declares."""
+        """The linear invariants of the right-hand side: those found, where the states are few, and those that the System declares."""
         n = self.layout.size
         if n > MOST_DENSE:
             return ()
         whole = {p.name: np.asarray(self.params[p.name]).tolist() for p in self.linear.system.params if p.integer}
         items = tuple((name, _hashable(value)) for name, value in whole.items())
-        found, firsts = self.linear.invariants(tuple(self.sizes.items()), items, n <= MOST_STATES)
-        return tuple(invariant.at(entries(firsts, invariant.reads, self.params, {})) for invariant in found)
+        invariants, firsts = self.linear.invariants(tuple(self.sizes.items()), items, n <= MOST_STATES)
+        return tuple(invariant.with_numbers(parameter_values(firsts, invariant.reads, self.params, {})) for invariant in invariants)
 
     @cached_property
     def chain(self) -> Chain:
-        """The cheapest form of the Jacobian."""
+        """The chain rule for the cheapest form of the Jacobian. Raises CodegenError where that is too large."""
         n = self.layout.size
-        chosen, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
+        best, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
         for plan in self.linear.block_plans:
             chain = self._chain(plan)
             p, R = chain.width, chain.rank
             refined = 40.0 * (p + R) if p > 1 or R else 0.0  # many solves, each with a residual
             cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
             if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
-                chosen, least = chain, cost
-        if chosen is not None:
-            return chosen
+                best, least = chain, cost
+        if best is not None:
+            return best
         if n > MOST_DENSE:
             raise CodegenError(
                 f"{self.linear.system.name}: the Jacobian of {n} states is not small blocks plus few sums, and {MOST_DENSE} is the most "
@@ -151,8 +153,8 @@ class BoundLinear:
 
     @cached_property
     def _extents(self) -> dict[Symbol, int]:
-        given: dict[Symbol, Expr] = self.linear.derivatives.extents
-        return dict(zip(given, extents(tuple(given.values()), self.sizes), strict=True))
+        symbolic: dict[Symbol, Expr] = self.linear.derivatives.extents
+        return dict(zip(symbolic, extents(tuple(symbolic.values()), self.sizes), strict=True))
 
     def _values(self, t: float, y: Array) -> dict[str, Any]:
         return {**self.params, **self.layout.split(y), "t": t}

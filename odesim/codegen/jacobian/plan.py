@@ -1,4 +1,4 @@
-"""Which products the chain rule takes, for blocks along one axis or for a dense Jacobian; made once for a System."""
+"""The plan of the chain rule for a System: its products, for blocks along one axis or for a dense Jacobian."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ LOCAL, SUMMED = "(local)", "(summed)"
 
 
 class NotLocalError(Exception):
-    """A right-hand side mixes different places of the axis that was to index the blocks."""
+    """The right-hand side couples different places along the axis that should index the blocks."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """One einsum: a link's slope times what is known of the array it reads, with ones for the loops that neither has.
+    """One product of the chain rule, as an einsum: a slope times the derivatives of the array that the statement reads.
 
-    kind: LOCAL: both sides are derivatives by the states at the same place; SUMMED: those of a new sum, place by place; else the
-    name of the sum that both sides depend on.
+    kind: LOCAL: derivatives by the states at the same place; SUMMED: derivatives of a new sum, place by place; otherwise the name
+    of the sum by which both sides are differentiated. text: of the einsum. ones: loops that neither factor has.
     """
 
-    link: Dependence
+    dependence: Dependence
     kind: str
     text: str
     ones: tuple[Symbol, ...]
@@ -34,106 +34,110 @@ class Product:
 
 @dataclass
 class ChainPlan:
-    """The chain rule along an axis of this extent (None: all states are sums of their own, which is the dense Jacobian).
+    """The chain rule for blocks along an axis of extent block_extent; None: for the dense Jacobian, where every state is a sum.
 
-    Arrays with that axis depend on the states at their own place, and on sums: what is summed over the axis, and states without it.
-    axes: array -> indices. inside: states with the axis. sums: sum -> indices. steps: the products of each statement. local:
-    the arrays with a derivative by the states at their place; onto: array -> the sums it depends on.
+    Arrays with that axis depend on the states at their own place and on sums: sums over the axis, and states without the axis.
+    axes: {array: indices}. block_states: states with the axis. sums: {sum: indices}. steps: the products of each statement. local:
+    arrays that depend on the states at their place. sums_read: {array: the sums it depends on}.
     """
 
     derivatives: LocalDerivatives
-    along: Expr | None
+    block_extent: Expr | None
     axes: dict[str, tuple[Symbol, ...]]
-    inside: list[str] = field(default_factory=list)
+    block_states: list[str] = field(default_factory=list)
     sums: dict[str, tuple[Symbol, ...]] = field(default_factory=dict)
     steps: list[tuple[Statement, list[Product]]] = field(default_factory=list)
     local: set[str] = field(default_factory=set)
-    onto: dict[str, set[str]] = field(default_factory=dict)
+    sums_read: dict[str, set[str]] = field(default_factory=dict)
 
-    def place(self, name: str) -> int | None:
-        """Which axis of an array lies along the blocks. Raises NotLocalError where two do."""
-        found = [n for n, i in enumerate(self.axes[name]) if self.along is not None and self.derivatives.extents[i] == self.along]
-        if len(found) > 1:
+    def block_axis(self, name: str) -> int | None:
+        """The number of the axis of an array along the blocks; None without one. Raises NotLocalError where there are two."""
+        axes = [
+            n for n, i in enumerate(self.axes[name]) if self.block_extent is not None and self.derivatives.extents[i] == self.block_extent
+        ]
+        if len(axes) > 1:
             raise NotLocalError
-        return found[0] if found else None
+        return axes[0] if axes else None
 
     @property
-    def used(self) -> list[str]:
+    def used_sums(self) -> list[str]:
         """The sums that the right-hand side depends on."""
-        return sorted(set[str]().union(*(self.onto.get(t, set()) for t in self.derivatives.targets.values())))
+        return sorted(set[str]().union(*(self.sums_read.get(t, set()) for t in self.derivatives.targets.values())))
 
 
-def make_plan(derivatives: LocalDerivatives, along: Expr | None) -> ChainPlan:
-    """The Plan of a right-hand side. Raises NotLocalError where it has no such form."""
-    plan = ChainPlan(derivatives, along, {**{x.statement.name: x.statement.free for x in derivatives.dependences}, **derivatives.states})
+def make_chain_plan(derivatives: LocalDerivatives, block_extent: Expr | None) -> ChainPlan:
+    """The ChainPlan of a right-hand side for blocks of this extent. Raises NotLocalError where it has no such form."""
+    plan = ChainPlan(
+        derivatives, block_extent, {**{x.statement.name: x.statement.free for x in derivatives.dependences}, **derivatives.states}
+    )
     for name, axes in derivatives.states.items():
-        if plan.place(name) is not None:
-            plan.inside.append(name)
+        if plan.block_axis(name) is not None:
+            plan.block_states.append(name)
             plan.local.add(name)
         else:
-            plan.sums[name], plan.onto[name] = axes, {name}
-    for s, mine in by_statement(derivatives.dependences):
-        plan.steps.append((s, list(_products(plan, s, mine))))
+            plan.sums[name], plan.sums_read[name] = axes, {name}
+    for s, dependences in group_by_statement(derivatives.dependences):
+        plan.steps.append((s, list(_products(plan, s, dependences))))
     return plan
 
 
-def by_statement(links: Sequence[Dependence]) -> Iterator[tuple[Statement, list[Dependence]]]:
-    """The links of each statement together."""
-    for _, group in groupby(links, lambda link: link.statement.name):
-        mine = list(group)
-        yield mine[0].statement, mine
+def group_by_statement(dependences: Sequence[Dependence]) -> Iterator[tuple[Statement, list[Dependence]]]:
+    """The (statement, its dependences) pairs."""
+    for _, group in groupby(dependences, lambda d: d.statement.name):
+        members = list(group)
+        yield members[0].statement, members
 
 
-def symbols(i: Any) -> tuple[Symbol, ...]:
-    """The loop indices in the index of an element: m -> m, 0 -> none, psi[n] -> n. Raises NotLocalError for any other."""
+def loop_indices(i: Any) -> tuple[Symbol, ...]:
+    """The loop indices in an index of an element: m -> (m,), 0 -> (), psi[n] -> (n,). Raises NotLocalError for anything else."""
     if isinstance(i, Symbol):
         return (i,)
     if isinstance(i, Indexed):
-        return tuple(j for k in i.indices for j in symbols(k))
+        return tuple(j for k in i.indices for j in loop_indices(k))
     if not i.is_Integer:
         raise NotLocalError
     return ()
 
 
-def _products(plan: ChainPlan, s: Statement, links: Sequence[Dependence]) -> Iterator[Product]:
-    """The products of a statement; enters in the plan what its array depends on."""
-    within = [i for i in s.loops if plan.derivatives.extents[i] == plan.along]
-    if len(within) > 1 or (plan.along is not None and s.op == "scatter"):
+def _products(plan: ChainPlan, s: Statement, dependences: Sequence[Dependence]) -> Iterator[Product]:
+    """The products of a statement. Records in the plan what the statement's array depends on."""
+    within = [i for i in s.loops if plan.derivatives.extents[i] == plan.block_extent]
+    if len(within) > 1 or (plan.block_extent is not None and s.op == "scatter"):
         raise NotLocalError
-    beside = [link for link in links if _reads_place(plan, link, within[0] if within else None)]
-    new = bool(beside) and s.bound in within
-    onto: set[str] = set()
-    for link in links:
-        if link in beside and link.read in plan.local:
-            yield _product(link, SUMMED if new else LOCAL, 1, tuple(within) if new else ())
+    same_place = [dependence for dependence in dependences if _reads_place(plan, dependence, within[0] if within else None)]
+    new = bool(same_place) and s.bound in within
+    sums: set[str] = set()
+    for dependence in dependences:
+        if dependence in same_place and dependence.read in plan.local:
+            yield _product(dependence, SUMMED if new else LOCAL, 1, tuple(within) if new else ())
             if not new:
                 plan.local.add(s.name)
-        for g in sorted(plan.onto.get(link.read, ())):
-            yield _product(link, g, len(plan.sums[g]))
-            onto.add(g)
+        for g in sorted(plan.sums_read.get(dependence.read, ())):
+            yield _product(dependence, g, len(plan.sums[g]))
+            sums.add(g)
     if new:
-        plan.sums[s.name], onto = s.free, {s.name}
-    plan.onto[s.name] = onto
+        plan.sums[s.name], sums = s.free, {s.name}
+    plan.sums_read[s.name] = sums
 
 
-def _reads_place(plan: ChainPlan, link: Dependence, within: Symbol | None) -> bool:
-    """Whether a link reads an array along the blocks, at its own place. Raises NotLocalError where it is another place."""
-    place = plan.place(link.read)
+def _reads_place(plan: ChainPlan, dependence: Dependence, within: Symbol | None) -> bool:
+    """Whether an array along the blocks is read at the same place. Raises NotLocalError where it is read at another place."""
+    place = plan.block_axis(dependence.read)
     if place is None:
         return False
-    if within is None or link.indices[place] != within:
+    if within is None or dependence.indices[place] != within:
         raise NotLocalError
     return True
 
 
-def _product(link: Dependence, kind: str, tail: int, kept: tuple[Symbol, ...] = ()) -> Product:
-    """The einsum of a link over the loops of its statement, with as many axes behind those of the array read."""
-    s = link.statement
+def _product(dependence: Dependence, kind: str, tail: int, free: tuple[Symbol, ...] = ()) -> Product:
+    """The einsum over the loops of a statement. tail: number of trailing axes. free: summed indices that the result keeps."""
+    s = dependence.statement
     letter = dict(zip(s.loops, ascii_letters, strict=False))
     end = ascii_letters[len(letter) : len(letter) + tail]
-    slope = "".join(letter[i] for i in link.axes)
-    read = "".join(letter[j] for i in link.indices for j in symbols(i))
-    goal = "".join(letter[i] for i in (s.loops if s.op == "scatter" else (*s.free, *kept)))
+    slope = "".join(letter[i] for i in dependence.axes)
+    read = "".join(letter[j] for i in dependence.indices for j in loop_indices(i))
+    goal = "".join(letter[i] for i in (s.loops if s.op == "scatter" else (*s.free, *free)))
     missing = tuple(i for i in s.loops if letter[i] not in slope + read)
     text = ",".join([slope, read + end, *(letter[i] for i in missing)]) + "->" + goal + end
-    return Product(link, kind, text, missing)
+    return Product(dependence, kind, text, missing)

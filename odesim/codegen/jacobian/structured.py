@@ -1,4 +1,4 @@
-"""Jacobians as numbers, and systems (shift - J) x = b with them: dense, or small blocks plus a matrix of low rank."""
+"""Jacobians as numbers, and the solution of (shift - J) x = b: dense, or small blocks plus a matrix of low rank."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,29 +8,29 @@ import numpy as np
 
 from odesim.base.arrays import Array
 
-ENOUGH = 1e-14
-"""A backward error, relative to the size of all terms, that needs no refinement."""
-WORST = 1e-11
-"""One that is not accepted any more."""
+SMALL_ERROR = 1e-14
+"""The backward error, relative to the size of all terms, below which a solution needs no refinement."""
+LARGEST_ERROR = 1e-11
+"""The backward error above which a solution is not accepted."""
 WEAK = 1e-5
-"""A diagonal entry this small against its terms is moved into the part of low rank."""
+"""The size of a diagonal entry, relative to its terms, below which it is moved into the part of low rank."""
 MOST_WEAK = 64
 
 
 class UnsolvableError(ArithmeticError):
-    """(shift - J) x = b has no solution to rounding: a step of another size does."""
+    """The system (shift - J) x = b is singular to rounding; with a step of another size it is not."""
 
 
 class Solver(Protocol):
-    """(shift - J) x = b for one shift."""
+    """A solver of (shift - J) x = b for one shift."""
 
     def __call__(self, b: Array) -> Array:
-        """x (n,) for b (n,). Raises UnsolvableError."""
+        """The solution x (n,) for b (n,). Raises UnsolvableError."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A Jacobian (n, n)."""
+    """A Jacobian as a dense matrix J (n, n)."""
 
     J: Array
 
@@ -41,7 +41,7 @@ class Dense:
         return self.J
 
     def solver(self, shift: float) -> Solver:
-        """(shift - J) x = b by elimination with pivots. Raises UnsolvableError."""
+        """The solver of (shift - J) x = b by LU decomposition with pivots. Raises UnsolvableError."""
         matrix = -self.J
         matrix[np.diag_indices_from(matrix)] += shift
         return _eliminate(matrix)
@@ -49,9 +49,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class Structured:
-    """J = blocks + U G^T. blocks (N, p, p): block k couples the components places[k] (p,); U, G (n, R), one column a hoisted sum.
+    """A Jacobian J = blocks + U G^T.
 
-    places (N, p): each component in at most one block, and those in none have the block 0.
+    blocks (N, p, p): block k couples the components places[k] (p,). places (N, p): each component is in at most one block; a component
+    in none has a block of 0. U, G (n, R): one column for each sum.
     """
 
     blocks: Array
@@ -64,16 +65,16 @@ class Structured:
         return len(self.U)
 
     @cached_property
-    def plain(self) -> bool:
-        """Whether block k is component k alone."""
+    def is_diagonal(self) -> bool:
+        """Whether block k is the single component k."""
         return self.places.shape == (self.n, 1) and bool(np.array_equal(self.places[:, 0], np.arange(self.n)))
 
     def __matmul__(self, x: Array) -> Array:
-        return self.apart(self.blocks, x) + (self.U @ (self.G.T @ x) if self.U.shape[1] else 0.0)
+        return self.multiply_blocks(self.blocks, x) + (self.U @ (self.G.T @ x) if self.U.shape[1] else 0.0)
 
-    def apart(self, blocks: Array, x: Array) -> Array:
-        """blocks (N, p, p) times the components of x (n,) or (n, k) at their places, 0 elsewhere."""
-        if self.plain:
+    def multiply_blocks(self, blocks: Array, x: Array) -> Array:
+        """The product of blocks (N, p, p) with x (n,) or (n, k), at their places; 0 elsewhere."""
+        if self.is_diagonal:
             return blocks[:, 0] * x if x.ndim == 2 else blocks[:, 0, 0] * x
         columns = x if x.ndim == 2 else x[:, None]
         out = np.zeros_like(columns)
@@ -81,21 +82,21 @@ class Structured:
         return out.reshape(x.shape)
 
     def dense(self) -> Array:
-        """J (n, n)."""
+        """The matrix J (n, n)."""
         out = self.U @ self.G.T
         out[self.places[:, :, None], self.places[:, None, :]] += self.blocks
         return out
 
     def solver(self, shift: float) -> Solver:
-        """(shift - J) x = b at the cost of n (p^2 + R). Raises UnsolvableError."""
+        """The solver of (shift - J) x = b, at a cost of n (p^2 + R). Raises UnsolvableError."""
         return Woodbury(self, shift)
 
 
 class Woodbury:
-    """(W - U G^T) x = b with W = shift - blocks, by Woodbury's formula, refined until its residual is that of a stable method.
+    """A solver of (W - U G^T) x = b with W = shift - blocks, by Woodbury's formula with iterative refinement.
 
-    Where W is nearly singular though the whole is not, the formula loses digits: diagonal entries that cancel are made large
-    and the difference is a column of U more; what is left is seen by the residual and never returned.
+    Where W is nearly singular though the whole matrix is not, the formula loses digits. Diagonal entries that cancel are therefore
+    made large, with the difference in a new column of U. The residual shows any other loss, and such a solution is never returned.
     """
 
     def __init__(self, J: Structured, shift: float) -> None:
@@ -123,40 +124,41 @@ class Woodbury:
                 raise UnsolvableError from None
         self.G, self.rank = G, U.shape[1]
         if self.rank:
-            self.spread = self._local(U)
-            self.small = _eliminate(np.eye(self.rank) - G.T @ self.spread)
+            self.inverse_U = self._solve_blocks(U)
+            self.small_solver = _eliminate(np.eye(self.rank) - G.T @ self.inverse_U)
 
     def __call__(self, b: Array) -> Array:
-        x = self._once(b)
+        x = self._solve_unrefined(b)
         if self.J.blocks.shape[1] == 1 and not self.rank:
-            return x  # a division each
+            return x  # one division per component
         for _ in range(4):
             residual = b - self.shift * x + self.J @ x
-            size = np.abs(b) + self.shift * np.abs(x) + self._sizes(np.abs(x))
+            size = np.abs(b) + self.shift * np.abs(x) + self._term_sizes(np.abs(x))
             error = float(np.max(np.abs(residual) / np.where(size == 0, 1, size), initial=0.0))
-            if error <= ENOUGH:
+            if error <= SMALL_ERROR:
                 return x
-            x = x + self._once(residual)
-        if not error <= WORST:
+            x = x + self._solve_unrefined(residual)
+        if not error <= LARGEST_ERROR:
             raise UnsolvableError
         return x
 
-    def _once(self, b: Array) -> Array:
-        x = self._local(b)
-        return x + self.spread @ self.small(self.G.T @ x) if self.rank else x
+    def _solve_unrefined(self, b: Array) -> Array:
+        """x by Woodbury's formula, without refinement."""
+        x = self._solve_blocks(b)
+        return x + self.inverse_U @ self.small_solver(self.G.T @ x) if self.rank else x
 
-    def _local(self, b: Array) -> Array:
+    def _solve_blocks(self, b: Array) -> Array:
         """W^-1 b for b (n,) or (n, k)."""
-        inside = self.J.apart(self._inverse, b)
-        if self.J.plain:
+        inside = self.J.multiply_blocks(self._inverse, b)
+        if self.J.is_diagonal:
             return inside
         outside = self._outside / self.shift
         return inside + (outside[:, None] if b.ndim == 2 else outside) * b
 
-    def _sizes(self, x: Array) -> Array:
-        """|blocks| x + |U| |G|^T x."""
+    def _term_sizes(self, x: Array) -> Array:
+        """The sizes of the terms of J x: |blocks| x + |U| |G|^T x, for x >= 0."""
         U, G, blocks = self._absolute
-        return self.J.apart(blocks, x) + U @ (G.T @ x)  # type: ignore[no-any-return]
+        return self.J.multiply_blocks(blocks, x) + U @ (G.T @ x)  # type: ignore[no-any-return]
 
     @cached_property
     def _absolute(self) -> tuple[Array, Array, Array]:
@@ -164,12 +166,12 @@ class Woodbury:
 
 
 def _eliminate(matrix: Array) -> Solver:
-    """x = matrix^-1 b by LAPACK. Raises UnsolvableError where matrix (n, n) is singular."""
-    from scipy.linalg import lapack  # nothing but a stiff method needs scipy
+    """The solver of matrix x = b by LAPACK. Raises UnsolvableError where matrix (n, n) is singular."""
+    from scipy.linalg import lapack  # only stiff methods need scipy
 
-    # the transpose of an array in rows is one in columns, as LAPACK wants it
     if not np.isfinite(matrix).all():  # an infinite entry would solve every system by 0
         raise UnsolvableError
+    # the transpose of a C-contiguous array is in column order, as LAPACK needs it
     factors, pivots, info = lapack.dgetrf(matrix.T, overwrite_a=1)
     if info != 0:
         raise UnsolvableError

@@ -5,11 +5,11 @@ from typing import Any
 
 import sympy as sp
 
+from odesim.codegen.integers import copy_integer_factors
 from odesim.codegen.loops.blocks import BLOCK, HERE, LATE
 from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.nests import Nests
 from odesim.codegen.loops.passes import Shape
-from odesim.codegen.whole import real_factors
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
@@ -35,7 +35,7 @@ class Kernel:
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
         whole = {p.name for p in system.params if p.integer}
-        program = real_factors(program, whole, all_names(system))
+        program = copy_integer_factors(program, whole, all_names(system))
         self.name, self.system, self.program = name, system, program
         self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
         self.body = "\n".join(self.nests.emit())

@@ -8,10 +8,10 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
+from odesim.codegen.integers import integers_as_real
 from odesim.codegen.loops.blocks import BLOCK, HERE, BlockLoop
 from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.printers import ScalarPrinter
-from odesim.codegen.whole import as_real
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
 
@@ -37,7 +37,7 @@ class Nests:
     ):
         self.state, self.prologue, self.fused = state, prologue, fused
         self._loops = 0
-        self.program, self.double = as_real(program, set(whole)), double
+        self.program, self.double = integers_as_real(program, set(whole)), double
         self.lines: list[str] = []
         self.slots = 1  # blocks of scratch in use at once
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})

@@ -13,7 +13,7 @@ from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
-from odesim.codegen.invariants.declared import declared_invariants, true_invariants
+from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.unrolled.formulas import write_out, write_values
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
@@ -298,7 +298,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     plan = replace(plan, parts=request.switches, limited=request.options.max_step is not None and not fixed)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
-        plan = replace(plan, declared=true_invariants(declared, formulas))
+        plan = replace(plan, declared=verified_invariants(declared, formulas))
     if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
         return f"a Jacobian of {counted(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
     return plan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import entries, exact_sums, weight_text
+from odesim.codegen.invariants.linear import exact_sums, parameter_values, weight_text
 
 if TYPE_CHECKING:
     from odesim.engines.lanes.plan import KernelPlan
@@ -40,5 +40,5 @@ def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own
     """(N, invariants): their values for members that start from states (N, n), with parameters that they share and others of their own
     {name: (N, *shape)}; (1, invariants) where all have the same."""
     firsts = plan.formulas.values
-    columns = [exact_sums(i, states, entries(firsts, i.reads, shared, own)) for i in plan.invariants]
+    columns = [exact_sums(i, states, parameter_values(firsts, i.reads, shared, own)) for i in plan.invariants]
     return np.stack(np.broadcast_arrays(*columns), axis=1) if columns else np.empty((1, 0))

@@ -9,8 +9,8 @@ from sympy import Eq, Expr, exp, log, sqrt, symbols
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.invariants.declared import declared_invariants, true_invariants
-from odesim.codegen.invariants.linear import entries, exact_sums
+from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
+from odesim.codegen.invariants.linear import exact_sums, parameter_values
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.inputs.bind import bind
 from odesim.symbolic import Invariant, System, time
@@ -50,8 +50,8 @@ def kept(made: System) -> Any:
     """The declared invariants with numbers."""
     known = bind(made)
     formulas = write_out(made, compile_system(made).program, known.sizes, {})
-    found = true_invariants(declared_invariants(made, known.sizes, {}), formulas)
-    return tuple(i.at(entries(formulas.values, i.reads, known.params, {})) for i in found)
+    found = verified_invariants(declared_invariants(made, known.sizes, {}), formulas)
+    return tuple(i.with_numbers(parameter_values(formulas.values, i.reads, known.params, {})) for i in found)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -68,9 +68,9 @@ def test_weights_of_members():
     """Weights from parameters that members share and from their own."""
     made, rng = drag(), np.random.default_rng(0)
     formulas = write_out(made, compile_system(made).program, {}, {})
-    (found,) = true_invariants(declared_invariants(made, {}, {}), formulas)
+    (found,) = verified_invariants(declared_invariants(made, {}, {}), formulas)
     own, shared, starts = {"m2": rng.uniform(1, 2, 5)}, {"m1": 0.5, "k": 1.0}, rng.normal(size=(5, 2))
-    sums = exact_sums(found, starts, entries(formulas.values, found.reads, shared, own))
+    sums = exact_sums(found, starts, parameter_values(formulas.values, found.reads, shared, own))
     assert sums == pytest.approx(0.5 * starts[:, 0] + own["m2"] * starts[:, 1], rel=1e-15)
 
 

@@ -65,7 +65,7 @@ def right_side(system: System, sizes: Any, params: Any) -> Any:
 def every_form(linear: BoundLinear, t: float, y: Any) -> dict[str, Any]:
     """J as it comes, dense, and as blocks along each axis along which it has them."""
     slopes = linear.linear.slopes(linear.sizes, {**linear.params, **linear.layout.split(y), "t": t})
-    plans = {"dense": linear.linear.dense_plan, **{str(p.along): p for p in linear.linear.block_plans}}
+    plans = {"dense": linear.linear.dense_plan, **{str(p.block_extent): p for p in linear.linear.block_plans}}
     return {"chosen": linear.jacobian(t, y)} | {n: linear._chain(p)(slopes, linear.params) for n, p in plans.items()}
 
 
@@ -118,7 +118,7 @@ def test_structure(name):
     without it: two scalars b, c and sum u; K sums for each of K products."""
     given = numbers(SYSTEMS[name])
     linear = bound(SYSTEMS[name], given.sizes, given.params)
-    chains = {str(p.along): linear._chain(p) for p in linear.linear.block_plans}
+    chains = {str(p.block_extent): linear._chain(p) for p in linear.linear.block_plans}
     assert {along: (c.width, c.rank) for along, c in chains.items()} == FORMS[name]
 
 

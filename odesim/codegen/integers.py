@@ -1,4 +1,4 @@
-"""Parameters of whole numbers in generated text: real numbers before anything is computed from them, for int64 would overflow."""
+"""Integer parameters in generated code: they become float64 before any arithmetic, because int64 would overflow."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,31 +14,33 @@ from odesim.symbolic.program import Program, Statement
 REAL = sp.Function("real", real=True)
 
 
-def as_real(program: Program, whole: set[str]) -> Program:
-    """Elements of whole-number arrays become float64 where they are read; those of products of matrices are arrays of their own.
+def integers_as_real(program: Program, integers: set[str]) -> Program:
+    """The Program in which elements of integer arrays (names `integers`) become float64 where they are read, matrix products apart.
 
     p[m]**9 + z[psi[n]]  ->  real(p[m])**9 + z[psi[n]]
     """
 
     def real(e: Expr) -> Expr:
         if isinstance(e, Indexed):
-            return REAL(e) if base_name(e) in whole else e
+            return REAL(e) if base_name(e) in integers else e
         return e.func(*map(real, e.args)) if e.args and not isinstance(e, sp.KroneckerDelta) else e
 
-    def changed(s: Statement) -> Statement:
-        reads = any(base_name(a) in whole for a in s.body.atoms(Indexed))
+    def convert(s: Statement) -> Statement:
+        reads = any(base_name(a) in integers for a in s.body.atoms(Indexed))
         return replace(s, body=real(s.body)) if reads and s.op != "dot" else s
 
-    return replace(program, passes=tuple(tuple(map(changed, group)) for group in program.passes))
+    return replace(program, passes=tuple(tuple(map(convert, group)) for group in program.passes))
 
 
-def real_factors(program: Program, whole: set[str], taken: set[str]) -> Program:
-    """Each whole-number array of a product of matrices is first copied to an array of real numbers.
+def copy_integer_factors(program: Program, integers: set[str], taken: set[str]) -> Program:
+    """The Program in which each integer array of a matrix product is first copied to an array of float64.
+
+    integers: names of the integer arrays. taken: names that the copies cannot have.
 
     r0[a, b] = sum_k J[a, k] * x[k, b]  ->  [w0[a, k] = J[a, k]], [r0[a, b] = sum_k w0[a, k] * x[k, b]]
     """
     dots = [s for s in program.statements() if s.op == "dot"]
-    factors = {f for s in dots for f in s.body.args if isinstance(f, Indexed) and base_name(f) in whole}
+    factors = {f for s in dots for f in s.body.args if isinstance(f, Indexed) and base_name(f) in integers}
     if not factors:
         return program
     used = taken | {s.name for s in program.statements()} | {i.name for i in program.extents} | program.inputs() | program.sizes
@@ -48,13 +50,13 @@ def real_factors(program: Program, whole: set[str], taken: set[str]) -> Program:
         if base_name(f) not in copies:
             base = IndexedBase(next(names), shape=tuple(program.extents[i] for i in f.indices))
             copies[base_name(f)] = Statement(base[f.indices], tuple(f.indices), "map", f), base
-    turned = {f: copies[base_name(f)][1][f.indices] for f in factors}
+    copy_of = {f: copies[base_name(f)][1][f.indices] for f in factors}
 
-    def changed(s: Statement) -> Statement:
-        return replace(s, body=sp.Mul(*(turned.get(f, f) for f in s.body.args), evaluate=False)) if s.op == "dot" else s
+    def use_copies(s: Statement) -> Statement:
+        return replace(s, body=sp.Mul(*(copy_of.get(f, f) for f in s.body.args), evaluate=False)) if s.op == "dot" else s
 
     first = tuple((copy,) for copy, _ in copies.values())
-    return replace(program, passes=(*first, *(tuple(map(changed, group)) for group in program.passes)))
+    return replace(program, passes=(*first, *(tuple(map(use_copies, group)) for group in program.passes)))
 
 
 def _fresh(used: set[str]) -> Iterator[str]:
