@@ -118,7 +118,7 @@ def kernel_seconds(members: Any, engine: Any, rounds: int) -> float:
         for first in range(0, count, engine.together):
             end = min(first + engine.together, count)
             launch = device_engine.Launch(engine, *members.chunk(first, end), end - first)
-            launch.run(timed, np.zeros(1, np.int64), engine.request.room(end - first))
+            launch.run(timed, np.zeros(1, np.int64), engine.request.allocate(end - first))
         found.append(timed.taken())
     return float(np.median(found))
 

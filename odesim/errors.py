@@ -56,10 +56,10 @@ class SolveError(OdesimError):
 class DeviceError(OdesimError):
     """A GPU has too little memory, or failed."""
 
-    def __init__(self, sentence: str, *, kept: bool = False) -> None:
-        """kept: whether what was computed before is on disk."""
+    def __init__(self, sentence: str, *, stored: bool = False) -> None:
+        """stored: whether what was computed before is on disk."""
         super().__init__(sentence)
-        self.kept = kept
+        self.stored = stored
 
 
 class StoreError(OdesimError):

@@ -144,11 +144,11 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     stays, count = arrays == "cupy", chosen.source.count
     if not stays:
         check_saves_fit(count * len(request.times), request.layout.size, 8)
-    check_fits("what is kept on_same_device the states", {"events and observables": count * request.kept.numbers(len(request.times))}, 8)
+    check_fits("what is kept beside the states", {"events and observables": count * request.outputs.numbers(len(request.times))}, 8)
     engine = make_engine(request, chosen)
     engine.prepare()
     # in the type that they are to have: nothing of their size is made when they are done
-    room = request.room(count, partial(empty_there, dtype=request.dtype)) if stays else request.room(count)
+    room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
     wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
     held = MemoryLedger(room, chunk_size(count, request.row) * wide)
     with stop_signals() as asked:
@@ -156,7 +156,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
         run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
-        return dataset(request, chosen, held.ended())
+        return dataset(request, chosen, held.all_members())
 
 
 def run_ensemble(

@@ -21,15 +21,15 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     """The members as xarray holds them, with what was a member's own."""
     import xarray as xr
 
-    dims, source, system, kept = dimensions(request.system), members.source, request.system, request.kept
+    dims, source, system, outputs = dimensions(request.system), members.source, request.system, request.outputs
     own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
     for name in ("status", "t_end", "steps", "rejected", "method"):
         data[name] = ("member", getattr(chunk, name))
-    axes, types = kept.axes(dims, request.layout.names), kept.types(request.dtype)
-    for name, values in kept.parts(chunk).items():
+    axes, types = outputs.axes(dims, request.layout.names), outputs.types(request.dtype)
+    for name, values in outputs.arrays(chunk).items():
         data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
     for name, values in own.items():

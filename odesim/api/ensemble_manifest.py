@@ -32,7 +32,7 @@ def restore(
 
     model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.
     """
-    said = store.said
+    said = store.attributes
     if said.get("ref") is None:
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
     system, _ = with_sensitivities(stored_model(store.path, said, model), said.get("sensitivities", ()), ())
@@ -40,7 +40,7 @@ def restore(
     numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
     try:
         shapes = shapes_of(system, store)
-        members = make_members(system, params, initial, source=store.design.shaped(shapes), **numbers)
+        members = make_members(system, params, initial, source=store.design.with_shapes(shapes), **numbers)
         request = make_request(system, members, options_of(said), **outputs_of(said))
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
@@ -62,7 +62,7 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
             param = next((p for p in system.params if p.name == part.name), None)
             if param is None:
                 raise StoreError(f"{store.path} varies {part.name}, which {system.name} does not have: the model is another one")
-            shapes[part.name] = tuple(make_extent(extent).value(store.said["sizes"]) for extent in param.shape)
+            shapes[part.name] = tuple(make_extent(extent).value(store.attributes["sizes"]) for extent in param.shape)
     return shapes
 
 
@@ -83,7 +83,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "span": [shared.t0, shared.t1],
         **request.options.numbers(),
         **({"auto": request.auto} if request.auto else {}),
-        "kept": request.kept.said(),
+        "kept": request.outputs.to_plain(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
         "lanes": int(isinstance(engine, LaneEngine | HandOver)),
@@ -91,20 +91,20 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "status_names": [str(s) for s in STATUSES],
         "status_meanings": meanings(system),
     }
-    own = {*design.names, *(slot.name for slot in members.following)}
+    own = {*design.names, *(slot.name for slot in members.dependent)}
     labels = {}
     for name, values in design.labels(0, 1).items():
         label = label_of(system, name)
         labels[name] = (label, axis_names(system, name, label, values.ndim - 1))
     return Manifest(
-        about=about,
+        attributes=about,
         design=design,
         params={name: value for name, value in shared.params.items() if name not in own},
         initial={name: value for name, value in shared.initial.items() if name not in own},
         times=request.times,
         layout=request.layout,
         dtype=request.dtype,
-        kept=request.kept,
+        outputs=request.outputs,
         chunk=chunk_size(design.count, request.row),
         dims=dimensions(system),
         labels=labels,

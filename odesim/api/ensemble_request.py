@@ -78,10 +78,10 @@ def make_request(
     asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
     compiled = compiled_of(system, asked)
     seen = observed_shapes(compiled, names, shared)
-    kept = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
+    outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
     held = held_of(rescaled_system(system) if options.rescaled else system)
     runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, asked)}
-    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, kept=kept, held=held, **runs)
+    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
     if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request

@@ -47,7 +47,7 @@ def make_experiment(
     given = with_rates(task, given, rates)
     values = check_settings(task.name, task.settings, given)
     named = f"{counted(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
-    check_fits(f"a training of {named} with these settings", task.room(values, len(seeds), model), 8)
+    check_fits(f"a training of {named} with these settings", task.memory(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
     spec = experiment.optimizer
     if optimizer is not None and not chosen:
@@ -90,7 +90,7 @@ def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, An
 
 def as_task(task: Any) -> Task:
     """A task by its name, or one that is given. Raises ParamError."""
-    if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "room", "make")):
+    if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
         raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
     found: Task = load_task(task) if isinstance(task, str) else task
     return found

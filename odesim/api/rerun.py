@@ -40,12 +40,12 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     check_threads(threads)
     store = EnsembleStore(path)
     members, _, first_engine = restore(store, model, same_code=False)
-    other = other_code(store.said, engine_key(first_engine), versions())
+    other = other_code(store.attributes, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
     with stop_signals() as asked:
         ways, chunks = Execution(threads, progress, asked=asked), shard_chunks(store.count, store.chunk)
         done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, together=together(first_engine))
-    lost = store.lost_members()
+    lost = store.lost_member_count()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
     return shadow.found.report(path, "member", **more)
 
@@ -64,8 +64,8 @@ class Shadow:
         """Not done where the store is done, done where it is not."""
         return np.where(self.store.status(first, end) == UNDONE, 0, UNDONE).astype(np.int8)
 
-    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        return (piece for piece in self.store.pieces(first, end) if piece[2])
+    def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        return (piece for piece in self.store.spans(first, end) if piece[2])
 
     def attempts(self, first: int, end: int) -> Any:
         return self.store.attempts(first, end)
@@ -73,14 +73,14 @@ class Shadow:
     def read(self, first: int, end: int) -> Chunk:
         return self.store.read(first, end)
 
-    def room(self, first: int, end: int) -> None:
+    def buffer(self, first: int, end: int) -> None:
         return None
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Compares the members of chunk with those stored, where they are done."""
-        old, said, new = self.store.read(first, first + len(chunk.status)), self.store.said, self.store.parts(chunk)
+        old, said, new = self.store.read(first, first + len(chunk.status)), self.store.attributes, self.store.chunk_arrays(chunk)
         pairs: dict[str, Any] = {}
-        for name, held in self.store.parts(old).items():
+        for name, held in self.store.chunk_arrays(old).items():
             if self.exact or name in (*said["states"], *said["observables"], "status"):
                 bound = 0.0 if name == "status" else tolerance(held, said["rtol"], said["atol"])
                 pairs[name] = held, new[name].astype(self.store.arrays[name].dtype, copy=False), bound

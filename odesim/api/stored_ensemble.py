@@ -52,7 +52,7 @@ class EnsembleRun:
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, chunks: range, **more: Any) -> "EnsembleRun":
         """Of the members of these chunks, as tally counts them."""
-        said = store.said
+        said = store.attributes
         found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
         more |= {"auto": said.get("auto", ""), "backend": options_of(said).backend, "methods": found}
         more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
@@ -133,10 +133,10 @@ def begin(original: Mapping[str, Any], members: Members, request: EnsembleReques
             check_members(members, manifest.chunk)
             engine.prepare()  # what cannot be compiled leaves no empty run
             if is_taken(out):
-                lock.take(out, what="ensemble")
+                lock.acquire(out, what="ensemble")
             create_ensemble(out, manifest, overwrite=to.overwrite)
             check_same_ensemble(out, manifest.identity())  # of another process, which was first
-        lock.take(out, what="ensemble", shared=to.shard is not None)
+        lock.acquire(out, what="ensemble", shared=to.shard is not None)
         return integrate(EnsembleStore(out, request.layout), members, engine, execution, shard)
     except DeviceError as error:
         raise kept(error, out) from error
@@ -152,7 +152,7 @@ def kept(error: DeviceError, path: Path) -> DeviceError:
         done = count_members(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
         return error
-    return DeviceError(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", kept=True)
+    return DeviceError(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", stored=True)
 
 
 def integrate(
@@ -185,7 +185,7 @@ def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int
 
     @cache
     def engine(attempt: int) -> Engine:
-        made = first if attempt == 0 else make_engine(attempted(first.request, store.said["attempts"][attempt]), members)
+        made = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
         made.prepare()
         return made  # type: ignore[no-any-return]
 
@@ -219,7 +219,7 @@ def resume(
     lock = RunLock()
     try:
         ensemble_attributes(path)
-        lock.take(path, what="ensemble")
+        lock.acquire(path, what="ensemble")
         store = EnsembleStore(path)
         chunks = shard_chunks(store.count, store.chunk)
         found = count_members(store, chunks)
@@ -232,7 +232,9 @@ def resume(
         if retry_failed:
             changed = {}
             if method is not None:
-                asked = make_request(request.system, members, replace(options_of(store.said), method=method), **outputs_of(store.said))
+                asked = make_request(
+                    request.system, members, replace(options_of(store.attributes), method=method), **outputs_of(store.attributes)
+                )
                 changed = {"method": asked.options.method}
             retried = store.retry(changed, SUCCESSES)
         return integrate(store, members, engine, Execution(threads, progress, fail_fast), retried=retried)
@@ -248,4 +250,4 @@ def look(path: Path) -> EnsembleRun:
     """How far the ensemble at path is; another process may be at it. Raises StoreError."""
     store = EnsembleStore(path)
     chunks = shard_chunks(store.count, store.chunk)
-    return EnsembleRun.of(store, count_members(store, chunks), chunks, lost=store.lost_members())
+    return EnsembleRun.of(store, count_members(store, chunks), chunks, lost=store.lost_member_count())

@@ -169,7 +169,7 @@ def train_into(
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):
             raise
-        raise DeviceError(f"{error}; --resume goes on from the last checkpoint", kept=True) from error
+        raise DeviceError(f"{error}; --resume goes on from the last checkpoint", stored=True) from error
     except OSError as error:
         more = "; --resume goes on from the last checkpoint" if os.path.exists(path) else ""
         raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
@@ -196,7 +196,7 @@ def place(
     from odesim.store.trajectory import RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
 
     if (resume or overwrite) and is_run(path):
-        lock.take(path)
+        lock.acquire(path)
     old = training_attributes(path) if resume and is_taken(path) else None
     if old is None or not os.path.exists(checkpoint_file(path)):
         check_new_run(path, overwrite=overwrite or old is not None)

@@ -65,7 +65,7 @@ def engine_key(engine: AnyEngine) -> str:
     """What names the compiled code that integrates and observes members: the same name, the same bits."""
     if isinstance(engine, HandOver):
         return f"{engine_key(engine.explicit)}_{stiff_key()}"
-    seen = observed_key(engine.request.system, engine.request.kept.observe)
+    seen = observed_key(engine.request.system, engine.request.outputs.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
         return (engine.request.rescaled or engine.request.right).key + seen
     if isinstance(engine, DeviceEngine):
@@ -84,4 +84,4 @@ def auto_rule(request: EnsembleRequest) -> str:
 
 def explicit_of(request: EnsembleRequest) -> str:
     """The explicit method that members begin with under auto."""
-    return explicit_name(request.options.rtol, request.options.step, between=request.saves or bool(request.kept.events))
+    return explicit_name(request.options.rtol, request.options.step, between=request.saves or bool(request.outputs.events))

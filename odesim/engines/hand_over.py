@@ -125,7 +125,7 @@ class Work:
         if len(ahead):
             part = self.run(self.engine.stiff, ahead, most)
             good = np.isin(part.status, [*ENDED, UNDONE])
-            self.put(chunk, ahead[good], part.part(good))
+            self.put(chunk, ahead[good], part.select(good))
             lost = np.concatenate([lost, ahead[~good]])
         self.again(chunk, lost, 0)
         self.again(chunk, behind, LATER * int(worth))
@@ -136,7 +136,7 @@ class Work:
         part = self.run(self.engine.stiff, at, budget)
         good = np.isin(part.status, [*ENDED, UNDONE])
         further = (part.status == MAX_STEPS) & (part.t_end > goals)
-        self.put(chunk, at[good], part.part(good))
+        self.put(chunk, at[good], part.select(good))
         return at[further], at[~good & (part.status != MAX_STEPS)]
 
     def last(self, chunk: Chunk, at: Array, budget: int) -> None:
@@ -149,7 +149,7 @@ class Work:
         if len(ahead):
             part = self.run(self.engine.stiff, ahead, most)
             good = np.isin(part.status, [*ENDED, UNDONE]) | (part.t_end > chunk.t_end[ahead])
-            self.put(chunk, ahead[good], part.part(good))
+            self.put(chunk, ahead[good], part.select(good))
 
     def budget(self, worth: float) -> int:
         """Steps of the stiff method, as many as are allowed, that cost what so many explicit ones do."""
@@ -175,7 +175,7 @@ class Work:
         """Writes members; their states may belong on a GPU."""
         if len(at):
             y = array_namespace(chunk.y).asarray(part.y)
-            chunk.put(at, replace(part, y=y))
+            chunk.assign(at, replace(part, y=y))
 
 
 def allowance(tried: Array, left: Array) -> Array:

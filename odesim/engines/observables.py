@@ -103,7 +103,7 @@ class Observed:
 
     def fill(self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
         """chunk.observed (N, T, q): the values where a member came, NaN elsewhere."""
-        views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
+        views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         fast, formulas = self.formulas
         if formulas is not None:
             shapes = tuple(views[name].shape[2:] for name in fast)
@@ -146,18 +146,18 @@ class Observed:
 
         states = layout.split(on_host(chunk.y[i, :reached]))
         found = self.observer(request.times[:reached], states, self.sizes, every, slopes)
-        views = dict(zip(self.names, request.kept.observed.split(chunk.observed).values(), strict=True))
+        views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         for name in names:
             views[name][i, :reached] = found[name]
 
 
 def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
     """Fills chunk.observed with the observables that the request names. params {name: (N, *shape)}: what is a member's own."""
-    if not request.kept.observe:
+    if not request.outputs.observe:
         return
     integers = {p.name for p in request.system.params if p.integer}
     whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
-    _made(request.compiled, request.kept.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
+    _made(request.compiled, request.outputs.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
 
 
 def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:

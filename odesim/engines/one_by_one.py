@@ -34,7 +34,7 @@ class SingleEngine:
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
         request = self.request
-        chunk = into or request.room(count)
+        chunk = into or request.allocate(count)
         chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
         with few_blas_threads(request.layout.size) if request.options.method in ("auto", *ROSENBROCK) else nullcontext():
@@ -56,7 +56,7 @@ def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
         chunk.y[i, :reached] = raw.y[:reached]
     chunk.status[i], chunk.t_end[i] = EnsembleRequest.number(raw.status), raw.t_last
     shapes = request.compiled.event_shapes(request.sizes)
-    chunk.put_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
+    chunk.set_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
     if chunk.y_end.size:
         chunk.y_end[i] = raw.y_last
     chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])

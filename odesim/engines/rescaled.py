@@ -33,7 +33,7 @@ class ClockEngine:
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
-        chunk = into or self.request.room(count)
+        chunk = into or self.request.allocate(count)
         chunk.y[...] = np.nan
         each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk

@@ -101,7 +101,7 @@ def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, in
     if not numbers:
         return
     size, last = ledger.chunk, min((numbers[-1] + 1) * ledger.chunk, ledger.count)
-    for a, b, begun in ledger.pieces(numbers[0] * size, last):
+    for a, b, begun in ledger.spans(numbers[0] * size, last):
         undone = ledger.status(a, b) == UNDONE if begun else None
         for first in range(a, b, size):
             if undone is None or undone[first - a : first - a + size].any():
@@ -143,12 +143,14 @@ def complete(
     params, initial = members.chunk(first, end)
     kinds = np.unique(attempts[todo])
     if whole and len(kinds) == 1:
-        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.room(first, end)), np.arange(end - first)
+        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.buffer(first, end)), np.arange(
+            end - first
+        )
     chunk = ledger.read(first, end)
     for kind in kinds:
         at = np.flatnonzero(todo & (attempts == kind))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
-        chunk.put(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
+        chunk.assign(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
     return chunk, np.flatnonzero(todo)
 
 

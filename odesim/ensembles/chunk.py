@@ -41,12 +41,12 @@ class Chunk:
         cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
     ) -> "Chunk":
         """Nothing done yet."""
-        chunk = cls.room(count, times, n, events, most, ends, observed, blow_up)
+        chunk = cls.allocate(count, times, n, events, most, ends, observed, blow_up)
         chunk.y[...] = np.nan
         return chunk
 
     @classmethod
-    def room(
+    def allocate(
         cls,
         count: int,
         times: int,
@@ -84,22 +84,22 @@ class Chunk:
         """{field: (N, ...)}: all that is known of the members."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def part(self, at: Any) -> "Chunk":
-        """The members at: a slice, whose arrays are views, or their places (k,)."""
-        return Chunk(**{name: values[at] for name, values in self.arrays.items()})
+    def select(self, rows: Any) -> "Chunk":
+        """The members of these rows: a slice, whose arrays are views, or numbers (k,)."""
+        return Chunk(**{name: values[rows] for name, values in self.arrays.items()})
 
-    def put(self, at: Any, part: "Chunk") -> None:
-        """Writes the members of part in the places at."""
+    def assign(self, rows: Any, part: "Chunk") -> None:
+        """Writes the members of part into these rows, a slice or numbers (k,)."""
         for name, values in part.arrays.items():
-            self.arrays[name][at] = values
+            self.arrays[name][rows] = values
 
-    def blank(self, times: Array) -> None:
+    def blank_unreached(self, times: Array) -> None:
         """y becomes NaN at the times (T,) that a member did not come to."""
         for i in np.flatnonzero(~(self.t_end >= times[-1])):
             reached = int(np.searchsorted(times, self.t_end[i], side="right")) if self.status[i] != UNDONE else 0
             self.y[i, reached:] = np.nan
 
-    def put_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def set_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""
         for e, (name, shape) in enumerate(shapes.items() if self.event_count.shape[1] else ()):
             events = found[name]

@@ -51,7 +51,7 @@ class Random:
             found = self.a + self.b * ndtri(u)
         return found.reshape(len(members), *self.shape)
 
-    def said(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {"kind": "random", "name": self.name, "function": self.function, "a": self.a, "b": self.b, "seed": self.seed}
 
 
@@ -71,7 +71,7 @@ class Points:
         """(N, *shape), or (N,) where a number fills the shape."""
         return self.points[members // self.repeat % len(self.points)]
 
-    def said(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {"kind": "points", "name": self.name, "repeat": self.repeat}
 
 
@@ -87,7 +87,7 @@ class Table:
         """(N, *shape)"""
         return np.asarray(self.table[first : first + len(members)])
 
-    def said(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {"kind": "table", "name": self.name}
 
 
@@ -120,7 +120,7 @@ class Design:
             found[part.name] = np.broadcast_to(wide, (len(values), *part.shape)) if fills else values
         return found
 
-    def shaped(self, shapes: Mapping[str, tuple[int, ...]]) -> "Design":
+    def with_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> "Design":
         """The same design for these shapes of a member's values. Raises ParamError where given values have another one."""
         parts = tuple(replace(part, shape=shapes[part.name]) for part in self.parts)
         for part in parts:
@@ -130,9 +130,9 @@ class Design:
                 raise ParamError(f"{part.name} must have shape ({kind}, {', '.join(map(str, part.shape))}), not {own.shape}")
         return Design(parts, self.count)
 
-    def said(self) -> list[dict[str, Any]]:
+    def to_plain(self) -> list[dict[str, Any]]:
         """The design as plain data, but for points and tables."""
-        return [part.said() for part in self.parts]
+        return [part.to_plain() for part in self.parts]
 
 
 def design_from_plain(said: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:

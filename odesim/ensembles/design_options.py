@@ -59,7 +59,7 @@ def design_members(system: System, asked: EnsembleArguments, seed: int) -> Membe
         seed=seed,
     )
     shapes = {name: np.shape(value) for name, value in {**numbers.params, **numbers.initial}.items()}
-    source = design.shaped(shapes)
+    source = design.with_shapes(shapes)
     return make_members(system, asked.params, asked.initial, sizes=numbers.sizes, span=asked.span, seed=seed, source=source)
 
 

@@ -21,7 +21,7 @@ class Ledger(Protocol):
     def status(self, first: int, end: int) -> Array:
         """(end - first,) numbers of STATUSES, UNDONE where a member is not done."""
 
-    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """(a, b, begun) of neighbours among the members first to end - 1, many chunks each: where nothing was begun, none is done."""
 
     def attempts(self, first: int, end: int) -> Array:
@@ -30,7 +30,7 @@ class Ledger(Protocol):
     def read(self, first: int, end: int) -> Chunk:
         """The members first to end - 1."""
 
-    def room(self, first: int, end: int) -> Chunk | None:
+    def buffer(self, first: int, end: int) -> Chunk | None:
         """Where the members first to end - 1 are to be put at once, if anywhere."""
 
     def write(self, first: int, chunk: Chunk) -> None:
@@ -46,23 +46,23 @@ class MemoryLedger:
     def status(self, first: int, end: int) -> Array:
         return self.members.status[first:end]
 
-    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         return ((a, b, True) for a, b in slabs(first, end, self.chunk))
 
     def attempts(self, first: int, end: int) -> Array:
         return np.zeros(end - first, np.int8)
 
     def read(self, first: int, end: int) -> Chunk:
-        return self.members.part(slice(first, end))
+        return self.members.select(slice(first, end))
 
-    def room(self, first: int, end: int) -> Chunk:
-        return self.members.part(slice(first, end))
+    def buffer(self, first: int, end: int) -> Chunk:
+        return self.members.select(slice(first, end))
 
     def write(self, first: int, chunk: Chunk) -> None:
         if chunk.status.base is not self.members.status:
-            self.members.put(slice(first, first + len(chunk.status)), chunk)
+            self.members.assign(slice(first, first + len(chunk.status)), chunk)
 
-    def ended(self) -> Chunk:
+    def all_members(self) -> Chunk:
         """All members; those that a stop left undone are said to be interrupted."""
         undone = self.members.status == UNDONE
         edges = np.flatnonzero(np.diff(undone, prepend=False, append=False))
@@ -110,7 +110,7 @@ def count_members(ledger: Ledger, chunks: range) -> Tally:
     """What the ledger holds of these chunks."""
     first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
     found = Tally(max(end - first, 0))
-    for a, b, begun in ledger.pieces(first, end):
+    for a, b, begun in ledger.spans(first, end):
         if begun:
             found.add(ledger.status(a, b))
     return found

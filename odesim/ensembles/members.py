@@ -38,18 +38,18 @@ class MemberRows(Protocol):
 class ArrayRows:
     """Rows held in memory: {name: (N, *shape)}."""
 
-    held: Mapping[str, Array]
+    arrays: Mapping[str, Array]
 
     @property
     def count(self) -> int:
-        return len(next(iter(self.held.values())))
+        return len(next(iter(self.arrays.values())))
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(self.held)
+        return frozenset(self.arrays)
 
     def rows(self, first: int, end: int) -> dict[str, Array]:
-        return {name: values[first:end] for name, values in self.held.items()}
+        return {name: values[first:end] for name, values in self.arrays.items()}
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Members:
     system: System
     shared: Numbers
     source: MemberRows
-    following: tuple[Place, ...] = ()
+    dependent: tuple[Place, ...] = ()
 
     def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """(params, initial) {name: (end - first, *shape)} of members, float64; values outside a domain raise ParamError, but a value
         that is not finite is that member's own affair."""
         plan, rows = make_schema(self.system), dict(self.source.rows(first, end))
         states = {slot.name for slot in plan.states}
-        for slot in self.following:
-            rows[slot.name] = self._followed(slot, {name: v for name, v in rows.items() if name not in states}, first)
+        for slot in self.dependent:
+            rows[slot.name] = self._dependent_values(slot, {name: v for name, v in rows.items() if name not in states}, first)
         found: list[dict[str, Array]] = []
         for slots, typical in ((plan.params, self.shared.params), (plan.states, self.shared.initial)):
             found.append({s.name: check_values(s, rows[s.name], np.shape(typical[s.name]), first) for s in slots if s.name in rows})
@@ -78,7 +78,7 @@ class Members:
         self._check_rules(plan.rules, params, first)
         return params, initial
 
-    def _followed(self, slot: Place, own: Mapping[str, Array], first: int) -> Array:
+    def _dependent_values(self, slot: Place, own: Mapping[str, Array], first: int) -> Array:
         """(N, *shape): the default or start of a slot for members with these values of their own (N, ...), NaN where one is not finite."""
         fine = finite_members(own)
         if isinstance(slot.start, Formula):

@@ -29,7 +29,7 @@ class Outputs:
     """
 
     events: tuple[tuple[str, str, str], ...] = ()
-    most: int = MAX_EVENTS
+    max_events: int = MAX_EVENTS
     ends: Layout = NO_ARRAYS
     observed: Layout = NO_ARRAYS
     observe: tuple[str, ...] = ()
@@ -44,15 +44,15 @@ class Outputs:
         """This many members with n states at these times, not done yet."""
         return Chunk.empty(count, times, n, *self._counts)
 
-    def room(self, count: int, times: int, n: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
+    def allocate(self, count: int, times: int, n: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
         """The same with nothing written to the states, whose array empty makes."""
-        return Chunk.room(count, times, n, *self._counts, empty=empty)
+        return Chunk.allocate(count, times, n, *self._counts, empty=empty)
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        return len(self.events), self.most, self.ends.size, self.observed.size, len(self.blow_up)
+        return len(self.events), self.max_events, self.ends.size, self.observed.size, len(self.blow_up)
 
-    def parts(self, chunk: Chunk) -> dict[str, Array]:
+    def arrays(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an array: (N, ...)}, views of the chunk."""
         found = {}
         for e, (times, count, index) in enumerate(self.events):
@@ -86,13 +86,13 @@ class Outputs:
 
     def numbers(self, times: int) -> int:
         """How many numbers a member has, with this many saved times."""
-        return len(self.blow_up) + len(self.events) * (2 * self.most + 1) + self.ends.size + times * self.observed.size
+        return len(self.blow_up) + len(self.events) * (2 * self.max_events + 1) + self.ends.size + times * self.observed.size
 
-    def said(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The names as plain data."""
         return {
             "events": [list(names) for names in self.events],
-            "most": self.most,
+            "most": self.max_events,
             "ends": list(self.ends.names),
             "observed": list(self.observed.names),
             "observe": list(self.observe),

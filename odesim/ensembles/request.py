@@ -65,7 +65,7 @@ class EnsembleRequest:
     t1: float
     times: Array
     options: RunOptions
-    kept: Outputs = field(default_factory=Outputs)
+    outputs: Outputs = field(default_factory=Outputs)
     auto: str = ""
     rescaled: CompiledRHS | None = None
     held: HeldSystem | None = None
@@ -106,16 +106,16 @@ class EnsembleRequest:
     def row(self) -> int:
         """Bytes of the states of one member at all its times, and of what is kept beside them."""
         states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
-        return states + 8 * self.kept.numbers(len(self.times))
+        return states + 8 * self.outputs.numbers(len(self.times))
 
     @property
     def saves(self) -> bool:
         """Whether more than the end is kept."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
-    def room(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
+    def allocate(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
         """This many members, not done yet, with nothing written to their states, whose array empty makes."""
-        return self.kept.room(count, len(self.times), self.layout.size, empty)
+        return self.outputs.allocate(count, len(self.times), self.layout.size, empty)
 
     @staticmethod
     def number(status: Status) -> int:

@@ -123,7 +123,7 @@ class Task(Protocol):
     def models(self) -> tuple[str, ...]:
         """Words of --model; the first is the default."""
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """{what takes memory: how many numbers, about} of a training of so many seeds: asked before make(), so no array is made here."""
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:

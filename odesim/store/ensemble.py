@@ -29,14 +29,14 @@ class EnsembleStore:
         import zarr
 
         self.path = path
-        self.said = ensemble_attributes(path)
-        self.count, self.chunk = self.said["members"], self.said["chunk"]
+        self.attributes = ensemble_attributes(path)
+        self.count, self.chunk = self.attributes["members"], self.attributes["chunk"]
         with damage_errors(path), zarr.config.set(WRITE_EMPTY):
             self.group = open_group(path, "r+" if os.access(path, os.W_OK) else "r")
-            kept = self.said["kept"]
+            kept = self.attributes["kept"]
             parts = [name for names in (*kept["events"], kept["ends"], kept["observed"], kept["blow_up"]) for name in names if name]
-            self.counts = [name for name in COUNTS if name in self.said.get("ledger", LEDGER)]  # an older run has no method
-            names = ("status", *self.said["states"], *self.counts, ATTEMPT, *self.said["labels"].values(), *parts)
+            self.counts = [name for name in COUNTS if name in self.attributes.get("ledger", LEDGER)]  # an older run has no method
+            names = ("status", *self.attributes["states"], *self.counts, ATTEMPT, *self.attributes["labels"].values(), *parts)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
@@ -47,49 +47,60 @@ class EnsembleStore:
             times: Any = self.group[TIME]
             check_array_files(path, {TIME: times})
             self.times = np.asarray(times[...])
-            shapes = tuple(arrays[name].shape[2:] for name in self.said["states"])
+            shapes = tuple(arrays[name].shape[2:] for name in self.attributes["states"])
             observed = {name: arrays[name].shape[2:] for name in kept["observed"]}
-            self.kept = outputs_from_plain(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
-            tables = {part["name"] for part in self.said["design"] if part["kind"] == "table"}
-        self.layout = layout or Layout(tuple(self.said["states"]), shapes)
+            self.outputs = outputs_from_plain(kept, observed | {name: arrays[name].shape[1:] for name in kept["ends"]})
+            tables = {part["name"] for part in self.attributes["design"] if part["kind"] == "table"}
+        self.layout = layout or Layout(tuple(self.attributes["states"]), shapes)
         given: dict[str, Any] = {}
         made: dict[str, Any] = {}
-        for name, label in self.said["labels"].items():
+        for name, label in self.attributes["labels"].items():
             (given if name in tables else made)[label] = arrays[label]
         check_array_files(path, given)
         # what is written with a chunk, and is lost where its file is
-        self.written = [*self.said["states"], *self.counts, *parts, *made, ATTEMPT]
-        self.design = self._design()
+        self.chunk_names = [*self.attributes["states"], *self.counts, *parts, *made, ATTEMPT]
+        self.design = self._read_design()
 
-    def _design(self) -> Design:
+    def _read_design(self) -> Design:
         with damage_errors(self.path):
-            points = self._small(POINTS)
-            tables = {name: self.arrays[label] for name, label in self.said["labels"].items()}
-            found = design_from_plain(self.said["design"], self.count, points, tables)
-            return found.shaped({name: array.shape[1:] for name, array in tables.items()})
+            points = self._group_arrays(POINTS)
+            tables = {name: self.arrays[label] for name, label in self.attributes["labels"].items()}
+            found = design_from_plain(self.attributes["design"], self.count, points, tables)
+            return found.with_shapes({name: array.shape[1:] for name, array in tables.items()})
 
     def shared(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(params, initial): what all members share."""
         found: list[dict[str, Any]] = []
         with damage_errors(self.path):
             for group in (PARAMS, INITIAL):
-                values = {key: np.asarray(array[...]) for key, array in self._small(group).items()}
+                values = {key: np.asarray(array[...]) for key, array in self._group_arrays(group).items()}
                 found.append({key: value if value.ndim else value.item() for key, value in values.items()})
         return found[0], found[1]
 
     def check_identity(self) -> None:
         """Raises StoreError where what the run says of itself is not what it was begun with."""
         params, initial = self.shared()
-        about = {"params": params, "initial": initial, "times": self.times, "layout": self.layout, "kept": self.kept, "chunk": self.chunk}
-        now = Manifest(about=self.said, design=self.design, dtype=self.said["dtype"], dims={}, labels={}, **about).identity()
-        then = stored_identity(self.said)
-        for name in {**now, **then}:
-            if now.get(name) != then.get(name):
+        present = Manifest(
+            attributes=self.attributes,
+            design=self.design,
+            params=params,
+            initial=initial,
+            times=self.times,
+            layout=self.layout,
+            dtype=self.attributes["dtype"],
+            chunk=self.chunk,
+            outputs=self.outputs,
+            dims={},
+            labels={},
+        ).identity()
+        original = stored_identity(self.attributes)
+        for name in {**present, **original}:
+            if present.get(name) != original.get(name):
                 raise StoreError(
                     f"{self.path} was changed: its {name[:60]} {'are' if name.endswith('s') else 'is'} not what it was begun with"
                 )
 
-    def _small(self, group: str) -> dict[str, Any]:
+    def _group_arrays(self, group: str) -> dict[str, Any]:
         """The arrays of a group inside; none where it is not there. Raises StoreError where a file of one is missing."""
         arrays = dict(self.group[group].arrays()) if group in self.group else {}
         check_array_files(self.path / group, arrays)
@@ -97,29 +108,31 @@ class EnsembleStore:
 
     def status(self, first: int, end: int) -> Array:
         """As the ledger says; a member of a chunk that lost a file is not done, whatever it says."""
-        found = self.said_status(first, end)
-        for k in self.lost(first, end, found):
+        found = self.stored_status(first, end)
+        for k in self.lost_chunks(first, end, found):
             found[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] = UNDONE
         return found
 
-    def said_status(self, first: int, end: int) -> Array:
+    def stored_status(self, first: int, end: int) -> Array:
         with damage_errors(self.path):
-            return self._numbers("status", first, end, UNDONE, min(len(STATUSES), len(self.said["status_names"])))
+            return self._small_integers("status", first, end, UNDONE, min(len(STATUSES), len(self.attributes["status_names"])))
 
-    def _numbers(self, name: str, first: int, end: int, least: int, beyond: int) -> Array:
+    def _small_integers(self, name: str, first: int, end: int, least: int, beyond: int) -> Array:
         """Rows of an array of small numbers. Raises StoreError where one is not between least and beyond."""
         found = np.asarray(self._rows(name, first, end))
         if found.dtype != np.int8 or found.min(initial=least) < least or found.max(initial=least) >= beyond:
             raise StoreError(f"{self.path} is damaged: its {name} holds what is none")
         return found
 
-    def lost(self, first: int, end: int, status: Array) -> list[int]:
+    def lost_chunks(self, first: int, end: int, status: Array) -> list[int]:
         """Chunks among the members first to end - 1 that have a member that is done, by this status, and lack a file."""
         chunks = range(first // self.chunk, -(-end // self.chunk))
         done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
-        return [k for k in done if not has_files(f for name in self.written for f in chunk_files(self.path, name, self.arrays[name], k))]
+        return [
+            k for k in done if not has_files(f for name in self.chunk_names for f in chunk_files(self.path, name, self.arrays[name], k))
+        ]
 
-    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """As Ledger says: begun are the chunks whose status has a file, so that the work is that of what is on disk."""
         folder, size = self.path / "status" / "c", self.chunk
         names = (name for name in os.listdir(folder) if name.isdecimal() and len(name) < 20) if folder.is_dir() else ()
@@ -134,27 +147,27 @@ class EnsembleStore:
         if at < end:
             yield at, end, False
 
-    def begun(self) -> Iterator[tuple[int, int]]:
+    def started(self) -> Iterator[tuple[int, int]]:
         """The pieces of all members that were begun."""
-        return ((a, b) for a, b, begun in self.pieces(0, self.count) if begun)
+        return ((a, b) for a, b, begun in self.spans(0, self.count) if begun)
 
-    def lost_members(self) -> int:
+    def lost_member_count(self) -> int:
         """How many members are said to be done in chunks that lack a file."""
         count = 0
-        for a, b in self.begun():
-            said = self.said_status(a, b)
-            parts = (said[k * self.chunk - a : (k + 1) * self.chunk - a] for k in self.lost(a, b, said))
+        for a, b in self.started():
+            said = self.stored_status(a, b)
+            parts = (said[k * self.chunk - a : (k + 1) * self.chunk - a] for k in self.lost_chunks(a, b, said))
             count += sum(int((part != UNDONE).sum()) for part in parts)
         return count
 
     def methods(self, first: int, end: int) -> dict[str, dict[str, int]]:
         """{status: {method: how many}} of the members first to end - 1 that are done; nothing of an older run, which does not say."""
-        names, statuses = self.said.get("method_names", []), self.said.get("status_names", [])
+        names, statuses = self.attributes.get("method_names", []), self.attributes.get("status_names", [])
         found = np.zeros((len(statuses), len(names)), np.int64)
-        begun = ((a, b) for a, b, begun in self.pieces(first, end) if begun)
+        begun = ((a, b) for a, b, begun in self.spans(first, end) if begun)
         for a, b in begun if "method" in self.counts else ():
             with damage_errors(self.path):
-                status, method = self.said_status(a, b), self._numbers("method", a, b, UNDONE, len(names))
+                status, method = self.stored_status(a, b), self._small_integers("method", a, b, UNDONE, len(names))
             there = (status >= 0) & (method >= 0)
             np.add.at(found, (status[there], method[there]), 1)
         return {s: {m: int(n) for m, n in zip(names, row, strict=True) if n} for s, row in zip(statuses, found, strict=True) if row.any()}
@@ -164,9 +177,9 @@ class EnsembleStore:
         if not os.access(self.path, os.W_OK):
             raise StoreError(f"no permission to write into {self.path}")
 
-    def check_whole(self) -> None:
+    def check_complete(self) -> None:
         """Raises StoreError where a file of a member that is done is missing."""
-        if lost := self.lost_members():
+        if lost := self.lost_member_count():
             raise StoreError(f"{self.path} {lost_sentence(lost)}")
 
     def attempts(self, first: int, end: int) -> Array:
@@ -174,17 +187,17 @@ class EnsembleStore:
         if not has_files(chunk_files(self.path, ATTEMPT, self.arrays[ATTEMPT], first // self.chunk)):
             return np.zeros(end - first, np.int8)
         with damage_errors(self.path):
-            return self._numbers(ATTEMPT, first, end, 0, len(self.said["attempts"]))
+            return self._small_integers(ATTEMPT, first, end, 0, len(self.attributes["attempts"]))
 
-    def parts(self, chunk: Chunk) -> dict[str, Array]:
+    def chunk_arrays(self, chunk: Chunk) -> dict[str, Array]:
         """{name of a stored array: what the chunk has for it, a view}, in the order in which they are written: the status last."""
-        data = {**self.layout.split(chunk.y), **self.kept.parts(chunk)}
+        data = {**self.layout.split(chunk.y), **self.outputs.arrays(chunk)}
         return {**data, **{name: getattr(chunk, name) for name in (*self.counts, "status")}}
 
     def read(self, first: int, end: int) -> Chunk:
-        chunk = self.kept.chunk(end - first, len(self.times), self.layout.size)
+        chunk = self.outputs.chunk(end - first, len(self.times), self.layout.size)
         with damage_errors(self.path):
-            for name, view in self.parts(chunk).items():
+            for name, view in self.chunk_arrays(chunk).items():
                 view[...] = self._rows(name, first, end)
         return chunk
 
@@ -202,7 +215,7 @@ class EnsembleStore:
                     raise StoreError(said) from error
             raise
 
-    def room(self, first: int, end: int) -> None:
+    def buffer(self, first: int, end: int) -> None:
         return None
 
     def write(self, first: int, chunk: Chunk) -> None:
@@ -211,25 +224,25 @@ class EnsembleStore:
         tables = {part.name for part in self.design.parts if isinstance(part, Table)}
         for name, values in self.design.labels(first, end).items():
             if name not in tables:
-                self.arrays[self.said["labels"][name]][first:end] = values
+                self.arrays[self.attributes["labels"][name]][first:end] = values
         self.arrays[ATTEMPT][first:end] = self.attempts(first, end)
-        for name, values in self.parts(chunk).items():
+        for name, values in self.chunk_arrays(chunk).items():
             self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
 
     def retry(self, options: Mapping[str, Any], good: tuple[int, ...]) -> int:
         """Marks every member that failed as not done, to be integrated with these options; how many there are."""
-        attempts = [*self.said["attempts"], dict(options)]
+        attempts = [*self.attributes["attempts"], dict(options)]
         if len(attempts) > np.iinfo(np.int8).max:
             raise StoreError(f"{self.path} was tried {counted(len(attempts) - 1, 'time')} already")
         marked = 0
-        for first, end in ((k, min(k + self.chunk, b)) for a, b in self.begun() for k in range(a, b, self.chunk)):
+        for first, end in ((k, min(k + self.chunk, b)) for a, b in self.started() for k in range(a, b, self.chunk)):
             status = self.status(first, end)
             bad = ~np.isin(status, (UNDONE, *good))
             if not bad.any():
                 continue
             if not marked:
                 self.group.update_attributes({"attempts": attempts})
-                self.said["attempts"] = attempts
+                self.attributes["attempts"] = attempts
             which = self.attempts(first, end)
             which[bad], status[bad] = len(attempts) - 1, UNDONE
             self.arrays["status"][first:end] = status  # first: what is not done is tried, whichever way is said

@@ -88,7 +88,7 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(map(csv_cell, header))
-        for a, b in EnsembleStore(source).begun():
+        for a, b in EnsembleStore(source).started():
             for start in range(a, b, block):
                 part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
                 n = part.sizes[MEMBER]
@@ -154,7 +154,7 @@ def check_few_unstarted(source: Path) -> None:
         from odesim.store.ensemble import EnsembleStore
 
         store = EnsembleStore(source)
-        begun = sum(b - a for a, b in store.begun())
+        begun = sum(b - a for a, b in store.started())
         if store.count - begun > MAX_UNSTARTED:
             raise StoreError(f"{source} has {begun} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
 

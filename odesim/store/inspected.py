@@ -24,22 +24,22 @@ class StoredRun:
     """A run that may be read: its attributes are what they must be, and its arrays {name: Facts} are what odesim writes."""
 
     path: Path
-    said: dict[str, Any]
+    attributes: dict[str, Any]
     arrays: Mapping[str, ArrayFacts]
 
     @property
     def kind(self) -> str:
-        return kind_of_attributes(self.said)
+        return kind_of_attributes(self.attributes)
 
     @property
     def names(self) -> list[str]:
         """Arrays that are the run's results."""
-        return list(dict.fromkeys([*self.said["states"], *self.said["observables"], *self.said.get("ledger", ())]))
+        return list(dict.fromkeys([*self.attributes["states"], *self.attributes["observables"], *self.attributes.get("ledger", ())]))
 
     @property
     def coordinates(self) -> list[str]:
         """Arrays that name its rows: times, seeds, and what is a member's own."""
-        return [TIME, *((SEED,) if self.kind == TRAINING else ()), *(self.said["labels"].values() if self.kind == ENSEMBLE else ())]
+        return [TIME, *((SEED,) if self.kind == TRAINING else ()), *(self.attributes["labels"].values() if self.kind == ENSEMBLE else ())]
 
 
 def inspect_run(path: str | Path) -> StoredRun:
@@ -70,7 +70,7 @@ def inspect_run(path: str | Path) -> StoredRun:
 
 def check_run_arrays(run: StoredRun) -> None:
     """Raises StoreError where an array that the attributes name is not there, or needs more memory than its files account for."""
-    said, absent = run.said, 0
+    said, absent = run.attributes, 0
     for name in [*run.names, *run.coordinates]:
         if name not in run.arrays:
             raise StoreError(f"{run.path} is damaged: it has no array {name[:60]!r}")

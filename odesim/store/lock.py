@@ -16,9 +16,9 @@ class RunLock:
     """Nothing at first; take() takes the folder of a run, and lets go of the one before."""
 
     def __init__(self) -> None:
-        self.held: int | None = None
+        self.handle: int | None = None
 
-    def take(self, path: Path, *, what: str = "training", shared: bool = False) -> None:
+    def acquire(self, path: Path, *, what: str = "training", shared: bool = False) -> None:
         """Raises StoreError where another process writes what it computes into the folder path. A disk that has no locks gives none.
 
         shared: with others that share it, the shards of one ensemble.
@@ -26,9 +26,9 @@ class RunLock:
         self.release()
         if fcntl is None:
             return
-        self.held = os.open(path, os.O_RDONLY)
+        self.handle = os.open(path, os.O_RDONLY)
         try:
-            fcntl.flock(self.held, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(self.handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             self.release()
             raise StoreError(f"another {what} is writing into {path}: wait for its end or give another name") from None
@@ -37,7 +37,7 @@ class RunLock:
 
     def release(self) -> None:
         """Lets go of the folder; harmless where none is held."""
-        held, self.held = self.held, None
-        if held is not None:
+        handle, self.handle = self.handle, None
+        if handle is not None:
             with suppress(OSError):
-                os.close(held)
+                os.close(handle)

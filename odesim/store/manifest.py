@@ -43,7 +43,7 @@ class Manifest:
     dims {state: names of its axes}; labels {name of a parameter or state: (name of its array, names of its axes)}.
     """
 
-    about: Mapping[str, Any]
+    attributes: Mapping[str, Any]
     design: Design
     params: Mapping[str, Any]
     initial: Mapping[str, Any]
@@ -51,15 +51,15 @@ class Manifest:
     layout: Layout
     dtype: str
     chunk: int
-    kept: Outputs
+    outputs: Outputs
     dims: Mapping[str, tuple[str, ...]]
     labels: Mapping[str, tuple[str, tuple[str, ...]]]
 
     def identity(self) -> dict[str, str]:
         """{what: digest}: two runs are the same request where all of it is equal."""
-        found = {"observables": digest_text(list(self.kept.observe)), "max_events": digest_text(self.kept.most)}
-        found |= option_digests(self.about)  # before the kernel, which follows from them
-        found |= {key: digest_text(to_plain(self.about[key])) for key in IDENTITY if key in self.about}
+        found = {"observables": digest_text(list(self.outputs.observe)), "max_events": digest_text(self.outputs.max_events)}
+        found |= option_digests(self.attributes)  # before the kernel, which follows from them
+        found |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY if key in self.attributes}
         found["saved times"] = digest([self.times])
         found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -69,7 +69,7 @@ class Manifest:
                 arrays = [part.points]
             elif isinstance(part, Table):
                 arrays = (np.asarray(part.table[a : a + self.chunk]) for a in range(0, self.design.count, self.chunk))
-            found[part.name] = digest(arrays, json.dumps(part.said()))
+            found[part.name] = digest(arrays, json.dumps(part.to_plain()))
         return found
 
 
@@ -101,9 +101,9 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
     run = inspect_run(path)
     if run.kind != ENSEMBLE:
-        kind = f"a training of {run.said['task']}" if run.kind == TRAINING else f"an integration of {run.said['model']}"
+        kind = f"a training of {run.attributes['task']}" if run.kind == TRAINING else f"an integration of {run.attributes['model']}"
         raise StoreError(f"{path} is {kind}, not an ensemble")
-    return run.said
+    return run.attributes
 
 
 def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
@@ -124,20 +124,20 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
     work = temporary_path(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
-    like = manifest.kept.parts(manifest.kept.chunk(1, len(manifest.times), manifest.layout.size))
-    axes, types = manifest.kept.axes(manifest.dims, manifest.layout.names), manifest.kept.types(manifest.dtype)
+    like = manifest.outputs.arrays(manifest.outputs.chunk(1, len(manifest.times), manifest.layout.size))
+    axes, types = manifest.outputs.axes(manifest.dims, manifest.layout.names), manifest.outputs.types(manifest.dtype)
     said = {
         RUN_MARK: RUN_FORMAT,
-        **manifest.about,
+        **manifest.attributes,
         "members": count,
         "chunk": manifest.chunk,
-        "design": design.said(),
+        "design": design.to_plain(),
         "labels": labels,
         "identity": manifest.identity(),
         "attempts": [{}],
         "states": list(manifest.layout.names),
-        "observables": list(manifest.kept.observed.names),
-        "ledger": [*LEDGER, *(name for name in types if name not in manifest.kept.observed.names)],
+        "observables": list(manifest.outputs.observed.names),
+        "ledger": [*LEDGER, *(name for name in types if name not in manifest.outputs.observed.names)],
         "coordinates": " ".join(labels.values()),
         "method_names": list(METHOD_NAMES),
     }

@@ -27,11 +27,11 @@ def open_run(path: str | Path) -> "xr.Dataset":
     import xarray as xr
 
     run = inspect_run(path)
-    said, names = run.said, run.names
+    said, names = run.attributes, run.names
     if run.kind == ENSEMBLE:
         from odesim.store.ensemble import EnsembleStore
 
-        EnsembleStore(run.path).check_whole()
+        EnsembleStore(run.path).check_complete()
     with damage_errors(run.path):
         # numbers are numbers, whatever their unit or another attribute says; of arrays that are not the run's nothing is read
         plain: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
@@ -52,7 +52,7 @@ def load_run(path: str | Path) -> "xr.Dataset":
 
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, in memory. Raises StoreError where there is none."""
-    said, kind = (found := inspect_run(path)).said, found.kind
+    said, kind = (found := inspect_run(path)).attributes, found.kind
     if kind != INTEGRATION:
         what = f"a training of {said['task']}" if kind == TRAINING else f"an ensemble of {said['model']}"
         raise StoreError(f"{path} is {what}, not an integration; odesim.open_run reads it")

@@ -86,10 +86,10 @@ class RunSink:
                 for name, value in self.exact.items():
                     _write_array(inner, name, np.asarray(value), None)
             if self.path.exists():  # it may have come since it was asked for
-                self.lock.take(self.path)
+                self.lock.acquire(self.path)
                 check_new_run(self.path, overwrite=self.replaces)
             publish(work, self.path)
-            self.lock.take(self.path)
+            self.lock.acquire(self.path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         self.group = open_group(self.path, "r+")
@@ -163,8 +163,8 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the training stored at path. Raises StoreError where there is none."""
     run = inspect_run(path)
     if run.kind != TRAINING:
-        raise StoreError(f"{path} is an {run.kind} of {run.said['model']}, not a training")
-    return {"backend": "numpy", **run.said}  # the only one there was
+        raise StoreError(f"{path} is an {run.kind} of {run.attributes['model']}, not a training")
+    return {"backend": "numpy", **run.attributes}  # the only one there was
 
 
 def check_stored_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:

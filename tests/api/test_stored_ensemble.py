@@ -181,7 +181,7 @@ def test_one_writer(small_chunks, tmp_path):
 
     out, lock = tmp_path / "run.zarr", RunLock()
     odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)
-    lock.take(out, shared=True)
+    lock.acquire(out, shared=True)
     with pytest.raises(StoreError, match="another ensemble is writing into"):
         resume(out)
     odesim.ensemble(MODEL, out=out, shard=(2, 2), **RUN)

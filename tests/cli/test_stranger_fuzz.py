@@ -141,7 +141,7 @@ def runs(tmp_path_factory):
     try:
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
         for module in ("train", "stored_training", "rerun", "stored_ensemble"):
-            patch.setattr(f"odesim.api.{module}.stopping", stopping)
+            patch.setattr(f"odesim.api.{module}.stop_signals", stopping)
         for verb in READS:
             for kind in found:
                 copy(found[kind], Path("good.zarr"))

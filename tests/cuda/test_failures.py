@@ -173,8 +173,8 @@ def test_cuda_training_on_a_device_that_gives_up(kind: str, when: str, folder: P
         patch.setattr(cupy, "exp", broken)
         with pytest.raises(DeviceError) as found:
             odesim.train("scan_snap", out="a.zarr", **given)
-    assert str(found.value).startswith(said) and found.value.kept == (when == "later")
-    assert str(found.value).endswith("; --resume goes on from the last checkpoint") == found.value.kept
+    assert str(found.value).startswith(said) and found.value.stored == (when == "later")
+    assert str(found.value).endswith("; --resume goes on from the last checkpoint") == found.value.stored
     again, other = odesim.train("scan_snap", out="a.zarr", resume=True, **given), odesim.train("scan_snap", **given)
     for name, values in other.final.items():
         np.testing.assert_array_equal(again.final[name], values)

@@ -85,8 +85,10 @@ def test_points_with_a_shape():
 
 
 def test_a_design_is_said_and_read():
-    """What said() gives, with points and tables, is the same design again."""
-    again = design_from_plain(DESIGN.said(), 12, {"c": PARTS[2].points}, {"d": PARTS[3].table}).shaped({p.name: p.shape for p in PARTS})
+    """What to_plain() gives, with points and tables, is the same design again."""
+    again = design_from_plain(DESIGN.to_plain(), 12, {"c": PARTS[2].points}, {"d": PARTS[3].table}).with_shapes(
+        {p.name: p.shape for p in PARTS}
+    )
     for name, values in DESIGN.rows(0, 12).items():
         np.testing.assert_array_equal(again.rows(0, 12)[name], values)
 

@@ -62,7 +62,7 @@ class Toy:
         Setting("scale", None, "of the batches (D,)", low=0, rank=1),
     )
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         return {"w": 8 * seeds * values["size"]}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:

@@ -23,7 +23,7 @@ def status_verb(run: Path, as_json: bool) -> int:
     from odesim.store.inspected import inspect_run
 
     inspected = inspect_run(run)
-    said, kind = inspected.said, inspected.kind
+    said, kind = inspected.attributes, inspected.kind
     if kind == "ensemble":
         from odesim.api.stored_ensemble import look
         from odesim.cli.output.ensemble import json_object, run_text
@@ -99,7 +99,7 @@ def resume_integration(run: Path) -> int:
     from odesim.errors import ParamError
     from odesim.store.inspected import inspect_run
 
-    said = inspect_run(run).said
+    said = inspect_run(run).attributes
     if said["status"] in ("ok", "event"):
         return DONE
     raise ParamError(

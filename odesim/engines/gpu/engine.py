@@ -77,7 +77,7 @@ class DeviceEngine:
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go; states that
         are to stay on a GPU are the first one's alone."""
-        chunk = into or self.request.room(count)
+        chunk = into or self.request.allocate(count)
         on_host = array_namespace(chunk.y) is np
         devices = min(device_count(), -(-count // THREADS)) if on_host else 1
         edges = [count * k // devices for k in range(devices + 1)]
@@ -97,7 +97,7 @@ class DeviceEngine:
                     except BaseException:
                         stop[0] = 1  # the other devices need not go on
                         raise
-        chunk.blank(self.request.times)
+        chunk.blank_unreached(self.request.times)
         return chunk
 
     def _members(self, device: int, params: Any, initial: Any, first: int, end: int, stop: Array, chunk: Chunk) -> None:
@@ -106,7 +106,7 @@ class DeviceEngine:
         part = slice(first, end)
         try:
             own = [{name: values[part] for name, values in arrays.items()} for arrays in (params, initial)]
-            Launch(self, own[0], own[1], end - first).run(kernel_of(self.plan, device), stop, chunk.part(part))
+            Launch(self, own[0], own[1], end - first).run(kernel_of(self.plan, device), stop, chunk.select(part))
             return
         except cp.cuda.memory.OutOfMemoryError as error:
             if end - first == 1:
@@ -132,14 +132,14 @@ class Launch:
         self.engine, self.count = engine, count
         parts = parts_of(request, engine.numbers, params, count) if engine.plan.parts else None
         self.turns: Turns | None = None
-        kept, watch = request.kept, engine.plan.watch
+        outputs, watch = request.outputs, engine.plan.watch
         states = starts(request, engine.numbers, initial, count)
         if parts is not None:
             taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
             self.turns = Turns(parts, codes, taken[0], taken[1], request.options.max_steps)
             params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
         sums = start_sums(engine.plan, states, engine.numbers.params, params)
-        events = (count, len(kept.events), kept.most) if watch is not None else (1, 1, 1)
+        events = (count, len(outputs.events), outputs.max_events) if watch is not None else (1, 1, 1)
         self.arrays = {
             "Y0": cp.asarray(states),
             "SUMS": cp.asarray(sums),
@@ -164,7 +164,7 @@ class Launch:
         table = np.zeros(len(SLOTS) + 2 * len(names), np.int64)
         for name, array in self.arrays.items():
             table[AT[name]] = array.data.ptr
-        table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, kept.most
+        table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, outputs.max_events
         each = bool(initial) or parts is not None
         table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
@@ -234,7 +234,7 @@ class Launch:
         put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
         for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
             put(arrays[name], kept)
-        if self.engine.plan.watch is not None and request.kept.events:
+        if self.engine.plan.watch is not None and request.outputs.events:
             for name, kept in (("FOUND_T", chunk.event_t), ("FOUND_I", chunk.event_index), ("FOUND_N", chunk.event_count)):
                 put(arrays[name], kept)
         if chunk.y_end.size:

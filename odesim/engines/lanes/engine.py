@@ -112,7 +112,7 @@ class LaneEngine:
         if parts is not None:
             params = {**params, **parts.modes}
             states = np.array(np.broadcast_to(states, (count, n)), order="C")
-        chunk = into or request.room(count)
+        chunk = into or request.allocate(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
         kept = [states, request.times, np.array(reals(request)), stop]
@@ -132,7 +132,7 @@ class LaneEngine:
         if self.plan.watch is not None:
             kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
             arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
-            table[AT["KEPT"]] = request.kept.most
+            table[AT["KEPT"]] = request.outputs.max_events
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         each = bool(initial) or parts is not None
@@ -159,7 +159,7 @@ class LaneEngine:
             pass
         put_statuses(chunk, codes)
         if memory is None:
-            chunk.blank(request.times)
+            chunk.blank_unreached(request.times)
         return chunk
 
     def _turns(self, table: Array, turns: Turns, states: Array, last: Array, stop: Array, first: int, end: int) -> None:
@@ -269,7 +269,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         request.options.method,
         request.saves,
         request.options.step is not None,
-        bool(request.kept.events),
+        bool(request.outputs.events),
         request.switches,
         request.options.max_step is not None,
         *(np.asarray(v).tobytes() for v in whole.values()),
@@ -308,7 +308,7 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
     """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
     compiled, method = request.right, METHOD[request.options.method]
     program, events = compiled.events_program, compiled.system.events
-    if program is None or not (request.kept.events or any(e.terminal for e in events)):
+    if program is None or not (request.outputs.events or any(e.terminal for e in events)):
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
@@ -316,5 +316,5 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
         max(4, method.P.shape[1] + (request.options.method in ROSENBROCK)),
-        bool(request.kept.events),
+        bool(request.outputs.events),
     )

@@ -53,9 +53,9 @@ def alone(
     compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any
 ) -> EnsembleRequest:
     """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
-    kept = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
+    outputs = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
     asked = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
-    return EnsembleRequest(compiled, dict(sizes), *span, times, asked, kept=kept)
+    return EnsembleRequest(compiled, dict(sizes), *span, times, asked, outputs=outputs)
 
 
 def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
@@ -118,7 +118,7 @@ class LaneRun:
         self._memory, self._stop = self._engine.memory(), np.zeros(1, np.int64)
         self._lanes = self._memory[: rows.count * width].reshape(rows.count, width)
         self._lanes[rows.t], self._lanes[rows.y, 0] = self.problem.t0, self.problem.y0
-        self._chunk = self._engine.request.room(1)
+        self._chunk = self._engine.request.allocate(1)
         self._watch = LawWatch(self.problem.laws, self.problem.rhs.dtype) if self.problem.laws else None
         self._failure: BaseException | None = None
         if self._watch:
@@ -176,8 +176,8 @@ class LaneRun:
         with suppress(KeyboardInterrupt), ctrl_c(self.stop):
             self._watched()
             while self._overflows():
-                kept = replace(self._engine.request.kept, most=int(self._chunk.event_count.max()))
-                self._engine = replace(self._engine, request=replace(self._engine.request, kept=kept))
+                outputs = replace(self._engine.request.outputs, max_events=int(self._chunk.event_count.max()))
+                self._engine = replace(self._engine, request=replace(self._engine.request, outputs=outputs))
                 self._leave()
                 self._watched()
         self._seconds += time.perf_counter() - begun - (compiled.seconds - before)  # a look at a blow-up may compile

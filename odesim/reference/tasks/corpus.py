@@ -25,8 +25,8 @@ from odesim.reference.data.corpus_streams import BLOCK, MAX_VALIDATION, CorpusCo
 from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
 from odesim.reference.one_layer.model import DECODERS, YZ
 from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
+from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_memory
 
 CONTEXTS = ("windows", "drawn", "infinite")
 
@@ -82,7 +82,7 @@ class CorpusTask:
         Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
     )
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the batches, and of the parameters and what a step computes; the text itself is there already."""
         batch, length, M = values["batch"], values["length"], values["vocabulary"]
         if model == "transformer":

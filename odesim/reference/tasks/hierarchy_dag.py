@@ -23,8 +23,8 @@ from odesim.reference.data.dag import Dag, draw_dag
 from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_memory
 
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280
@@ -95,7 +95,7 @@ class HierarchyDag:
         Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
     )
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the hierarchies, and of the parameters and what a step computes; every class is one sequence."""
         C, vocabulary = values["num_classes"], values["vocabulary"]
         short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))

@@ -20,8 +20,8 @@ from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.data.tree import Tree
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
-from odesim.reference.transformer.room import transformer_memory
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # sequences of the test, and those of them whose attention is watched
 MAX_LEAVES = 2048  # leaves
@@ -118,7 +118,7 @@ class HierarchyTree:
         Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
     )
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the parameters and what a step computes; make() has a bound for the leaves."""
         roots = values["num_classes"] if values["q"] is None else len(values["q"])
         leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)

@@ -93,7 +93,7 @@ class JomaGaussian:
         Setting("d", 30, "width of the embeddings; counts where coordinates=w", low=1),
     )
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the samples, of the parameters and their gradients, and of a pass."""
         K, Mc = values["num_classes"], values["num_distinct"] + values["num_common"]
         w = values["coordinates"] == "w"

@@ -63,7 +63,7 @@ class ScanSnap:
     settings = SETTINGS
     models = ("yz",)
 
-    def room(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
         """Numbers of the tables, of Y and what goes with it, and of the batches of a block."""
         if values["P"] is not None:
             K, S = (*np.shape(values["P"]), 1)[:2]

@@ -33,7 +33,7 @@ def test_the_estimate_is_near_the_peak(case):
     """Within a factor of 2.5 either way: enough to refuse in a sentence what would swap, and nothing that fits with room to spare."""
     name, given, seeds, model = CASES[case]
     task = load_task(name)
-    said = 8 * sum(task.room(check_settings(name, task.settings, given), seeds, model).values())
+    said = 8 * sum(task.memory(check_settings(name, task.settings, given), seeds, model).values())
     odesim.train(name, settings=given, seeds=1, model=model, steps=0)  # what is loaded once counts for nobody
     tracemalloc.start()
     odesim.train(name, settings=given, seeds=range(seeds), model=model, steps=1)
