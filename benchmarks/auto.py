@@ -1,6 +1,6 @@
 """What `auto` chooses on the shipped models, and on some that are stiff, beside the work of every method by its name.
 
-PYTHONPATH=. python benchmarks/auto.py            prints the table: right sides of each, -- where a method ends early; the last
+PYTHONPATH=. python benchmarks/auto.py            prints the table: right-hand sides of each, -- where a method ends early; the last
 column is what the choice costs in units of the cheapest explicit one (none of the models in the first part is stiff).
 """
 
@@ -31,7 +31,7 @@ def row(label: str, model: str, rtol: float, **more: Any) -> str:
 
 
 def main() -> None:
-    print(f"{'right sides':38s}" + "".join(f"{m:>9s}" for m in METHODS) + "  ratio  choice")
+    print(f"{'right-hand sides':38s}" + "".join(f"{m:>9s}" for m in METHODS) + "  ratio  choice")
     for rtol in (1e-6, 1e-10):
         for name in odesim.list_models():
             print(row(name, name, rtol), flush=True)

@@ -1,4 +1,4 @@
-"""CyRK, numbalsoda and a plain loop: solvers of many members, called from a loop and with a right side that numba compiles."""
+"""CyRK, numbalsoda and a plain loop: solvers of many members, called from a loop and with a right-hand side that numba compiles."""
 
 import math
 from functools import cache
@@ -12,7 +12,7 @@ from works import STEP, Work
 
 @cache
 def derivative(system: str, d: int) -> Any:
-    """The right side compiled by numba: f(dy, y, p) of anything that has elements."""
+    """The right-hand side compiled by numba: f(dy, y, p) of anything that has elements."""
     exp = math.exp
 
     def joma(dy, y, mu):  # type: ignore[no-untyped-def]

@@ -22,7 +22,7 @@ class Goal:
     beyond: float | None = None
 
     def met(self, value: float, bound: float) -> bool:
-        """Whether the value is on the right side of the bound."""
+        """Whether the value is on the right-hand side of the bound."""
         return value <= bound if self.sense == MOST else value >= bound
 
     def verdict(self, value: float | None) -> str:
@@ -77,13 +77,13 @@ GOALS = (
 # what takes the time, of the code of 2026-11-20: an attempt is a step, accepted or not; counts from the compiled kernels
 WHERE = {
     "W1-6 µs": (
-        "51.5 step attempts (4.4 rejected) of 6 right sides, 41 ns each. The compiled run has 2374 instructions on 8 lanes, "
+        "51.5 step attempts (4.4 rejected) of 6 right-hand sides, 41 ns each. The compiled run has 2374 instructions on 8 lanes, "
         "first step included: 1085 multiply, add or both, 34 divide, 709 touch the stack: 7 stages of 4 components, state "
         "and parameters do not fit 32 registers. 24 exponentials of 0.70 ns are 17 of the 41 ns"
     ),
     "W1-6 x diffrax": "diffrax with 20 000 members takes 21.8 µs; with more it waits longer for the slowest of them",
     "W1-9 µs": (
-        "dop853: 44.8 attempts (7.6 rejected) of 12 right sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
+        "dop853: 44.8 attempts (7.6 rejected) of 12 right-hand sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
         "instructions touch the stack. vern7 has 59.2 attempts"
     ),
     "W1s µs": (
@@ -95,14 +95,14 @@ WHERE = {
     "W1s x heyoka": "from 2.3 to 4.3 in runs on one day: odesim writes 3.2 kB a trajectory into fresh pages; heyoka's Taylor series are "
     "their own dense output",
     "W2 µs": (
-        "dop853: 22.2 attempts (2.4 rejected) of 12 right sides, 30 ns each; 1277 instructions on 8 lanes, 527 multiply, add or"
+        "dop853: 22.2 attempts (2.4 rejected) of 12 right-hand sides, 30 ns each; 1277 instructions on 8 lanes, 527 multiply, add or"
         " both, 39 divide, 5 roots, 442 touch the stack"
     ),
     "W2f tsit5 ns": (
         "93 multiply, add or both and 6 subtractions on 8 lanes a step, no stage on the stack: 3.2 ns where one a cycle is done at 3.6 GHz;"
         " 10 (y - x) is written 10 y - 10 x, 6 of the 93"
     ),
-    "W4j µs": "rodas4: 202 steps of 6 stages, 44 ns each; the exponentials of right side and Jacobian are shared",
+    "W4j µs": "rodas4: 202 steps of 6 stages, 44 ns each; the exponentials of right-hand side and Jacobian are shared",
     "W4j x LSODA": "LSODA with 2500 members in a compiled loop: 129 µs",
     "integrate, warm": "numpy 0.11 s, sympy 0.28 s, the rest odesim: System to text, which names the cached code, and the output",
     "integrate, cold": "numba types and lowers the integrator (2.5 s) and the model (1.4 s), imports 0.6 s, LLVM the rest",

@@ -55,7 +55,7 @@ ENSEMBLE = (
 )  # fmt: skip
 WIDE = (
     ("M", "M", ".0e"), ("kernel, ms", "kernel", ".2f"), ("whole call, ms", "whole", ".1f"), ("CPU, ms", "cpu", ".1f"),
-    ("CPU / kernel", "gain", ".1f"), ("right sides", "rhs", "d"), ("ms a stage", "stage", ".4f"), ("of copy", "copy", ".2f"),
+    ("CPU / kernel", "gain", ".1f"), ("right-hand sides", "rhs", "d"), ("ms a stage", "stage", ".4f"), ("of copy", "copy", ".2f"),
     ("error", "error", ".1e"), ("registers", "registers", "d"), ("stack", "stack", "d"), ("spills", "spills", "d"),
 )  # fmt: skip
 SAME = (("what", "what", ""), ("members or M", "count", "d"), ("entries that differ", "differ", "d"))

@@ -15,7 +15,7 @@ from odesim.symbolic import IndexedBase, Param, Source, System, index, over, siz
 
 STEPS, STAGES, CHECKED = 5, 4, 8  # of rk4; columns
 COLUMNS = (
-    ("n", "n", "d"), ("ms a right side", "stage", ".3f"), ("cuBLAS, ms", "blas", ".3f"), ("cuBLAS / odesim", "ratio", ".2f"),
+    ("n", "n", "d"), ("ms a right-hand side", "stage", ".3f"), ("cuBLAS, ms", "blas", ".3f"), ("cuBLAS / odesim", "ratio", ".2f"),
     ("of peak", "peak", ".2f"), ("error", "error", ".1e"),
 )  # fmt: skip
 

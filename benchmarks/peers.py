@@ -2,7 +2,7 @@
 
 heyoka: one batch integrator of 8 lanes, used again for the next 8 members. CyRK and numbalsoda (compiled_peers.py): called member by
 member from a compiled loop with a C callback. diffrax: `diffeqsolve` under vmap and jit, adaptive steps for each member. scipy and CVODE
-(by scikit-sundae): member by member on a numpy right side, the ones that are not compiled. A library is imported when its solver is
+(by scikit-sundae): member by member on a numpy right-hand side, the ones that are not compiled. A library is imported when its solver is
 made; one that is missing raises ModuleNotFoundError.
 """
 

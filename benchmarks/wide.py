@@ -1,4 +1,4 @@
-"""One large system: z' = a - M c <a, c>, c = P exp(z)/sum P exp(z), against scipy's RK45 on a numpy right side.
+"""One large system: z' = a - M c <a, c>, c = P exp(z)/sum P exp(z), against scipy's RK45 on a numpy right-hand side.
 
 python benchmarks/wide.py [--rounds 7] [--sizes 10000,100000,1000000] [--json FILE]
 
@@ -28,7 +28,7 @@ COLUMNS = (
     ("odesim tsit5, ms", "odesim_ms", ".2f"),
     ("scipy RK45, ms", "scipy_ms", ".1f"),
     ("ratio", "ratio", ".2f"),
-    ("odesim's right sides", "odesim_rhs", "d"),
+    ("odesim's right-hand sides", "odesim_rhs", "d"),
     ("scipy's", "scipy_rhs", "d"),
     ("odesim's error", "odesim_error", ".1e"),
     ("scipy's", "scipy_error", ".1e"),
@@ -37,7 +37,7 @@ LADDER = [16 * TOLERANCE * 0.5 ** (k / 4) for k in range(40)]  # tolerances, the
 
 
 def wide_system() -> System:
-    """Softmax weights pulled against their mean: one exponential and two sums over everything a right side."""
+    """Softmax weights pulled against their mean: one exponential and two sums over everything a right-hand side."""
     (m, k), (M,) = index("m k"), sizes("M")
     z, P, a = (IndexedBase(n, shape=(M,)) for n in ("z", "P", "a"))
     total = over(Sum, P[k] * exp(z[k]), (k, M))

@@ -1,4 +1,4 @@
-"""The workloads of many small systems: their members, their right sides, and what the answers are.
+"""The workloads of many small systems: their members, their right-hand sides, and what the answers are.
 
 W1 and W1s: v' = (mu - v) exp(v^2/2), 4 components, mu ~ U(.5, 2.5), v0 = 0.01 abs(N(0, 1)), t in [0, 10], the end or 100 points kept.
 W2: Lorenz, sigma = 10, beta = 8/3, rho = linspace(0, 21, N), from (1, 0, 0), t in [0, 1]; W2f: the same with steps of 1e-3.

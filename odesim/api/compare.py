@@ -56,7 +56,7 @@ def compare(
     model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
     settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
     map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
-    System's own right side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
+    System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
     observables: those to compare, without it all in common that are recorded anyway.
     align: axes of the training to be put in the order that fits best, seed by seed.
 

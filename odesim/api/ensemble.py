@@ -153,10 +153,13 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     held = MemoryLedger(room, chunk_size(count, request.row) * wide)
     with stop_signals() as asked:
         chunks = shard_chunks(count, held.chunk)
-        run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))
+        tally = run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
-        return dataset(request, chosen, held.all_members())
+        found = dataset(request, chosen, held.all_members())
+    if tally.not_numbers:
+        found.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
+    return found
 
 
 def run_ensemble(

@@ -88,7 +88,7 @@ def make_request(
 
 
 def compiled_of(system: System, options: RunOptions) -> CompiledRHS:
-    """The right side that kernels for members are made of: on a GPU too it is that of the processor."""
+    """The right-hand side that kernels for members are made of: on a GPU too it is that of the processor."""
     return compiled_parts(system, RunOptions().backend, options.dtype, options.strict)[0]
 
 

@@ -75,7 +75,7 @@ def integrate(
     numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
     stop_at: a time or times at which a step ends and the next one begins anew, for what the model does not say: conditions of the right
     side on time and states are found by themselves. With a fixed step each part between two such times has its own whole steps.
-    max_step: no step is longer, for what the right side does between the stages of a step that nobody would see.
+    max_step: no step is longer, for what the right-hand side does between the stages of a step that nobody would see.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """

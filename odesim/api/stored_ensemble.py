@@ -92,7 +92,8 @@ class EnsembleRun:
                 f"stopped after {t.done} of {counted(t.total, 'member')}" if t.stopped else f"{t.done} of {counted(t.total, 'member')} done"
             )
             return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
-        return f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
+        end = f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
+        return "; ".join((end, *map(str, t.not_numbers.values())))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A System at the iterations of a training: along its flow, or along descent on its own right side."""
+"""A System at the iterations of a training: along its flow, or along descent on its own right-hand side."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,7 +46,7 @@ def theory_of(
 def descent(
     system: System, params: Mapping[str, Any], initial: Mapping[str, Array], iterations: Array, step: float, momentum: float
 ) -> Side:
-    """States and observables of a System along descent on its own right side, at these iterations (T,)."""
+    """States and observables of a System along descent on its own right-hand side, at these iterations (T,)."""
     numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
     compiled, observer, dims = compiled_parts(system, "numba", "float64", False)
     problem = make_problem(compiled, numbers)

@@ -94,7 +94,7 @@ def held_problem(
 ) -> Problem:
     """The Problem of a held System (odesim.symbolic.switches), whose conditions change where a run comes to them.
 
-    compiled: the right side of held.system. stop_at: more times that runs step to exactly.
+    compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
     from odesim.engines.switching import make_switching
 
@@ -108,7 +108,7 @@ def held_problem(
 
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
-    """The compiled right side of a System, with its jumping conditions held, and the Problem of a run with these numbers and options."""
+    """The compiled right-hand side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
     from odesim.engines.switching import held_of
 
     held = held_of(system)
@@ -132,7 +132,7 @@ def rescaled_system(system: System) -> System:
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
-    """The right side with numbers, where its backend computes it."""
+    """The right-hand side with numbers, where its backend computes it."""
     if compiled.backend == "numpy":
         return _numpy_system(compiled, numbers)
     if compiled.backend == "cuda":
@@ -141,7 +141,7 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 
 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
-    """The right side for a GPU, made once a process."""
+    """The right-hand side for a GPU, made once a process."""
     from odesim.codegen.cuda.bound import CudaRHS
     from odesim.solve.explicit.device import driver_text
 
@@ -154,7 +154,7 @@ def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
 
 
 def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
-    """The right side in numpy behind the integrator's C functions."""
+    """The right-hand side in numpy behind the integrator's C functions."""
     layout = compiled.layout(numbers.sizes)
     sizes = numbers.sizes
     values = _as_dtype(numbers.params, compiled.dtype)
@@ -184,7 +184,7 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
 
 
 def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
-    """The compiled right side of a System, made once a process."""
+    """The compiled right-hand side of a System, made once a process."""
 
     def make() -> Parts:
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)

@@ -14,6 +14,7 @@ from odesim.base.arrays import Array
 from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
 from odesim.ensembles.members import Members
+from odesim.ensembles.not_numbers import first_times, joined_numbers
 from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
@@ -79,13 +80,15 @@ def run_chunks(
                     found.stopped = True
                     break
                 # not in the main thread, where a signal would wait for the compiled code
-                chunk, new = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, asked)
+                chunk, new, request = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, asked)
                 if (chunk.status == UNDONE).any():
                     found.stopped = True
                     break
                 ledger.write(first, chunk)
                 found.add(chunk.status[new])
                 found.new += len(new)
+                times = {name: values[new] for name, values in first_times(request, chunk).items()}
+                found.not_numbers = {n.observable: n for n in joined_numbers(found.not_numbers, first + new, times)}
                 if progress:
                     progress(found.done, found.total, found.failed)
         finally:
@@ -136,22 +139,22 @@ def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
 
 def complete(
     ledger: Ledger, members: Members, engine: Callable[[int], Engine], first: int, end: int, stop: Array, pool: Any
-) -> tuple[Chunk, Array]:
-    """The chunk of members first to end - 1, and which of them (k,) were not done before."""
+) -> tuple[Chunk, Array, EnsembleRequest]:
+    """The chunk of members first to end - 1, which of them (k,) were not done before, and what was asked for."""
     todo = ledger.status(first, end) == UNDONE
     whole, attempts = bool(todo.all()), ledger.attempts(first, end)
     params, initial = members.chunk(first, end)
     kinds = np.unique(attempts[todo])
+    request = engine(int(kinds[0])).request
     if whole and len(kinds) == 1:
-        return integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.buffer(first, end)), np.arange(
-            end - first
-        )
+        chunk = integrated(engine(int(kinds[0])), params, initial, end - first, stop, pool, ledger.buffer(first, end))
+        return chunk, np.arange(end - first), request
     chunk = ledger.read(first, end)
     for kind in kinds:
         at = np.flatnonzero(todo & (attempts == kind))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
         chunk.assign(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
-    return chunk, np.flatnonzero(todo)
+    return chunk, np.flatnonzero(todo), request
 
 
 def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:

@@ -163,11 +163,11 @@ class Switching:
         self._ahead: tuple[int, dict[str, Array]] = (0, {})
 
     def attach(self, right: Any) -> None:
-        """Takes the right side that reads the modes: right(t, y, out), and refresh(names) where it has a copy of them."""
+        """Takes the right-hand side that reads the modes: right(t, y, out), and refresh(names) where it has a copy of them."""
         self._right = right
 
     def free(self) -> None:
-        """Every condition as it is written: for a right side at any point, on no run."""
+        """Every condition as it is written: for a right-hand side at any point, on no run."""
         for s in self.conditions.held.switches:
             self.modes[s.name][...] = FREE if s.kind == "level" else AS_WRITTEN
         self._refresh()

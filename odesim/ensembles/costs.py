@@ -1,4 +1,4 @@
-"""What right sides and steps cost, by counting: what `auto` weighs in single runs and for the members of an ensemble."""
+"""What right-hand sides and steps cost, by counting: what `auto` weighs in single runs and for the members of an ensemble."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,7 +14,7 @@ LANE = 4.0
 
 
 def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
-    """What the right side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
+    """What the right-hand side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
 
     lanes: a stiff method runs in lanes, whose compiling is not counted.
     """
@@ -41,7 +41,7 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
-    """One step of a Rosenbrock method in all lanes, in nanoseconds. bound: the derivatives of a right side that costs this."""
+    """One step of a Rosenbrock method in all lanes, in nanoseconds. bound: the derivatives of a right-hand side that costs this."""
     from odesim.codegen.jacobian.costs import FLOP
 
     n = bound.layout.size

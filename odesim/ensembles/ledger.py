@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.ensembles.not_numbers import NotNumber
 from odesim.ensembles.request import STATUSES, UNDONE, Chunk
 from odesim.ensembles.slabs import slabs
 from odesim.solve.problem import Status
@@ -80,12 +81,16 @@ Progress = Callable[[int, int, int], None]  # members done, of how many, and how
 
 @dataclass
 class Tally:
-    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one."""
+    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one.
+
+    not_numbers: observables that are NaN somewhere, of the members integrated now.
+    """
 
     total: int
     counts: dict[str, int] = field(default_factory=lambda: {str(s): 0 for s in STATUSES})
     new: int = 0
     stopped: bool = False
+    not_numbers: dict[str, NotNumber] = field(default_factory=dict)
 
     def add(self, status: Array) -> None:
         found = np.bincount(status[status >= 0], minlength=len(STATUSES))

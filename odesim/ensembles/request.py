@@ -32,7 +32,7 @@ _MEANINGS = {
     Status.OK: "reached the end of the span",
     Status.EVENT: "ended by a terminal event, at the time t_end",
     Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or, where it is not one, take a stiff method",
-    Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right side or has a kink at t_end; "
+    Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right-hand side or has a kink at t_end; "
     "end the span before it",
     Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
     Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
@@ -82,7 +82,7 @@ class EnsembleRequest:
 
     @property
     def right(self) -> CompiledRHS:
-        """The right side that steps see: its jumping conditions are held."""
+        """The right-hand side that steps see: its jumping conditions are held."""
         return self.running or self.compiled
 
     @property

@@ -6,8 +6,8 @@ in time than the explicit method has come, it goes on to the end and its run is 
 (odesim.codegen.jacobian.costs), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
 method that it names. An explicit run that was chosen beside a trial costs at most three times what rodas5p would: its last trial had a
 third of that, or the run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by
-stability pays 12 right sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a trial,
-and begins again each time; what compiling takes is not counted.
+stability pays 12 right-hand sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a
+trial, and begins again each time; what compiling takes is not counted.
 """
 
 from collections.abc import Callable
@@ -28,19 +28,19 @@ from odesim.solve.rosenbrock import ROSENBROCK
 PILOT = 128
 """Trials before the first inspection."""
 TIGHT = 3e-8
-"""Below this relative tolerance dop853 needs fewer right sides than tsit5 for the same error at the end of a run: on the shipped models
-0.7 times as many at 1e-8, 0.6 at 1e-9, 0.5 at 1e-10; vern7 lies between them."""
+"""Below this relative tolerance dop853 needs fewer right-hand sides than tsit5 for the same error at the end of a run: on the shipped
+models 0.7 times as many at 1e-8, 0.6 at 1e-9, 0.5 at 1e-10; vern7 lies between them."""
 TIGHT_BETWEEN = 5e-10
 """Below this one vern7 does, where the states between the steps count too: 0.9 times as many at 1e-10. Between its long steps dop853 is
 off by up to 3000 tolerances (joma.nonlinear at 1e-10), while its ends are within one."""
 STIFF = "rodas5p"
-"""The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right sides on every stiff problem tried."""
+"""The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
 LEAST = 20
 """Steps that the stiff method must be able to take in a trial."""
 SHARE = 1.0
 """What a trial may cost, in units of what the explicit run has cost so far."""
 ITERATIONS = 12
-"""Right sides for the spectral radius."""
+"""Right-hand sides for the spectral radius."""
 SHORT = 0.5
 """The rest of a run is not worth a trial where it takes fewer steps than this, in units of those so far."""
 NEARLY = 4
@@ -142,7 +142,7 @@ class Rival:
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
         whole = run.tried + left
-        calls = counted(run.state.stats()["rhs_calls"], "right side")
+        calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
@@ -165,7 +165,7 @@ def rounded(count: float) -> str:
 
 
 def step_cost(method: Method, right: float, n: int) -> float:
-    """One explicit step in nanoseconds: right sides, and sums of stages on n components."""
+    """One explicit step in nanoseconds: right-hand sides, and sums of stages on n components."""
     return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
 
 

@@ -1,4 +1,4 @@
-"""A Python right side behind the C functions that an integrator calls."""
+"""A Python right-hand side behind the C functions that an integrator calls."""
 
 import ctypes
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _VIEWS_KEPT = 256
 
 
 class _Memory:
-    """Arrays on given addresses; the last few hundred are kept because making one costs more than a small right side."""
+    """Arrays on given addresses; the last few hundred are kept because making one costs more than a small right-hand side."""
 
     def __init__(self) -> None:
         self._views: dict[tuple[int, int, str], Array] = {}

@@ -1,4 +1,4 @@
-"""Gradient descent with momentum on a Problem's own right side: the map that a training makes, where the flow is its limit.
+"""Gradient descent with momentum on a Problem's own right-hand side: the map that a training makes, where the flow is its limit.
 
 v <- momentum v + step f(t, y), then y <- y + v, from v = 0 and y0: torch's SGD where f is minus the gradient times learning rates
 that do not change. step: the Problem's time of one iteration.

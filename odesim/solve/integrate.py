@@ -18,7 +18,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
 
     method: one of METHOD_NAMES. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
     strict: stiff methods do without LAPACK.
-    Raises SolveError for options that make no sense, and what the right side raised.
+    Raises SolveError for options that make no sense, and what the right-hand side raised.
     """
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))

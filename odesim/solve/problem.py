@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 
 class BoundSystem(Protocol):
-    """A right side with its parameters, as addresses of C functions.
+    """A right-hand side with its parameters, as addresses of C functions.
 
     real is float64 or float32 as dtype says, i64 arguments are addresses or integers:
       stage(i64 table, f64 t, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 s, i64 z)
@@ -97,7 +97,7 @@ class EventSpec:
 
 
 class Derivatives(Protocol):
-    """The derivatives of a right side f(t, y), in float64."""
+    """The derivatives of a right-hand side f(t, y), in float64."""
 
     def prepare(self) -> None:
         """Does what is to be done once, before the clock of a run starts."""
@@ -116,7 +116,7 @@ class Derivatives(Protocol):
 class Costs:
     """What things cost, in nanoseconds by counting, never by a clock: a choice that rests on them is the same everywhere.
 
-    right: one right side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
+    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
     both raise CodegenError where the Jacobian is too large.
     """
 
@@ -140,7 +140,7 @@ class StiffRun(Protocol):
 
 
 class Switches(Protocol):
-    """Conditions of a right side that are held between switches: set while a run stands at a switch, never within a step.
+    """Conditions of a right-hand side that are held between switches: set while a run stands at a switch, never within a step.
 
     stops (k,): increasing times at which conditions on time change, or at which a run is to stop for other reasons.
     events: how many of a problem's events, the last ones, are the zeros of conditions on states.
@@ -213,7 +213,7 @@ class Raw:
     t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
     events: {name: Events}, each in the order of time.
     stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
-    kernel: what names the code that integrated, where that is not the right side's own. worst: how far it was from the problem's laws;
+    kernel: what names the code that integrated, where that is not the right-hand side's own. worst: how far it was from the problem's laws;
     watched: what a run that goes on with it is to know of them.
     """
 

@@ -140,7 +140,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             return f"the solution runs to infinity at {where}; end the span before it{other}"
         case Status.STEP_TOO_SMALL:
             return (
-                f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right side or has a kink there: "
+                f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right-hand side or has a kink there: "
                 "end the span before it"
             )
         case _ if bad := not_finite(problem, t, state.y):

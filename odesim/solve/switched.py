@@ -1,6 +1,6 @@
-"""A run in segments: each ends where a condition of the right side changes, and the next one begins with a step of its own.
+"""A run in segments: each ends where a condition of the right-hand side changes, and the next one begins with a step of its own.
 
-Between two switches the conditions are held, so that every stage of a step sees one smooth right side. Times that are known beforehand
+Between two switches the conditions are held, so that every stage of a step sees one smooth right-hand side. Times that are known beforehand
 end a segment exactly; a condition on states is looked for as an event is, and the segment ends in it.
 """
 

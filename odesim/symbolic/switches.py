@@ -281,7 +281,7 @@ class _SwitchRewriter:
 
 
 def _held_condition(m: Expr, condition: Any, sign: int) -> Any:
-    """The condition in terms of m, the sign of its left side minus its right side, or of the opposite where sign is -1."""
+    """The condition in terms of m, the sign of its left side minus its right-hand side, or of the opposite where sign is -1."""
     plain = sp.And(m > AS_WRITTEN - HALF, condition)
     if isinstance(condition, sp.StrictGreaterThan | sp.GreaterThan) == (sign > 0):
         least = HALF if isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan) else -HALF

@@ -23,8 +23,8 @@ STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 1
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 @pytest.mark.parametrize("name", list_models())
 def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:
-    """The choice costs at most 1.5 times the right sides of the cheapest explicit method, dop853 not counted where events are looked for
-    on its interpolant; none of the models is stiff by default."""
+    """The choice costs at most 1.5 times the right-hand sides of the cheapest explicit method, dop853 not counted where events are
+    looked for on its interpolant; none of the models is stiff by default."""
     kw: dict[str, Any] = {"rtol": rtol, "atol": 1e-3 * rtol}
     events = bool(load_model(name).events)
     calls = {m: odesim.integrate(name, method=m, **kw).stats["rhs_calls"] for m in EXPLICIT if m != "dop853" or not events}
@@ -73,7 +73,7 @@ def test_choice_by_counted_work(case: str) -> None:
     named = {m: odesim.integrate(system, method=m, **kw, max_steps=MOST) for m in (explicit, "rodas5p")}
     assert chosen.ok and work(chosen) <= 3 * min(map(work, named.values())), chosen.attrs["auto"]
     assert chosen.attrs["auto"].startswith(f"{chosen.method}: done in {chosen.stats['steps']:.0f} steps")
-    spent = re.search(r"came to t = (\S+) with (\d+) right sides", chosen.attrs["auto"])
+    spent = re.search(r"came to t = (\S+) with (\d+) right-hand sides", chosen.attrs["auto"])
     assert (spent is not None) is (chosen.method == "rodas5p")
     if spent:  # what the pilot did: the explicit method, by its name, with the steps that it had by then
         tried = PILOT * 2 ** round(np.log2(int(spent[2]) / METHODS[explicit].last / PILOT))

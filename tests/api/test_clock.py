@@ -135,7 +135,7 @@ def test_stops_short_of_the_blow_up() -> None:
 
 
 def test_sums_of_its_own() -> None:
-    """A right side with a sum over its own index: v' = v sum_l v_l^2, growth sum_k v_k^2; |v|^2 = r has r' = 2 r^2, t* = 1/(2 r0)."""
+    """A right-hand side with a sum over its own index: v' = v sum_l v_l^2, growth sum_k v_k^2; |v|^2 = r has r' = 2 r^2, t* = 1/(2 r0)."""
     system = System(
         name="made.sums",
         source=Source("none", "sums"),

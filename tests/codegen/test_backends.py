@@ -166,7 +166,7 @@ def test_a_state_may_have_any_plain_name(name):
 
 @pytest.mark.parametrize("name", ["xp", "value", "r0", "t0", "x0", "w0"])
 def test_an_index_may_have_any_plain_name(name):
-    """No temporary is called like it, though the right side does not read it."""
+    """No temporary is called like it, though the right-hand side does not read it."""
     (i, j), (M,) = index(f"{name} j"), sizes("M")
     x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
     total = over(sp.Sum, x[j] ** 2, (j, M))

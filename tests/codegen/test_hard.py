@@ -99,7 +99,7 @@ def truth() -> dict[str, np.ndarray]:
 
 
 def rates(dtype: str) -> np.ndarray:
-    """The right side on whole arrays of this dtype, as one vector."""
+    """The right-hand side on whole arrays of this dtype, as one vector."""
     params, where, y = numbers()
     given = {n: p.astype(dtype) if isinstance(p, np.ndarray) and p.dtype == float else p for n, p in params.items()}
     made = ArrayFunction(lower(hard()))(SIZES, {**given, **where.split(y.astype(dtype)), "t": 0.3})

@@ -42,7 +42,7 @@ def numbers(left: str, right: str, whole: bool) -> tuple[dict[str, Any], np.ndar
 
 
 def expected(left: str, right: str, params: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """The right side by einsum; a factor without i or j is the same for all of them."""
+    """The right-hand side by einsum; a factor without i or j is the same for all of them."""
     letters = "".join(letter for letter in "ij" if letter in left + right)
     total = np.einsum(f"{left},{right}->{letters}", params["A"].astype(float), params["B"])
     total = np.broadcast_to(total[:, None] if letters == "i" else total, (n, n))
@@ -68,7 +68,7 @@ def test_every_pattern(whole):
 
 
 def test_compiled():
-    """numba's own types: repeated indices and whole numbers in one right side."""
+    """numba's own types: repeated indices and whole numbers in one right-hand side."""
     a, b, c = element("A", "kik"), element("B", "jk"), element("C", "ik")
     params = (Param(a.base, 1.0, REAL, "real"), Param(b.base, 1, S.Integers, "whole"), Param(c.base, 1, S.Integers, "whole"))
     rhs = over(Sum, a * b, (k, N)) + over(Sum, c * X[k, j], (k, N)) - X[i, j]

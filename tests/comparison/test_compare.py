@@ -55,7 +55,7 @@ def test_a_run_beside_itself(kind, request):
 
 
 def test_population_descent_is_the_discrete_map():
-    """In infinite contexts descent with momentum is the map on the System's own right side: Y, Z and all else to rounding.
+    """In infinite contexts descent with momentum is the map on the System's own right-hand side: Y, Z and all else to rounding.
 
     Loss 2.2277 after two steps and winning weight 0.1623 after a hundred: an independent numpy program without classes or counts.
     """

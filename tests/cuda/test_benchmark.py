@@ -66,8 +66,8 @@ def test_gpu_benchmark_runs(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_operations_of_a_step(bench: Any) -> None:
-    """Lorenz by tsit5 in fixed steps: 6 right sides of 8, a product of h and a multiply-add of 2 for each of 3 states and 21 + 6 slopes, at
-    most a tenth more beside; one right side costs as much as is written."""
+    """Lorenz by tsit5 in fixed steps: 6 right-hand sides of 8, a product of h and a multiply-add of 2 for each of 3 states and 21 + 6
+    slopes, at most a tenth more beside; one right-hand side costs as much as is written."""
     flops, ours, works = bench("flops"), bench("ours"), bench("works")
     work = works.make_work("W2f", 3)
     _, engine = bench("direct").made(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")

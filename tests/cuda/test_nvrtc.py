@@ -44,7 +44,7 @@ def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, a
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), [("scan_snap.full", "eta_Y"), ("scan_snap.symmetric", "p")])
 def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
-    """A right side of several hundred lines has no more registers than another one."""
+    """A right-hand side of several hundred lines has no more registers than another one."""
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
 
 

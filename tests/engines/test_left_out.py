@@ -97,7 +97,7 @@ def brute(weight: str) -> tuple[float, float]:
 @pytest.mark.parametrize("out", [*OUT, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_the_value_is_that_of_the_rest(weight, out):
-    """Right side's parts against numpy on three entries: 10 roundings. Here the rest may also be infinite or not a number."""
+    """Right-hand side's parts against numpy on three entries: 10 roundings. Here the rest may also be infinite or not a number."""
     s = system(WEIGHTS[weight])
     rhs = compile_system(s, backend="numpy")
     values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Conditions of a right side on time and states: where they change a step ends, and what a run gives is right on both sides."""
+"""Conditions of a right-hand side on time and states: where they change a step ends, and what a run gives is right on both sides."""
 
 from collections.abc import Callable
 from itertools import pairwise

@@ -54,7 +54,7 @@ def simplest(system: System) -> str:
 
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_numba_is_the_array_truth(name, form):
-    """The compiled right side at a state where nothing vanishes: only rounding differs, and a second call, or one on
+    """The compiled right-hand side at a state where nothing vanishes: only rounding differs, and a second call, or one on
     memory of its own, gives the same bits."""
     system, numbers, y = near_start(FORMS[form](load_model(name)))
     want = right_side(system, numbers)(y)

@@ -1,4 +1,4 @@
-"""Right sides that are wrong are noticed: the laws that a model declares fix its rates and which state is which."""
+"""Right-hand sides that are wrong are noticed: the laws that a model declares fix its rates and which state is which."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,7 +50,7 @@ def broken(system: System, limit: float, **given: Any) -> list[str]:
 
 
 def scaled(system: System, factor: Any, *names: str) -> System:
-    """The System, the right sides of these states times the factor."""
+    """The System, the right-hand sides of these states times the factor."""
     return replace(system, equations={key: e * (factor if base(key) in names else 1) for key, e in system.equations.items()})
 
 
@@ -77,7 +77,7 @@ def test_the_rate_of_each_state_is_fixed(name, state):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in list_models() if name.startswith("scan_snap")])
 def test_states_are_not_mixed_up(name):
-    """Two right sides of one shape in each other's place: a law fails.
+    """Two right-hand sides of one shape in each other's place: a law fails.
 
     Rows of Y of other classes and of other tokens are alike where classes share nothing: there common ones tell them apart.
     """

@@ -115,7 +115,7 @@ def test_a_rare_rival_is_a_rival():
 
 @pytest.mark.parametrize("excess", [1.0, 1.0 + 1e-9, 3.0])
 def test_reduced_flow_is_not_a_number_outside_its_domain(excess):
-    """S_d < 1 / max(p)^2: at and beyond it the right side gives the integrator nothing to go on with."""
+    """S_d < 1 / max(p)^2: at and beyond it the right-hand side gives the integrator nothing to go on with."""
     system, numbers, states = odd_case("scan_snap.reduced_symmetric")
     states["S_d"] = excess / numbers.params["p"].max() ** 2
     got = [float(value(system, rhs, numbers, states, ())) for rhs in list(system.equations.values())[:3]]

@@ -68,7 +68,7 @@ def test_sensitivities_are_the_difference_of_two_runs(model, name):
     "model", ["scan_snap.reduced_symmetric", "scan_snap.theorem4", pytest.param("scan_snap.full", marks=pytest.mark.slow)]
 )
 def test_learning_rates_are_a_clock(model):
-    """Right sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
+    """Right-hand sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
 
     No difference of runs stands in between: 100 times the tolerance.
     """

@@ -116,7 +116,7 @@ def test_solve_by_separation(bench):
 
 @pytest.mark.parametrize("system", ["joma", "robertson"])
 def test_jacobian(bench, system):
-    """The Jacobian that the implicit peers get, against central differences of the right side, rounding 1e-7 of its size."""
+    """The Jacobian that the implicit peers get, against central differences of the right-hand side, rounding 1e-7 of its size."""
     works, rng = bench("works"), np.random.default_rng(1)
     D = {"joma": 4, "robertson": 3}[system]
     y, p, h = rng.uniform(0.1, 1, D), rng.uniform(1, 2, D), 1e-6

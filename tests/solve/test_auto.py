@@ -11,7 +11,7 @@ from odesim.solve import METHODS, Costs, Problem, Status, integrate_problem
 from odesim.solve.auto import PILOT, explicit_name, spectral_radius, stable_up_to
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
 
-COSTS = Costs(lambda: 500.0, lambda: 0.0, lambda stages: 2e4)  # of a compiled right side, and of a stiff step in lanes
+COSTS = Costs(lambda: 500.0, lambda: 0.0, lambda stages: 2e4)  # of a compiled right-hand side, and of a stiff step in lanes
 
 
 def oscillator(t1: float) -> Problem:
@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "van der Pol": (van_der_pol(1e3, 2000.0), {}, "rodas5p", "stability, not accuracy"),
     "van der Pol, tight": (van_der_pol(1e3, 2000.0), {"rtol": 1e-8, "atol": 1e-10}, "rodas5p", "and would need about"),
     "Robertson": (robertson(1e5), {}, "rodas5p", "stability, not accuracy"),
-    "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right side that numba compiles"),
+    "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right-hand side that numba compiles"),
     "no costs": (replace(robertson(3.0), linear=None), {}, "tsit5", "no Jacobian"),
     "fixed step": (oscillator(3.0), {"step": 0.1}, "tsit5", "a fixed step"),
 }
@@ -48,7 +48,7 @@ def test_choice(name: str) -> None:
 
 
 def test_a_run_within_the_pilot_is_the_run() -> None:
-    """No right side is computed beside those of the explicit method; afterwards, a handful an inspection where nothing is held."""
+    """No right-hand side is computed beside those of the explicit method; afterwards, a handful an inspection where nothing is held."""
     calls = [0]
 
     def counted(t: float, y: Any) -> Any:
@@ -86,7 +86,7 @@ def test_a_trial_costs_as_much_at_most() -> None:
     [(1e-6, None, "tsit5", "tsit5"), (1e-8, None, "dop853", "tsit5"), (1e-10, None, "dop853", "vern7"), (1e-12, 0.1, "tsit5", "tsit5")],
 )
 def test_explicit_by_tolerance(rtol: float, step: float | None, end: str, between: str) -> None:
-    """A method of higher order where it needs fewer right sides for the same error: at the end, or between the steps as well."""
+    """A method of higher order where it needs fewer right-hand sides for the same error: at the end, or between the steps as well."""
     assert (explicit_name(rtol, step, between=False), explicit_name(rtol, step, between=True)) == (end, between)
 
 

@@ -1,4 +1,4 @@
-"""Descent with momentum on a Problem's right side, beside matrices and a loop of its own."""
+"""Descent with momentum on a Problem's right-hand side, beside matrices and a loop of its own."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_it_ends_before_what_is_not_finite():
 
 
 def test_errors_of_a_right_side_come_out():
-    """What the right side raises is raised."""
+    """What the right-hand side raises is raised."""
 
     def broken(t: float, y: Any) -> Any:
         raise ZeroDivisionError("no")

@@ -58,7 +58,7 @@ def test_fixed_step_grid(method: str) -> None:
 
 @pytest.mark.parametrize("method", NAMES)
 def test_never_beyond_the_end(method: str) -> None:
-    """The right side is asked for no time after t1, where it need not exist, though t + h may round to beyond it."""
+    """The right-hand side is asked for no time after t1, where it need not exist, though t + h may round to beyond it."""
     for t0, t1 in np.random.default_rng(0).uniform(-3, 3, (40, 2)).cumsum(axis=1):
         seen: list[float] = []
 
@@ -126,7 +126,7 @@ def test_ctrl_c() -> None:
 
 
 def test_ctrl_c_within_a_callback() -> None:
-    """A signal while the right side runs ends the run after that step."""
+    """A signal while the right-hand side runs ends the run after that step."""
     calls = []
 
     def f(t: float, y: Any) -> Any:

@@ -10,7 +10,7 @@ from tests.support.problems import Decay, Problem, problem
 
 ADAPTIVE = [m.name for m in METHODS.values() if m.adaptive]
 
-# right side, y0, where the solution ends, how. Poles and logarithms are blow-ups; a square root ends with a finite state.
+# right-hand side, y0, where the solution ends, how. Poles and logarithms are blow-ups; a square root ends with a finite state.
 ENDS: dict[str, tuple[Any, float, float, Status]] = {
     "y^2": (lambda t, y: y * y, 1.0, 1.0, Status.BLOW_UP),
     "-y^3, downwards": (lambda t, y: y**3, -1.0, 0.5, Status.BLOW_UP),
@@ -49,7 +49,7 @@ def test_blow_up_beside_a_small_component() -> None:
 
 @pytest.mark.parametrize("method", ADAPTIVE)
 def test_nan_is_never_accepted(method: str) -> None:
-    """max(NaN, eps) drops the NaN: no step goes where the right side is NaN, whichever stage sees it."""
+    """max(NaN, eps) drops the NaN: no step goes where the right-hand side is NaN, whichever stage sees it."""
     run = integrate_problem(problem(lambda t, y: np.where(y > 1, np.nan, 1.0), 0.0, 4.0), method=method)
     assert run.status is Status.STEP_TOO_SMALL
     assert run.y_last[0] <= 1 and run.t_last == pytest.approx(1, abs=1e-9)
@@ -57,7 +57,7 @@ def test_nan_is_never_accepted(method: str) -> None:
 
 @pytest.mark.parametrize("method", ADAPTIVE)
 def test_overflow_is_never_accepted(method: str) -> None:
-    """A state that overflows while the right side stays finite: the error in units of an infinite state would be 0."""
+    """A state that overflows while the right-hand side stays finite: the error in units of an infinite state would be 0."""
     run = integrate_problem(problem(lambda t, y: np.full_like(y, 1e307), 1.5e308, 10.0), method=method)
     assert run.status in (Status.STEP_TOO_SMALL, Status.BLOW_UP) and np.isfinite(run.y_last).all()
     assert run.t_last == pytest.approx((np.finfo(float).max - 1.5e308) / 1e307, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Right sides written by hand in numpy, straight from the papers: what the model files are held against."""
+"""Right-hand sides written by hand in numpy, straight from the papers: what the model files are held against."""
 
 from collections.abc import Callable
 from typing import Any

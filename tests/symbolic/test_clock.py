@@ -1,4 +1,4 @@
-"""The rescaled form of a System against its own right side and growth rate, in numpy."""
+"""The rescaled form of a System against its own right-hand side and growth rate, in numpy."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ GROWING = [name for name in list_models() if load_model(name).growth is not None
 
 
 def values(system: System, given: Any, states: dict[str, Any], t: float) -> tuple[dict[str, Any], float]:
-    """({state: right side}, growth) by whole arrays."""
+    """({state: right-hand side}, growth) by whole arrays."""
     env = {**given.params, **states, "t": t}
     rates = compile_system(system, backend="numpy").arrays(given.sizes, env)
     return {n: np.asarray(rates[f"d_{n}"]) for n in states}, float(evaluate(system.growth, (), system.axes, given.sizes, env, t))
@@ -42,7 +42,10 @@ def test_right_side_and_event(name: str) -> None:
     ends = [values(system, given, {n: states[n] + s * h * f[n] / g for n in states}, t + s * h / g)[1] for s in (1, -1)]
     slope = (np.log(ends[0]) - np.log(ends[1])) / (2 * h)
     assert made.events_arrays is not None
-    late = {**env, "clock": t0 + 1 / BLOW_UP_MARGIN}  # where the first term of the event is the slope itself; no right side here reads t
+    late = {
+        **env,
+        "clock": t0 + 1 / BLOW_UP_MARGIN,
+    }  # where the first term of the event is the slope itself; no right-hand side here reads t
     event = made.events_arrays(given.sizes, late)[f"event{[e.name for e in other.events].index(BLOW_UP)}"]
     assert float(event) + 1 / g == pytest.approx(slope, rel=1e-6, abs=1e-8)
 

@@ -22,7 +22,7 @@ def layout(system: System, x: Numbers) -> Layout:
 
 
 def flat(system: System, x: Numbers, y: np.ndarray) -> np.ndarray:
-    """The right side at the flat state y (n,)."""
+    """The right-hand side at the flat state y (n,)."""
     where = layout(system, x)
     got = compile_system(system).arrays(x.sizes, {**x.env, **where.split(y)})
     return where.join({n: got[f"d_{n}"] for n in where.names})
@@ -101,5 +101,5 @@ def test_a_name_that_a_derivative_needs_is_refused(make, name):
 
 
 def test_vjp_is_no_dearer_than_a_few_right_sides():
-    """Back through a gather and a softmax: no statement has more loops than the products of the right side."""
+    """Back through a gather and a softmax: no statement has more loops than the products of the right-hand side."""
     assert max(len(s.loops) for s in lower_vjp(SYSTEMS["gathered"]).statements()) <= 2

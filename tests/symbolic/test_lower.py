@@ -1,4 +1,4 @@
-"""Lowering keeps the value of every right side, and does what it promises about its cost."""
+"""Lowering keeps the value of every right-hand side, and does what it promises about its cost."""
 
 import pickle
 

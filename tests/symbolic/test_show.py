@@ -47,7 +47,7 @@ def test_powers_of_sums_have_brackets():
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS.keys() - {"masked"}))  # whose formula overflows as it is shown
 def test_named_sums_have_the_value_of_the_equation(name):
-    """Definitions put back in order give the right side: the list below a long equation is complete and right."""
+    """Definitions put back in order give the right-hand side: the list below a long equation is complete and right."""
     system = SYSTEMS[name]
     x = numbers(system)
     rates, where = named_sums(system)

@@ -28,7 +28,9 @@ PATH = click.Path(path_type=Path)
 @click.option("--seeds", metavar="A:B", help="Seeds A to B - 1, trained at once; default 0:1.")
 @click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
 @click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "What trains; "))
-@click.option("--map", "map_", metavar="NAME", help="flow (default): the ODE; discrete: descent on its right side, with the same momentum.")
+@click.option(
+    "--map", "map_", metavar="NAME", help="flow (default): the ODE; discrete: descent on its right-hand side, with the same momentum."
+)
 @click.option("--clock", metavar="NAME", help="Of the flow beside momentum: effective (default), with its lag at the start, or limit.")
 @click.option("--observable", "observables", metavar="NAME", multiple=True, help="Compare this one only; it is recorded however large.")
 @click.option("--align", metavar="AXIS", multiple=True, help="Put this axis of the training in the order that fits best, seed by seed.")

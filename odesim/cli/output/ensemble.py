@@ -74,6 +74,7 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
     rest = [("now", now), ("method", f"{methods}, {way}")]
+    rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}"
     return "\n".join([head, table(rows), *said, "run", table(rest)])

@@ -116,6 +116,6 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
     return [
         ("method", f"{solution.method} on {solution.backend}"),
         *([("auto", chosen)] if chosen else []),
-        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {counted(s['rhs_calls'], 'right side')}"),
+        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {counted(s['rhs_calls'], 'right-hand side')}"),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]

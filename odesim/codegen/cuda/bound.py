@@ -20,7 +20,7 @@ from odesim.codegen.loops.module import ModuleText
 
 @dataclass(frozen=True)
 class CudaRHS:
-    """The right side of a System for a GPU, compiled once for all sizes. kernels: by the number of the device that they are loaded onto."""
+    """The right-hand side of a System for a GPU, compiled once for all sizes. kernels: by the device's number."""
 
     compiled: CompiledRHS
     driver: Driver
@@ -43,13 +43,13 @@ class CudaRHS:
         return self.kernels[device]
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], *, stays: bool = False) -> "BoundCuda":
-        """The right side with numbers. stays: what a run saves is to stay on the device."""
+        """The right-hand side with numbers. stays: what a run saves is to stay on the device."""
         return BoundCuda(self, dict(sizes), dict(params), stays)
 
 
 @dataclass(frozen=True)
 class BoundCuda:
-    """A right side with sizes and parameters, its arrays on the device (odesim.solve.problem.BoundSystem)."""
+    """A right-hand side with sizes and parameters, its arrays on the device (odesim.solve.problem.BoundSystem)."""
 
     right: CudaRHS
     sizes: dict[str, int]

@@ -1,4 +1,4 @@
-"""One large system on a GPU: the System's right side and events as work for a team of threads, and the integrator that leads it.
+"""One large system on a GPU: the System's right-hand side and events as work for a team of threads, and the integrator that leads it.
 
 The integrator is odesim.solve.explicit.loop itself: its functions are translated, and what they ask of whole arrays is an order to the
 team. So a GPU takes the steps that a CPU takes, and finds the same events.

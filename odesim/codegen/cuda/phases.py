@@ -82,7 +82,7 @@ class Phases(FunctionText):
         """A sum over all blocks that is one number."""
         place, self.sums = self.sums, self.sums + 1
         if place >= SUMS:
-            raise CodegenError(f"the right side has more than {SUMS} sums that are one number")
+            raise CodegenError(f"the right-hand side has more than {SUMS} sums that are one number")
         count = self._value(args[1]).text
         self._learn(name, REAL)
         part = f"part_ + {_slot(args[0])} * {count}"

@@ -1,6 +1,6 @@
-"""A right side's Jacobian as a sparse linear system written out, with the order of its elimination chosen from its structure.
+"""A right-hand side's Jacobian as a sparse linear system written out, with the order of its elimination chosen from its structure.
 
-Every operation of the right side is an unknown of its own, d x = sum of slopes * d (what it reads), and those that cost least are
+Every operation of the right-hand side is an unknown of its own, d x = sum of slopes * d (what it reads), and those that cost least are
 eliminated first (Markowitz), operations while they have no right-hand side, states with the pivot 1/(gamma h) - d f/d y. What is
 left when the first state would be cheaper is all that depends on the point: a Jacobian of full rank ends as its own entries, sums
 over many states stay unknowns, which is Woodbury's formula.
@@ -52,7 +52,7 @@ class SparseSystem:
 
     @cached_property
     def moves(self) -> bool:
-        """Whether the right side depends on t."""
+        """Whether the right-hand side depends on t."""
         return any("t" in row for row in self.rows.values())
 
     @cached_property
@@ -75,7 +75,7 @@ class SparseSystem:
 
 
 def linear_text(formulas: Formulas) -> SparseSystem:
-    """The Linear of a right side. Raises CodegenError for an operation without a derivative."""
+    """The Linear of a right-hand side. Raises CodegenError for an operation without a derivative."""
     flat = Flat(formulas)
     states = [f"y{k}" for k in range(formulas.states)]
     rows: Rows = {name: dict(slopes) for name, slopes in flat.slopes.items()}

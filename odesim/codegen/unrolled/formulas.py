@@ -1,4 +1,4 @@
-"""Systems written out: straight-line formulas of a right side, or of expressions, for given sizes."""
+"""Systems written out: straight-line formulas of a right-hand side, or of expressions, for given sizes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Formulas:
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
-    """The right side, operation by operation as in strict mode. whole: the values of parameters of whole numbers.
+    """The right-hand side, operation by operation as in strict mode. whole: the values of parameters of whole numbers.
 
     Raises CodegenError where the system is too large.
     """

@@ -74,7 +74,7 @@ def names_in(text: str) -> set[str]:
 
 
 class Flat:
-    """The operations of a right side in text, and in `slopes` how each depends on the states y0, y1, ... and on t.
+    """The operations of a right-hand side in text, and in `slopes` how each depends on the states y0, y1, ... and on t.
 
     outputs: the derivatives of the states, names or numbers.
     """

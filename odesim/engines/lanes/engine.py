@@ -36,8 +36,8 @@ from odesim.solve.rosenbrock import ROSENBROCK
 WIDTH, TWO_WIDTH, FEW = 8, 16, 2
 BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64
-MOST_LINES = 1500  # of the right side written out: beyond it a kernel takes longer to compile than it saves
-MOST_SLOPES = 1000  # lines of the right side and its Jacobian, for a stiff method
+MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
+MOST_SLOPES = 1000  # lines of the right-hand side and its Jacobian, for a stiff method
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: Memo[KernelPlan | str] = Memo()
 # by the code of a member that a kernel gives; 0: it was not done
@@ -279,7 +279,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         try:
             return _made(request, numbers, whole)
         except CodegenError as error:
-            return f"a right side that cannot be written out ({error})"
+            return f"a right-hand side that cannot be written out ({error})"
 
     return _PLANS(key, make)
 
@@ -289,7 +289,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     compiled, fixed = request.right, request.options.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
-    for what, lines in (("a right side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
+    for what, lines in (("a right-hand side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.options.method not in ROSENBROCK

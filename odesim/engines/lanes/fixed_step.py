@@ -144,7 +144,7 @@ while q < saves and save[q] <= new:
 
 
 def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """All after the right side: run(table) integrates members FIRST to END - 1 in tiles of W."""
+    """All after the right-hand side: run(table) integrates members FIRST to END - 1 in tiles of W."""
     return [*fixed_loops(plan, rows), run_text(plan, rows)]
 
 

@@ -1,4 +1,4 @@
-"""The text that keeps the linear invariants of a right side in all lanes, as odesim.solve.rosenbrock.invariants does for one system."""
+"""Text that keeps a right-hand side's linear invariants in all lanes, as odesim.solve.rosenbrock.invariants does for one."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

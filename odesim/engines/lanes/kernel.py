@@ -107,7 +107,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
 
 
 def right_text(plan: KernelPlan) -> str:
-    """The right side of one member."""
+    """The right-hand side of one member."""
     f = plan.formulas
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
     end = f"    return ({', '.join(f.outputs)},)"

@@ -1,4 +1,4 @@
-"""Lines of text that all lane kernels share: where a number of a lane lies, loads, the call of the right side."""
+"""Lines of text that all lane kernels share: where a number of a lane lies, loads, the call of the right-hand side."""
 
 from collections.abc import Iterable
 

@@ -10,8 +10,9 @@ from odesim.engines.lanes.rows import Rows
 from odesim.solve.auto import HELD, SHORT, stable_up_to
 
 FEW, MANY = 3, 12
-"""Right sides for the spectral radius, computed for one lane alone: as much as four steps of all lanes, after 128 or more; and where they
-say that stability holds the step, as many as a single run takes. The mean of the last two growths: where the components' units differ,
+"""Right-hand sides for the spectral radius, computed for one lane alone: as much as four steps of all lanes, after 128 or more; and
+where they say that stability holds the step, as many as a single run takes. The mean of the last two growths: where the components' units
+differ,
 each one alone may be far off."""
 FAR = 1e15
 """The most steps that a member is said to be from its end."""

@@ -1,6 +1,6 @@
 """The text of a stiff step of many states: what `lane_rosenbrock` writes out, in loops over the rows of S with the lanes innermost.
 
-The right side, the Jacobian and its elimination are a function each, compiled once. Where the elimination is very many operations
+The right-hand side, the Jacobian and its elimination are a function each, compiled once. Where the elimination is very many operations
 it is that of a dense matrix, in loops as well.
 """
 
@@ -105,7 +105,7 @@ def named(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def side_text(plan: KernelPlan, rows: Rows) -> str:
-    """side(S, into, alpha): the right side of the rows z, a part alpha of the step from t."""
+    """side(S, into, alpha): the right-hand side of the rows z, a part alpha of the step from t."""
     w, loops = plan.width, rows.loops
     time = f"time = {at(rows.t, w)} + alpha * {at(loops.length, w)} if alpha < 1.0 else {at(loops.new, w)}"
     lines = [*load_rows("z", loops.z, w), *load_rows("p", rows.p, w), time, call_right(plan, "time", "z", "k")]
@@ -168,7 +168,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def later_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """later(S, at, d): adds d h df/dt to a right-hand side, where the right side depends on t."""
+    """later(S, at, d): adds d h df/dt to a right-hand side, where the right-hand side depends on t."""
     linear, w, loops = plan.linear, plan.width, rows.loops
     if not linear.moves:
         return []

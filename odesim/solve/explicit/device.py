@@ -38,7 +38,7 @@ def driver_text() -> Driver:
 
 
 class DeviceRun:
-    """The driver of a run whose right side is on a device: called with an address as the compiled loop is, which it does not need."""
+    """The driver of a run whose right-hand side is on a device: called with an address as the compiled loop is, which it does not need."""
 
     def __init__(self, state: RunState) -> None:
         cp, rhs = cupy_here(), state.problem.rhs
@@ -75,7 +75,7 @@ class DeviceRun:
         at[places.TABLE] = rhs.table
         self.table = cp.asarray(at)
         self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
-        largest = max(n // 8, 1)  # a right side may have arrays larger than the state
+        largest = max(n // 8, 1)  # a right-hand side may have arrays larger than the state
         self.blocks = 1 + min(BLOCKS_EACH * multiprocessors() - 1, -(-largest // 32))
         self.behind = False  # whether the device may be further than count and real say
 

@@ -28,7 +28,7 @@ def integrate_explicit(problem: Problem, method: Method, *, save: Array | None =
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
     options: those of ExplicitRun. Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for
-    options that make no sense, and what the right side raised.
+    options that make no sense, and what the right-hand side raised.
     """
     run = ExplicitRun(problem, method, save, **options)
     run.go()

@@ -43,7 +43,7 @@ class Rosenbrock:
 
     @cached_property
     def alpha(self) -> Array:
-        """(s,): when a stage sees the right side, in steps from t."""
+        """(s,): when a stage sees the right-hand side, in steps from t."""
         return _whole((self.A @ self.Gamma).sum(axis=1))
 
     @cached_property

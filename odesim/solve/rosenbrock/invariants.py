@@ -1,4 +1,4 @@
-"""Linear invariants of a right side kept by a stiff step: rounding in the Jacobian breaks them, and that adds up over the steps.
+"""Linear invariants of a right-hand side kept by a stiff step: rounding in the Jacobian breaks them, and that adds up over the steps.
 
 Where components are much smaller than they were, what is left of old rounding errors is large beside them. So the state after a step
 is moved to where w.y is what it was at the start, by the least change in units of the components themselves: y_k by a part of itself

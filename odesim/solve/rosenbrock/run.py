@@ -27,7 +27,7 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
     if not strict:
         return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
     if problem.strict is None:
-        raise SolveError(f"{name} has a strict mode only for a right side that numba compiles")
+        raise SolveError(f"{name} has a strict mode only for a right-hand side that numba compiles")
     return problem.strict(problem, name, save, **options)
 
 
@@ -48,7 +48,9 @@ class RosenbrockRun:
         progress: Progress | None = None,
     ) -> None:
         if problem.linear is None:
-            raise SolveError(f"{method.name} needs the Jacobian of the right side, which {problem.ref or 'this problem'} does not have")
+            raise SolveError(
+                f"{method.name} needs the Jacobian of the right-hand side, which {problem.ref or 'this problem'} does not have"
+            )
         check_options(step, rtol, atol, max_steps, max_step)
         _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         linear, begun = problem.linear(), time.perf_counter()

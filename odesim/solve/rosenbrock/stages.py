@@ -1,4 +1,4 @@
-"""The stages of one Rosenbrock step: a right side, its Jacobian, and one linear system a stage with the same matrix."""
+"""The stages of one Rosenbrock step: a right-hand side, its Jacobian, and one linear system a stage with the same matrix."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ CHECKED = 0.8
 class Stages:
     """What a step computes from a point (t, y): f, J, df/dt, kept while steps from there are tried; and the stages of the last one.
 
-    y is float64; the right side sees it in the problem's dtype.
+    y is float64; the right-hand side sees it in the problem's dtype.
     """
 
     def __init__(self, problem: Problem, linear: Derivatives, method: Rosenbrock) -> None:

@@ -1,4 +1,4 @@
-"""Constants that a System declares: kept where they are linear in the states and the right side does keep them, and nowhere else."""
+"""Constants that a System declares: kept where they are linear in the states and the right-hand side does keep them, and nowhere else."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,7 @@ def kept(made: System) -> Any:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_declared_constants(name):
-    """Their weights, and that a law which the right side does not keep is not forced on it."""
+    """Their weights, and that a law which the right-hand side does not keep is not forced on it."""
     made, weights = TABLE[name]
     found = kept(made)
     assert len(found) == bool(weights)

@@ -1,4 +1,4 @@
-"""Linear invariants that are found: those that one knows by hand, and no others than the right side has at random points."""
+"""Linear invariants that are found: those that one knows by hand, and no others than the right-hand side has at random points."""
 
 from typing import Any, cast
 

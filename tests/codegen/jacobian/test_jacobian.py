@@ -114,7 +114,7 @@ FORMS = {
 
 @EACH
 def test_structure(name):
-    """An axis indexes blocks of what stands at one place; a column for each sum over it that the right side sees, and for each state
+    """An axis indexes blocks of what stands at one place; a column for each sum over it that the right-hand side sees, and for each state
     without it: two scalars b, c and sum u; K sums for each of K products."""
     given = numbers(SYSTEMS[name])
     linear = bound(SYSTEMS[name], given.sizes, given.params)
@@ -170,7 +170,7 @@ def test_a_singular_matrix_is_said():
 
 
 def test_time_slope():
-    """df/dt against a central difference; None where t does not stand in the right side."""
+    """df/dt against a central difference; None where t does not stand in the right-hand side."""
     given = numbers(SYSTEMS["numbers"])
     linear, f = bound(SYSTEMS["numbers"], given.sizes, given.params), right_side(SYSTEMS["numbers"], given.sizes, given.params)
     y = linear.layout.join(given.states)
@@ -191,7 +191,7 @@ def test_too_large_for_a_dense_matrix():
 
 
 def test_bound_system_has_it():
-    """The compiled right side hands out the same Jacobian."""
+    """The compiled right-hand side hands out the same Jacobian."""
     given = numbers(SYSTEMS["softmax"])
     linear = bound(SYSTEMS["softmax"], given.sizes, given.params)
     y = linear.layout.join(given.states)

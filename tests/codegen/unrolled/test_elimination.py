@@ -64,7 +64,7 @@ def of_one(name: str, rhs: Any) -> System:
     )
 
 
-# every function that a right side may have, where its slope is not 0, and choices between branches of which one is not finite
+# every function that a right-hand side may have, where its slope is not 0, and choices between branches of which one is not finite
 FUNCTIONS = {
     "plain": sin(v[m]) + cos(v[m]) * tan(v[m]) + sinh(v[m]) - cosh(v[m]) + asinh(v[m]) + atan(v[m]) + atan2(v[m], 2 + v[m]),
     "inverse": asin(v[m] / 9) - acos(v[m] / 7) + erf(v[m]) + log(2 + v[m] ** 2) + tanh(v[m]) + floor(v[m]) * v[m],
@@ -81,7 +81,7 @@ SMALL = [name for name in list_models() if name not in ("joma.linear_multinode",
 
 
 def written(system: System, sizes: Any, params: Any) -> tuple[Formulas, Any]:
-    """A right side in lines, and its parameters in one vector."""
+    """A right-hand side in lines, and its parameters in one vector."""
     compiled = compile_system(system, strict=False)
     f = write_out(system, compiled.program, sizes, {p.name: params[p.name] for p in system.params if p.integer})
     return f, np.concatenate([[], *(np.ravel(np.asarray(params[n], float)) for n in f.values)])

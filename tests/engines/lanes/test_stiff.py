@@ -81,7 +81,7 @@ def test_robertson_follows():
 
 
 def test_time_follows():
-    """A right side with the time in it, and a sum of states: df/dt goes to every stage."""
+    """A right-hand side with the time in it, and a sum of states: df/dt goes to every stage."""
     given = numbers(COMMON["numbers"])
     follows(COMMON["numbers"], "rodas4", {"T": np.array([0.5, 1.0])}, sizes=given.sizes, span=(0.0, 2.0))
 
@@ -164,7 +164,7 @@ def test_robertson():
 
 @BOTH
 def test_order(method):
-    """With time in the right side the error at the end falls with steps^-order, and that between the steps follows the tolerance."""
+    """With time in the right-hand side the error at the end falls with steps^-order, and that between the steps follows the tolerance."""
     scale, tolerances = np.array([1.0, 0.7]), np.array([1e-6, 1e-8, 1e-10])
     end, between, steps = [], [], []
     for tol in tolerances:

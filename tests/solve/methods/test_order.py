@@ -13,7 +13,7 @@ ADAPTIVE = pytest.mark.parametrize("method", [m for m in METHODS.values() if m.a
 
 
 def pendulum() -> Problem:
-    """y'' = -sin y, whose right side is nonlinear; the energy is constant."""
+    """y'' = -sin y, whose right-hand side is nonlinear; the energy is constant."""
     return problem(lambda t, y: (y[1], -np.sin(y[0])), [1.0, 0.5], 2.0)
 
 

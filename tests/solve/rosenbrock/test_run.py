@@ -25,7 +25,7 @@ def slope(steps: Any, errors: Any) -> float:
 
 @NAMES
 def test_fixed_step(method):
-    """Halving the step divides the error by 2^order, time in the right side included; a part of the next power is still seen."""
+    """Halving the step divides the error by 2^order, time in the right-hand side included; a part of the next power is still seen."""
     (p, exact), steps = logistic(), 1 / np.array([2, 4, 8, 16])
     errors = [abs(integrate_problem(p, method=method, step=h).y_last[0] - exact(3.0)) for h in steps]
     order = ROSENBROCK[method].order
@@ -133,7 +133,7 @@ def test_stiff_component_is_met(method):
     assert run.stats["steps"] < {"rodas4": 400, "rodas5p": 100}[method]
 
 
-# right side, its derivatives by y and t, y0, where the solution ends, how
+# right-hand side, its derivatives by y and t, y0, where the solution ends, how
 ENDS: dict[str, tuple[Any, Any, Any, float, float, Status]] = {
     "y^2": (lambda t, y: y * y, lambda t, y: 2 * y, None, 1.0, 1.0, Status.BLOW_UP),
     "exp(y)": (lambda t, y: np.exp(y), lambda t, y: np.exp(y), None, 0.0, 1.0, Status.BLOW_UP),
@@ -192,7 +192,7 @@ def test_nothing_infinite_is_accepted(method):
 
 @NAMES
 def test_a_defect_that_is_no_number_rejects(method):
-    """max(error, NaN) drops the NaN: a right side that is NaN only where the interpolant is checked makes the step shorter."""
+    """max(error, NaN) drops the NaN: a right-hand side that is NaN only where the interpolant is checked makes the step shorter."""
     seen: list[float] = []
 
     def f(t: float, y: Any) -> Any:
@@ -210,7 +210,7 @@ def test_a_defect_that_is_no_number_rejects(method):
 
 @NAMES
 def test_never_beyond_the_end(method):
-    """The right side is asked for no time after t1, though t + h may round to beyond it."""
+    """The right-hand side is asked for no time after t1, though t + h may round to beyond it."""
     for t0, t1 in np.random.default_rng(0).uniform(-3, 3, (40, 2)).cumsum(axis=1):
         seen: list[float] = []
 
@@ -274,7 +274,7 @@ def test_zeros_in_one_step(method):
 
 @NAMES
 def test_float32(method):
-    """The right side, the saved states and the last one are float32; the error is that of the dtype."""
+    """The right-hand side, the saved states and the last one are float32; the error is that of the dtype."""
     p, exact = logistic()
     f = lambda t, y: (y * (1 - y) * np.cos(t)).astype(y.dtype)  # noqa: E731
     single = replace(stiff(f, lambda t, y: 0, 0.2, 3.0, dtype="float32"), linear=p.linear)
@@ -313,7 +313,7 @@ def test_ctrl_c(method):
 
 
 def test_refusals():
-    """An unknown name, a problem without a Jacobian and a raising right side are said, and nothing else."""
+    """An unknown name, a problem without a Jacobian and a raising right-hand side are said, and nothing else."""
     with pytest.raises(SolveError, match=r"no method 'rodas5'; choose from auto, .*rodas4, rodas5p.*did you mean 'rodas5p'"):
         integrate_problem(robertson(1.0), method="rodas5")
     with pytest.raises(SolveError, match="rodas4 needs the Jacobian"):
@@ -322,9 +322,9 @@ def test_refusals():
         integrate_problem(robertson(1.0), method="rodas4", rtol=-1.0)
 
     def wrong(t: float, y: Any) -> Any:
-        raise ZeroDivisionError("in the right side")
+        raise ZeroDivisionError("in the right-hand side")
 
-    with pytest.raises(ZeroDivisionError, match="in the right side"):
+    with pytest.raises(ZeroDivisionError, match="in the right-hand side"):
         integrate_problem(stiff(wrong, lambda t, y: 0, 1.0, 1.0), method="rodas4")
 
 
