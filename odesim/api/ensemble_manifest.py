@@ -43,7 +43,7 @@ def restore(
         members = make_members(system, params, initial, source=store.design.with_shapes(shapes), **numbers)
         request = make_request(system, members, options_of(said), **outputs_of(said))
     except (KeyError, TypeError, IndexError) as error:
-        raise StoreError(f"{store.path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{store.path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
     if same_code and engine_key(engine) != said["kernel"]:

@@ -103,7 +103,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
         asked |= {"sizes": said["sizes"], "span": tuple(said["span"]), "sensitivities": list(said.get("sensitivities", ()))}
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
     save = said["even"] if "even" in said else grid if len(grid) else None
     new = integrate(system, **asked, save=save, progress=progress, **vars(options))

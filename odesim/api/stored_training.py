@@ -47,7 +47,7 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
         experiment = replace(made, optimizer=Optimizer(**spec))
         about = {**identity(experiment, said["dtype"], said["backend"], said["save"], said["observe"]), "config": experiment.config}
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path} is damaged and cannot be read: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     check_same(path, {**said, "versions": about["versions"]}, about)
     return said, experiment
 

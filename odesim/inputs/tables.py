@@ -49,7 +49,7 @@ def _read_npy(path: str, where: str) -> "Array":
         except (OSError, MemoryError):
             raise
         except Exception as e:  # a damaged header can make numpy raise anything
-            raise ParamError(f"{where}: {path!r} is not a .npy file of numbers: {' '.join(str(e).split())[:120]}") from None
+            raise ParamError(f"{where}: {path!r} is not a .npy file of numbers, or is cut short") from e
     return array
 
 

@@ -162,8 +162,7 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
         except (OdesimError, MemoryError):
             raise
         except Exception as error:
-            what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:160])))
-            raise StoreError(f"{path} is damaged and cannot be {what_for}: {what}") from error
+            raise StoreError(f"{path} is damaged and cannot be {what_for}: an array or attribute is not as odesim writes it") from error
 
 
 def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:

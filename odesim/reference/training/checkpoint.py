@@ -55,7 +55,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if any(part.compress_type != ZIP_STORED or part.file_size > path.stat().st_size for part in file.zip.infolist()):
-                raise ValueError("it is compressed, which odesim does not do")
+                raise ParamError("it is compressed, which odesim does not do")
             arrays = {name: file[name] for name in file.files}
         numbers: dict[str, Any] = {name: arrays.pop(name) for name in ("iteration", "times", "written", "bad", "seconds")}
         parts: dict[str, Any] = {part: {} for part in PARTS}
@@ -64,18 +64,20 @@ def read_checkpoint(path: Path) -> Checkpoint:
             parts[part][own] = array
         numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
         return _check_checkpoint(Checkpoint(**numbers, **parts))
+    except ParamError as error:
+        raise ParamError(f"{path} is not a checkpoint of a training: {error}") from None
     except Exception as error:  # what a damaged zip file makes zipfile and zlib raise has no bound
-        raise ParamError(f"{path} is not a checkpoint of a training: {' '.join(str(error).split())[:120]}") from None
+        raise ParamError(f"{path} is not a checkpoint of a training: it is damaged, or a part is missing") from error
 
 
 def _check_checkpoint(found: Checkpoint) -> Checkpoint:
-    """found. Raises ValueError unless its recorded iterations go up and its rows are those before its iteration."""
+    """found. Raises ParamError unless its recorded iterations go up and its rows are those before its iteration."""
     times, counts = found.times, {len(found.bad), *(held.shape[0] for held in found.pending.values())}
     if not (times.ndim == 1 and times.dtype.kind == "i" and len(times) and times[0] == 0 and np.all(np.diff(times) > 0)):
-        raise ValueError("its recorded iterations do not go up from 0")
+        raise ParamError("its recorded iterations do not go up from 0")
     rows = {found.written + held.shape[1] for held in found.pending.values()} or {found.written}
     if found.iteration < 0 or found.written < 0 or rows != {int(np.searchsorted(times, found.iteration))}:
-        raise ValueError(f"at iteration {found.iteration} it has {', '.join(map(str, sorted(rows)))} recorded ones")
+        raise ParamError(f"at iteration {found.iteration} it has {', '.join(map(str, sorted(rows)))} recorded ones")
     if len(counts) > 1 or found.bad.dtype.kind != "i" or not np.isfinite(found.seconds):
-        raise ValueError("its arrays are not those of one number of seeds")
+        raise ParamError("its arrays are not those of one number of seeds")
     return found
