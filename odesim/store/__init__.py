@@ -1,4 +1,4 @@
-"""Runs on disk: zarr v3 folders that xarray reads, and their export to csv and netCDF.
+"""Runs on disk: zarr v3 folders that xarray reads, and export to csv and netCDF.
 
 zarr and xarray are imported when a run is read or written, not before.
 """

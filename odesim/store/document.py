@@ -1,4 +1,4 @@
-"""JSON of a stored run, read as data from a stranger: of bounded size, with finite numbers and text that can be shown."""
+"""Reads JSON that may come from a stranger: its size is bounded, its numbers are finite, its text can be encoded."""
 
 import errno
 import json
@@ -12,14 +12,14 @@ from odesim.errors import StoreError
 
 MAX_BYTES = 1 << 26
 INT_BOUND = 1 << 63
-NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # no link, and no wait for a pipe
-DIGITS = 20  # of a whole number below MOST_WHOLE
+FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # no links, no waiting for a pipe
+DIGITS = 20  # of a whole number below INT_BOUND, with its sign
 
 
 def read_document(file: Path) -> dict[str, Any]:
-    """The JSON object in the file. Raises StoreError for anything else, OSError where the file cannot be read."""
+    """The JSON object in the file. Raises StoreError for other content, OSError if the file cannot be read."""
     try:
-        handle = os.open(file, os.O_RDONLY | NO_WAIT)
+        handle = os.open(file, os.O_RDONLY | FLAGS)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise StoreError(f"{file} is a symbolic link, and no link is followed inside a run") from None
@@ -31,15 +31,15 @@ def read_document(file: Path) -> dict[str, Any]:
     if len(content) > MAX_BYTES:
         raise StoreError(f"{file} is damaged: it has more than {MAX_BYTES} bytes")
     try:
-        found = json.loads(content.decode(), parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_int)
-        check_text(found)
+        value = json.loads(content.decode(), parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_int)
+        check_text(value)
     except RecursionError:
         raise StoreError(f"{file} is damaged: its brackets are too deep") from None
     except ValueError as error:
         raise StoreError(f"{file} is damaged: {' '.join(str(error).split())[:120]}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise StoreError(f"{file} is damaged: it holds no JSON object")
-    return found
+    return value
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -47,28 +47,28 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _parse_float(text: str) -> float:
-    found = float(text)
-    if not math.isfinite(found):
+    number = float(text)
+    if not math.isfinite(number):
         raise ValueError(f"the number {text[:20]} overflows")
-    return found
+    return number
 
 
 def _parse_int(text: str) -> int:
-    if len(text) > DIGITS or not -INT_BOUND <= (found := int(text)) < INT_BOUND:
+    if len(text) > DIGITS or not -INT_BOUND <= (number := int(text)) < INT_BOUND:
         raise ValueError(f"the number {text[:20]} is too large")
-    return found
+    return number
 
 
 def check_text(value: Any) -> None:
-    """Raises ValueError for text with a NUL, or with half of a pair of surrogates, which no file can hold."""
-    todo = [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            todo += [*one, *one.values()]
-        elif isinstance(one, list):
-            todo += one
-        elif isinstance(one, str):
-            if "\0" in one:
+    """Raises ValueError if a text inside the JSON value holds a NUL or a lone surrogate, which no file name can hold."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending += [*item, *item.values()]
+        elif isinstance(item, list):
+            pending += item
+        elif isinstance(item, str):
+            if "\0" in item:
                 raise ValueError("a text holds a NUL character")
-            one.encode()  # a UnicodeEncodeError is a ValueError
+            item.encode()  # a UnicodeEncodeError is a ValueError

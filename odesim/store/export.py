@@ -1,4 +1,4 @@
-"""A stored run as one file that other programs read."""
+"""Export of a stored run to one csv or netCDF file."""
 
 import csv
 import json
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 100_000
 MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
-MAX_UNSTARTED = 1 << 24  # members that were never begun, beyond which a file of all of them is refused
-FORMULA = ("=", "+", "-", "@")  # a program that opens the file would compute what begins so
+MAX_UNSTARTED = 1 << 24  # more members that were not started: a file of all members is refused
+FORMULA = ("=", "+", "-", "@")  # spreadsheet programs compute a cell that begins so
 GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL)
-Load = Callable[[Any], Any]  # a part of the run -> the same in memory
+Load = Callable[[Any], Any]  # Dataset -> the same Dataset, read into memory
 
 
 def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = False) -> Path:
-    """path, where the run now lies as csv or nc. Raises StoreError."""
+    """Writes the run as csv or nc to path and returns path. Raises StoreError."""
     if to not in FORMATS:
         raise StoreError(no_such("format", to, FORMATS))
     dataset = open_run(run)
@@ -44,15 +44,15 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
 
 
 def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
-    """A part of the run at path in memory. Raises StoreError where it is damaged."""
+    """Reads a part of the run at path into memory. Raises StoreError if its files are damaged."""
     with damage_errors(path):
         return part.load()
 
 
 def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
-    """One line a saved time: t, then every state and observable entry by entry (v[0], V[0][1]), shortest digits that give the bits back.
+    """Writes a csv with a line per saved time: t, then the entries of all states and observables (v[0], V[0][1]).
 
-    What has no times is left out.
+    Numbers have the fewest digits that give the same bits back. Arrays without a time axis are left out.
     """
     if MEMBER in run.dims:
         return members_to_csv(load, run, path, source)
@@ -71,15 +71,15 @@ def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
 
 
 def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
-    """One line a member and saved time: member, t, status, what is the member's own, then states and observables entry by entry.
+    """Writes a csv with a line per member and saved time: member, t, status, its own parameters, states and observables.
 
-    Chunks of members that were never begun are left out.
+    Members in chunks that were not started are left out.
     """
     from odesim.store.ensemble import EnsembleStore
 
-    states, names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
-    own = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
-    shapes = {name: run[name].shape[1:] for name in own} | {name: run[name].shape[2:] for name in states}
+    states, status_names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
+    coordinates = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
+    shapes = {name: run[name].shape[1:] for name in coordinates} | {name: run[name].shape[2:] for name in states}
     total = 3 + sum(map(prod, shapes.values()))
     check_columns(total)
     header = [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))]
@@ -92,21 +92,21 @@ def members_to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> N
             for start in range(a, b, block):
                 part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
                 n = part.sizes[MEMBER]
-                status = [csv_cell(names[k]) if k >= 0 else "not done" for k in part["status"].values]
+                status = [csv_cell(status_names[k]) if k >= 0 else "not done" for k in part["status"].values]
                 columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
-                columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in own]
+                columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in coordinates]
                 columns += [part[name].values.reshape(n * times, -1) for name in states]
                 lines.writerows(np.concatenate([c.reshape(n * times, -1).astype("U32") for c in columns], axis=1).tolist())
 
 
 def check_columns(total: int) -> None:
-    """Raises StoreError for more columns than a csv is for."""
+    """Raises StoreError if a csv would have more than MAX_COLUMNS columns."""
     if total > MAX_COLUMNS:
         raise StoreError(f"a csv of this run would have {counted(total, 'column')}, more than {MAX_COLUMNS}: choose nc")
 
 
 def csv_cell(text: str) -> str:
-    """A text as it stands in a csv: never a formula for the program that opens it, and nothing that a terminal acts on."""
+    """text as a cell of a csv: no formula for spreadsheet programs, no control characters for terminals."""
     text = escaped(text, "")
     try:
         float(text)
@@ -116,27 +116,27 @@ def csv_cell(text: str) -> str:
 
 
 def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
-    """netCDF 3 (64-bit offsets), which scipy writes; attributes that are no number or text become JSON text.
+    """Writes netCDF 3 (64-bit offsets) with scipy; attributes that are neither numbers nor text become JSON.
 
-    The arrays of the groups inside a run are there as params_mu, initial_v, ...
+    Arrays of the groups inside the run become variables params_mu, initial_v, ...
     """
     check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
     flat = flat.assign(group_variables(source, set(map(str, flat.variables))))
     for name in flat.variables:
-        flat[name].encoding.clear()  # zarr's chunks and compressors mean nothing here
+        flat[name].encoding.clear()  # zarr's chunks and compressors have no meaning in netCDF
     try:
         flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
     except OSError:
         raise
-    except Exception as error:  # a name or a number that the format does not have
+    except Exception as error:  # a name or number type that netCDF 3 lacks
         raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
 
 
 def group_variables(source: Path, taken: set[str]) -> dict[str, Any]:
-    """{params_mu: (names of its axes, values)} of the arrays in the groups of the run at source."""
-    found = {}
+    """{params_mu: (axis names, values)} of the arrays in groups of the run at source. taken: names in use, extended."""
+    variables = {}
     with damage_errors(source):
         for group in GROUPS:
             for key, values in group_arrays(source, group).items():
@@ -144,19 +144,19 @@ def group_variables(source: Path, taken: set[str]) -> dict[str, Any]:
                 while name in taken:
                     name += "_"
                 taken.add(name)
-                found[name] = (tuple(f"{name}_{k}" for k in range(values.ndim)), values)
-    return found
+                variables[name] = (tuple(f"{name}_{k}" for k in range(values.ndim)), values)
+    return variables
 
 
 def check_few_unstarted(source: Path) -> None:
-    """Raises StoreError where the run at source is an ensemble of very many members that were never begun."""
+    """Raises StoreError if the run at source is an ensemble with more than MAX_UNSTARTED members not started."""
     if run_kind(source) == ENSEMBLE:
         from odesim.store.ensemble import EnsembleStore
 
         store = EnsembleStore(source)
-        begun = sum(b - a for a, b in store.started())
-        if store.count - begun > MAX_UNSTARTED:
-            raise StoreError(f"{source} has {begun} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
+        started = sum(b - a for a, b in store.started())
+        if store.count - started > MAX_UNSTARTED:
+            raise StoreError(f"{source} has {started} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
 
 
 def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What may stand in the folder of a run, checked before zarr sees it: a run is data, perhaps a stranger's.
+"""Checks the files of a run's folder before zarr opens them, because a run may come from a stranger.
 
-No link is followed, nothing but zarr v3 is read, nothing is decoded by an unlisted codec or into an unlisted type, and nothing takes more
-memory than the files that are there account for.
+Symbolic links and other formats than zarr v3 are refused, as are codecs and data types that are not listed here. So are arrays that
+would take more memory than their files account for.
 """
 
 import os
@@ -30,14 +30,14 @@ INFINITE = ("NaN", "Infinity", "-Infinity")
 DEPTH = 40  # folders in one another: an array of 32 axes has 34
 RANK = 32
 MAX_ENTRIES = 1 << 53
-MAX_CHUNK = 1 << 31  # bytes, which is what blosc can hold
-EXPANSION, SLACK = 300, 1 << 26  # lz4 makes at most 255 bytes of one
+MAX_CHUNK = 1 << 31  # bytes: the limit of blosc
+EXPANSION, SLACK = 300, 1 << 26  # lz4 expands a byte to 255 at most
 CHUNK_KEY = re.compile(r"c(/(0|[1-9]\d{0,18}))*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ArrayFacts:
-    """What the metadata of an array say, and how many of its chunks have a file. chunk: bytes of one, decoded; stored: of its files."""
+    """Metadata of a stored array, the number of its chunk files and their total size `stored` in bytes."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -48,49 +48,53 @@ class ArrayFacts:
 
     @property
     def chunk(self) -> int:
+        """Bytes of one decoded chunk."""
         return prod(self.chunks) * np.dtype(self.dtype).itemsize
 
     def count(self, rows: int | None = None, axis: int = 0) -> int:
-        """How many chunks there are, of the first rows along an axis."""
+        """Number of chunks. rows: only of these first rows along the axis."""
         sizes = [n if rows is None or k != axis else rows for k, n in enumerate(self.shape)]
         return prod(-(-n // size) for n, size in zip(sizes, self.chunks, strict=True))
 
 
 def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
-    """{name inside the run at path, as params/mu: Facts} of every array. Raises StoreError for what no run of odesim holds."""
+    """{name inside the run, such as params/mu: ArrayFacts} of all arrays in the folder path.
+
+    Raises StoreError for files that no run of odesim holds.
+    """
     arrays: dict[str, Mapping[str, Any]] = {}
     files: dict[str, list[int]] = {}
-    todo = [("", 0)]
+    folders = [("", 0)]
     try:
-        while todo:
-            folder, depth = todo.pop()
+        while folders:
+            folder, depth = folders.pop()
             if depth > DEPTH:
                 raise StoreError(f"{path} is damaged: its folders are too deep")
-            found = list(os.scandir(path / folder))
-            names = {entry.name for entry in found}
+            entries = list(os.scandir(path / folder))
+            names = {entry.name for entry in entries}
             if bad := sorted(names & OTHER_META):
                 raise StoreError(f"{path} is not a run of odesim: it holds {bad[0]}, and no metadata but those of zarr v3 are read")
-            for entry in found:
+            for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_symlink():
                     raise StoreError(f"{path} holds a symbolic link, {name[:200]!r}, and no link is followed inside a run")
                 if entry.is_dir(follow_symlinks=False):
-                    todo.append((name, depth + 1))
+                    folders.append((name, depth + 1))
                 elif not entry.is_file(follow_symlinks=False):
                     raise StoreError(f"{path} holds {name[:200]!r}, which is neither a file nor a folder")
                 elif entry.name.isdecimal() or entry.name == "c":
                     _add_chunk_file(files, name, entry)
-            if META in names and folder and (said := _array_metadata(path, folder)) is not None:
-                arrays[folder] = said
-    except FileNotFoundError:  # of a run that another process replaced meanwhile
+            if META in names and folder and (metadata := _array_metadata(path, folder)) is not None:
+                arrays[folder] = metadata
+    except FileNotFoundError:  # another process replaced the run meanwhile
         raise StoreError(f"{path} changed while it was read: try again") from None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
-    return {name: _facts(path, name, said, files.get(name, [])) for name, said in arrays.items()}
+    return {name: _facts(path, name, metadata, files.get(name, [])) for name, metadata in arrays.items()}
 
 
 def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:
-    """Adds the size of a file to those of the array whose chunk it may be."""
+    """Appends the size of a chunk file to files[array]; other files are ignored."""
     array, mark, rest = name.partition("/c/")
     if name.endswith("/c"):
         array, mark, rest = name[:-2], "/c", ""
@@ -101,55 +105,55 @@ def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[
 
 
 def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
-    """The metadata of an array in the folder; None of a group. Raises StoreError for what odesim does not write."""
+    """Metadata of the array in the folder, or None for a group. Raises StoreError for metadata that odesim does not write."""
     file = path / folder / META
-    said = read_document(file)
+    metadata = read_document(file)
 
     def refuse(what: str, value: Any) -> NoReturn:
         raise StoreError(f"{path} is not read: {what} of {folder[:100]!r} is {str(value)[:80]!r}, which odesim does not write")
 
-    if type(said.get("zarr_format")) is not int or said["zarr_format"] != 3:
-        refuse("zarr_format", said.get("zarr_format"))
-    if not isinstance(said.get("attributes", {}), dict):
-        refuse("attributes", said["attributes"])
-    kind = said.get("node_type")
+    if type(metadata.get("zarr_format")) is not int or metadata["zarr_format"] != 3:
+        refuse("zarr_format", metadata.get("zarr_format"))
+    if not isinstance(metadata.get("attributes", {}), dict):
+        refuse("attributes", metadata["attributes"])
+    kind = metadata.get("node_type")
     if kind == "group":
-        if more := sorted(said.keys() - GROUP_KEYS):
-            refuse("a part of the metadata", more[0])
+        if unknown := sorted(metadata.keys() - GROUP_KEYS):
+            refuse("a part of the metadata", unknown[0])
         return None
     if kind != "array":
         refuse("node_type", kind)
-    if more := sorted(said.keys() - ARRAY_KEYS):
-        refuse("a part of the metadata", more[0])
-    check_array_metadata(said, refuse)
-    return said
+    if unknown := sorted(metadata.keys() - ARRAY_KEYS):
+        refuse("a part of the metadata", unknown[0])
+    check_array_metadata(metadata, refuse)
+    return metadata
 
 
-def check_array_metadata(said: Mapping[str, Any], refuse: Any) -> None:
-    """Calls refuse(part, value) for the first part of an array's metadata that odesim does not write."""
-    shape, grid = said.get("shape"), said.get("chunk_grid")
+def check_array_metadata(metadata: Mapping[str, Any], refuse: Any) -> None:
+    """Checks an array's metadata; calls refuse(part, value), which raises, for the first part that odesim does not write."""
+    shape, grid = metadata.get("shape"), metadata.get("chunk_grid")
     if not _is_shape(shape, 0):
         refuse("shape", shape)
     chunks = grid.get("configuration", {}) if isinstance(grid, dict) and grid.get("name") == "regular" and len(grid) == 2 else None
     chunks = chunks.get("chunk_shape") if isinstance(chunks, dict) and len(chunks) == 1 else None
     if not _is_shape(chunks, 1) or len(chunks) != len(shape):  # type: ignore[arg-type]
         refuse("chunk_grid", grid)
-    dtype = said.get("data_type")
+    dtype = metadata.get("data_type")
     if not isinstance(dtype, str) or dtype not in DTYPES:
         refuse("data_type", dtype)
     if prod(chunks) * np.dtype(dtype).itemsize >= MAX_CHUNK:  # type: ignore[arg-type]
         refuse("chunk_grid", grid)
-    keys = said.get("chunk_key_encoding")
+    keys = metadata.get("chunk_key_encoding")
     if keys not in ({"name": "default", "configuration": {"separator": "/"}}, {"name": "default"}):
         refuse("chunk_key_encoding", keys)
-    if said.get("storage_transformers", []) != []:
-        refuse("storage_transformers", said["storage_transformers"])
-    fill = said.get("fill_value")
+    if metadata.get("storage_transformers", []) != []:
+        refuse("storage_transformers", metadata["storage_transformers"])
+    fill = metadata.get("fill_value")
     if not (isinstance(fill, bool | int | float) or fill in INFINITE):
         refuse("fill_value", fill)
-    if not _are_known_codecs(said.get("codecs")):
-        refuse("codecs", said.get("codecs"))
-    dims = said.get("dimension_names")
+    if not _are_known_codecs(metadata.get("codecs")):
+        refuse("codecs", metadata.get("codecs"))
+    dims = metadata.get("dimension_names")
     if dims is not None and not (
         isinstance(dims, list) and len(dims) == len(shape) and all(isinstance(d, str | None) for d in dims)  # type: ignore[arg-type]
     ):
@@ -166,8 +170,8 @@ def _is_shape(value: Any, least: int) -> bool:
 
 
 def _are_known_codecs(value: Any) -> bool:
-    """Whether they are bytes, and perhaps blosc after them, with the settings that odesim writes."""
-    if not isinstance(value, list) or not 1 <= len(value) <= 2 or not all(isinstance(one, dict) for one in value):
+    """Whether the codecs are `bytes`, or `bytes` and blosc, with settings that odesim writes."""
+    if not isinstance(value, list) or not 1 <= len(value) <= 2 or not all(isinstance(codec, dict) for codec in value):
         return False
     if value[0] not in ({"name": "bytes"}, {"name": "bytes", "configuration": {"endian": "little"}}):
         return False
@@ -177,21 +181,21 @@ def _are_known_codecs(value: Any) -> bool:
     if value[1].get("name") != "blosc" or len(value[1]) != 2 or not isinstance(settings, dict):
         return False
     cname, numbers = settings.get("cname"), [settings.get(name, 0) for name in ("typesize", "clevel", "blocksize")]
-    known = {"typesize", "cname", "clevel", "shuffle", "blocksize"}
+    keys = {"typesize", "cname", "clevel", "shuffle", "blocksize"}
     return (
         isinstance(cname, str)
         and cname in COMPRESSORS
         and settings.get("shuffle") in ("shuffle", "noshuffle", "bitshuffle")
         and all(type(n) is int and 0 <= n <= MAX_CHUNK for n in numbers)
-        and settings.keys() <= known
+        and settings.keys() <= keys
     )
 
 
-def _facts(path: Path, name: str, said: Mapping[str, Any], files: list[int]) -> ArrayFacts:
-    """Facts of an array. Raises StoreError where its files cannot be what they say to hold."""
-    dims = said.get("dimension_names") or [None] * len(said["shape"])
-    chunks = said["chunk_grid"]["configuration"]["chunk_shape"]
-    facts = ArrayFacts(tuple(said["shape"]), tuple(chunks), said["data_type"], tuple(dims), len(files), sum(files))
+def _facts(path: Path, name: str, metadata: Mapping[str, Any], files: list[int]) -> ArrayFacts:
+    """ArrayFacts from metadata and the sizes of chunk files. Raises StoreError if the files are too small for the shape."""
+    dims = metadata.get("dimension_names") or [None] * len(metadata["shape"])
+    chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    facts = ArrayFacts(tuple(metadata["shape"]), tuple(chunks), metadata["data_type"], tuple(dims), len(files), sum(files))
     if facts.files > facts.count() or facts.files * facts.chunk > EXPANSION * facts.stored + SLACK:
         raise StoreError(f"{path} is damaged: {name[:100]!r} would be of shape {str(facts.shape)[:80]}, and its files hold less")
     return facts

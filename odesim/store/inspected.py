@@ -1,4 +1,4 @@
-"""Runs on disk, looked through before anything of them is decoded: the one way to what a folder says that it is."""
+"""Opens a run on disk: attributes and metadata are checked before any array is decoded. All readers go through inspect_run()."""
 
 import stat
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from odesim.store.schema import ENSEMBLE, TRAINING, check_attributes, kind_of_at
 from odesim.store.write import TIME
 
 NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
-MAX_ABSENT = 1 << 28  # bytes of arrays without a file, which are all one number: more are no run's
+MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run that may be read: its attributes are what they must be, and its arrays {name: Facts} are what odesim writes."""
+    """A run on disk whose attributes and array metadata {name: ArrayFacts} have passed all checks."""
 
     path: Path
     attributes: dict[str, Any]
@@ -33,32 +33,37 @@ class StoredRun:
 
     @property
     def names(self) -> list[str]:
-        """Arrays that are the run's results."""
+        """Names of the arrays that hold results."""
         return list(dict.fromkeys([*self.attributes["states"], *self.attributes["observables"], *self.attributes.get("ledger", ())]))
 
     @property
     def coordinates(self) -> list[str]:
-        """Arrays that name its rows: times, seeds, and what is a member's own."""
+        """Names of the coordinate arrays: times, seeds, and what differs between members."""
         return [TIME, *((SEED,) if self.kind == TRAINING else ()), *(self.attributes["labels"].values() if self.kind == ENSEMBLE else ())]
 
 
 def inspect_run(path: str | Path) -> StoredRun:
-    """The run at path, looked through before anything of it is decoded. Raises StoreError where there is none, or one that is not read."""
+    """The run at path, checked before any array is decoded. Raises StoreError if there is none or a check fails."""
     path = Path(arguments.to_path("the folder of a run", path))
     folder, file = _is_folder(path), path / "zarr.json"
-    said: Any = None
+    document: Any = None
     try:
         if folder:
-            said = read_document(file)
+            document = read_document(file)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
-    attributes = said.get("attributes", {}) if said else {}
-    if said is None or not isinstance(attributes, dict) or (said.get("node_type") == "group" and RUN_MARK not in attributes):
-        kind = "a zarr group of something else" if said is not None else "a folder" if folder else "a file"
+    attributes = document.get("attributes", {}) if document else {}
+    if document is None or not isinstance(attributes, dict) or (document.get("node_type") == "group" and RUN_MARK not in attributes):
+        kind = "a zarr group of something else" if document is not None else "a folder" if folder else "a file"
         raise StoreError(f"{path} is {kind}, not a run of odesim")
-    if said.keys() - GROUP_KEYS or said.get("node_type") != "group" or type(said.get("zarr_format")) is not int or said["zarr_format"] != 3:
+    if (
+        document.keys() - GROUP_KEYS
+        or document.get("node_type") != "group"
+        or type(document.get("zarr_format")) is not int
+        or document["zarr_format"] != 3
+    ):
         raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
     if kind_of_attributes(attributes) == ENSEMBLE:
         attributes.setdefault("kept", dict(NO_OUTPUTS))  # of a run from before there was such a thing
@@ -69,15 +74,15 @@ def inspect_run(path: str | Path) -> StoredRun:
 
 
 def check_run_arrays(run: StoredRun) -> None:
-    """Raises StoreError where an array that the attributes name is not there, or needs more memory than its files account for."""
-    said, absent = run.attributes, 0
+    """Raises StoreError if an array that the attributes name is missing, or arrays take more memory than files account for."""
+    attributes, absent = run.attributes, 0
     for name in [*run.names, *run.coordinates]:
         if name not in run.arrays:
             raise StoreError(f"{run.path} is damaged: it has no array {name[:60]!r}")
-        rows = {ENSEMBLE: 0, TRAINING: said.get("rows")}.get(run.kind)
+        rows = {ENSEMBLE: 0, TRAINING: attributes.get("rows")}.get(run.kind)
         facts = run.arrays[name]
-        if TIME in facts.dims and run.kind == TRAINING and said["rows"] > facts.shape[facts.dims.index(TIME)]:
-            raise_damaged(run.path, "rows", said["rows"])
+        if TIME in facts.dims and run.kind == TRAINING and attributes["rows"] > facts.shape[facts.dims.index(TIME)]:
+            raise_damaged(run.path, "rows", attributes["rows"])
         axis = facts.dims.index(TIME) if run.kind == TRAINING and TIME in facts.dims else 0
         if run.kind != ENSEMBLE or name == TIME:
             absent += max(facts.count(rows if TIME in facts.dims else None, axis) - facts.files, 0) * facts.chunk
@@ -89,7 +94,7 @@ def check_run_arrays(run: StoredRun) -> None:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether path is a folder; a file where not. Raises StoreError where nothing is there or the system takes no such name."""
+    """Whether path is a folder; False for a file. Raises StoreError if nothing is there or the name is invalid."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -99,10 +104,10 @@ def _is_folder(path: Path) -> bool:
 
 
 def check_readable_run(path: str | Path) -> Path:
-    """path where it holds a run that may be read. Raises StoreError."""
+    """path, if it holds a run that can be read. Raises StoreError."""
     return inspect_run(path).path
 
 
 def run_kind(path: str | Path) -> str:
-    """`ensemble`, `training` or `integration`. Raises StoreError where path holds no run."""
+    """`ensemble`, `training` or `integration`: the kind of the run at path. Raises StoreError if there is none."""
     return inspect_run(path).kind

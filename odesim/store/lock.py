@@ -1,4 +1,4 @@
-"""One writer a run: a lock on its folder, which ends with the process however that ends."""
+"""A lock on the folder of a run, so that one process writes at a time. The system frees it when the process ends."""
 
 import os
 from contextlib import suppress
@@ -13,15 +13,15 @@ except ImportError:  # no such locks on this system
 
 
 class RunLock:
-    """Nothing at first; take() takes the folder of a run, and lets go of the one before."""
+    """A lock on at most one folder: acquire() locks a folder and frees the one before."""
 
     def __init__(self) -> None:
         self.handle: int | None = None
 
     def acquire(self, path: Path, *, what: str = "training", shared: bool = False) -> None:
-        """Raises StoreError where another process writes what it computes into the folder path. A disk that has no locks gives none.
+        """Locks the folder path; does nothing on disks without locks. Raises StoreError if another process holds the lock.
 
-        shared: with others that share it, the shards of one ensemble.
+        what: the kind of run, for the message. shared: other processes may hold it too, as the shards of one ensemble do.
         """
         self.release()
         if fcntl is None:
@@ -36,7 +36,7 @@ class RunLock:
             self.release()
 
     def release(self) -> None:
-        """Lets go of the folder; harmless where none is held."""
+        """Frees the folder, if one is locked."""
         handle, self.handle = self.handle, None
         if handle is not None:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a stored ensemble is, said in its folder before anything is computed: the manifest, and every array with nothing in it."""
+"""The manifest of an ensemble, and its folder with empty arrays: both are written before anything is computed."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ IDENTITY = ("model", "sizes", "span", "kernel")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a stored ensemble is. about: attributes; params, initial: what all members share; kept: what is kept beside the states.
+    """Everything that defines a stored ensemble. params, initial: values that all members share.
 
     dims {state: names of its axes}; labels {name of a parameter or state: (name of its array, names of its axes)}.
     """
@@ -56,49 +56,49 @@ class Manifest:
     labels: Mapping[str, tuple[str, tuple[str, ...]]]
 
     def identity(self) -> dict[str, str]:
-        """{what: digest}: two runs are the same request where all of it is equal."""
-        found = {"observables": digest_text(list(self.outputs.observe)), "max_events": digest_text(self.outputs.max_events)}
-        found |= option_digests(self.attributes)  # before the kernel, which follows from them
-        found |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY if key in self.attributes}
-        found["saved times"] = digest([self.times])
-        found["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
-        found |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
+        """{name: digest} of everything that determines the results; resume needs all of it equal."""
+        digests = {"observables": digest_text(list(self.outputs.observe)), "max_events": digest_text(self.outputs.max_events)}
+        digests |= option_digests(self.attributes)  # before the kernel, which follows from them
+        digests |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY if key in self.attributes}
+        digests["saved times"] = digest([self.times])
+        digests["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
+        digests |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
         for part in self.design.parts:
             arrays: Iterable[Array] = ()
             if isinstance(part, Points):
                 arrays = [part.points]
             elif isinstance(part, Table):
                 arrays = (np.asarray(part.table[a : a + self.chunk]) for a in range(0, self.design.count, self.chunk))
-            found[part.name] = digest(arrays, json.dumps(part.to_plain()))
-        return found
+            digests[part.name] = digest(arrays, json.dumps(part.to_plain()))
+        return digests
 
 
 def digest(arrays: Iterable[Array], text: str = "") -> str:
-    """16 hex digits of text and the numbers of arrays."""
-    made = hashlib.sha256(text.encode())
+    """16 hex digits of the sha256 of text and of the arrays as float64."""
+    sha = hashlib.sha256(text.encode())
     for array in arrays:
-        made.update(np.ascontiguousarray(array, np.float64).tobytes())
-    return made.hexdigest()[:16]
+        sha.update(np.ascontiguousarray(array, np.float64).tobytes())
+    return sha.hexdigest()[:16]
 
 
 def digest_text(value: Any) -> str:
-    """16 hex digits of plain data."""
+    """16 hex digits of the sha256 of plain data, as JSON."""
     return digest([], json.dumps(value, sort_keys=True))
 
 
-def option_digests(said: Mapping[str, Any]) -> dict[str, str]:
+def option_digests(attributes: Mapping[str, Any]) -> dict[str, str]:
     """{option: digest} of a run with these attributes."""
-    found = {name: said.get(name, default) for name, default in RunOptions().numbers().items()}
+    found = {name: attributes.get(name, default) for name, default in RunOptions().numbers().items()}
     return {name: digest_text(to_plain(int(value) if isinstance(value, bool) else value)) for name, value in found.items()}
 
 
-def stored_identity(said: Mapping[str, Any]) -> dict[str, str]:
+def stored_identity(attributes: Mapping[str, Any]) -> dict[str, str]:
     """The identity of a stored run with these attributes; a run of an older version names fewer options."""
-    return {**option_digests(said), **said["identity"]}
+    return {**option_digests(attributes), **attributes["identity"]}
 
 
 def ensemble_attributes(path: str | Path) -> dict[str, Any]:
-    """The attributes of the ensemble stored at path. Raises StoreError where there is none."""
+    """The attributes of the ensemble stored at path. Raises StoreError if there is none."""
     run = inspect_run(path)
     if run.kind != ENSEMBLE:
         kind = f"a training of {run.attributes['task']}" if run.kind == TRAINING else f"an integration of {run.attributes['model']}"
@@ -115,18 +115,18 @@ def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
 
 
 def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) -> None:
-    """Makes the folder with everything but results; it appears at path at once. Without overwrite a run that came there meanwhile stays.
+    """Creates the ensemble's folder at path, with inputs and empty result arrays. It is written beside path and then renamed.
 
-    Raises OSError where the disk refuses.
+    A run that another process created at path meanwhile stays, unless overwrite is given. Raises OSError if the disk refuses.
     """
     import zarr
 
     work = temporary_path(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
-    like = manifest.outputs.arrays(manifest.outputs.chunk(1, len(manifest.times), manifest.layout.size))
+    sample = manifest.outputs.arrays(manifest.outputs.chunk(1, len(manifest.times), manifest.layout.size))
     axes, types = manifest.outputs.axes(manifest.dims, manifest.layout.names), manifest.outputs.types(manifest.dtype)
-    said = {
+    attributes = {
         RUN_MARK: RUN_FORMAT,
         **manifest.attributes,
         "members": count,
@@ -142,7 +142,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "method_names": list(METHOD_NAMES),
     }
     try:
-        group = zarr.create_group(work, zarr_format=3, attributes=to_plain(said))
+        group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
         for name, values in ((PARAMS, manifest.params), (INITIAL, manifest.initial)):
             write_group(group, name, {key: np.asarray(value) for key, value in values.items()})
         write_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
@@ -151,14 +151,14 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
             full = (count, len(manifest.times), *shape)
             _create_array(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
         for name, (dtype, fill) in types.items():
-            _create_array(group, name, (count, *like[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
+            _create_array(group, name, (count, *sample[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
         for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
             _create_array(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
         for part in design.parts:
-            label, own = manifest.labels[part.name]
-            one = design.labels(0, 1)[part.name]
-            fill = np.nan if one.dtype.kind == "f" else 0
-            array = _create_array(group, label, (count, *one.shape[1:]), one.dtype, manifest.chunk, (MEMBER, *own), fill)
+            label, dims = manifest.labels[part.name]
+            row = design.labels(0, 1)[part.name]
+            fill = np.nan if row.dtype.kind == "f" else 0
+            array = _create_array(group, label, (count, *row.shape[1:]), row.dtype, manifest.chunk, (MEMBER, *dims), fill)
             if not isinstance(part, Table):
                 continue
             for a in range(0, count, manifest.chunk):
@@ -176,7 +176,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
 
 
 def write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
-    """The arrays in a group of their own; no group where there are none."""
+    """Writes {name: array} as a group; writes nothing if there are no arrays."""
     if arrays:
         inner = group.create_group(name)
         for key, values in arrays.items():

@@ -1,43 +1,31 @@
-"""Whether a file or a run may be written at a path, asked before anything is computed; and how it gets there whole."""
-
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from odesim.errors import StoreError
-
-if TYPE_CHECKING:
-    pass
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from odesim.errors import OdesimError
-
-if TYPE_CHECKING:
-    pass
+"""Paths of runs and files: checks before anything is computed, and writing so that a file is complete or absent."""
 
 import os
 import shutil
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
 from uuid import uuid4
 
+from odesim.errors import OdesimError, StoreError
 from odesim.store.document import read_document
 
 RUN_FORMAT = 1
 RUN_MARK = "run_format"
-# a run is a folder: with such a name it would be taken for what it is not
+# suffixes of other formats, which the folder of a run must not have
 FILE_SUFFIXES = frozenset((".csv", ".gif", ".h5", ".jpg", ".json", ".nc", ".npy", ".npz", ".pdf", ".png", ".svg", ".toml", ".txt"))
 
 
 def group_attributes(path: Path) -> dict[str, Any] | None:
-    """The attributes of a zarr v3 group at path; None where there is none."""
+    """The attributes of the zarr v3 group at path, or None if there is none."""
     try:
-        found = read_document(path / "zarr.json")
+        metadata = read_document(path / "zarr.json")
     except (OSError, ValueError, StoreError):
         return None
-    attributes = found.get("attributes", {}) if found.get("node_type") == "group" else None
+    attributes = metadata.get("attributes", {}) if metadata.get("node_type") == "group" else None
     return attributes if isinstance(attributes, dict) else None
 
 
@@ -47,9 +35,9 @@ def is_run(path: Path) -> bool:
 
 
 def check_new_run(path: str | Path, *, overwrite: bool = False) -> Path:
-    """path as a place for a new run.
+    """path, if a new run can be written there.
 
-    Raises StoreError where something is there (unless it is a run and overwrite is given) or nothing can be written.
+    Raises StoreError if something is there (unless it is a run and overwrite is given) or the folder is not writable.
     """
     path = _named_path(path)
     if path.suffix in FILE_SUFFIXES:
@@ -64,7 +52,7 @@ def check_new_run(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def check_new_file(path: str | Path, *, overwrite: bool = False) -> Path:
-    """path as a place for a new file. Raises StoreError where that cannot be."""
+    """path, if a new file can be written there. Raises StoreError."""
     path = _named_path(path)
     check_writable_folder(path.parent, path.name)
     if is_taken(path):
@@ -78,7 +66,7 @@ def check_new_file(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def check_writable_folder(folder: Path, name: str) -> None:
-    """Raises StoreError unless a file can be made in this folder: tried with one that has no name. name: what is to stand there."""
+    """Raises StoreError unless an unnamed temporary file can be created in the folder. name: the file to write, for the message."""
     if not os.path.isdir(folder):
         raise StoreError(f"{folder} is not a folder" if os.path.exists(folder) else f"no folder {str(folder)!r} to write {name!r} into")
     try:
@@ -91,20 +79,20 @@ def check_writable_folder(folder: Path, name: str) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """A new hidden name beside path, on the same disk: what is written there can be renamed to path at once."""
+    """A new hidden path in the same folder as path, and so on the same disk: it can be renamed to path in one step."""
     return path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
 
 
 def free_path(path: Path) -> Path:
-    """The first name of x.1.zarr, x.2.zarr, ... that is free beside x.zarr."""
+    """The first of x.1.zarr, x.2.zarr, ... that does not exist, for path x.zarr."""
     number = 1
-    while (found := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+    while (candidate := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
         number += 1
-    return found
+    return candidate
 
 
 def publish(work: Path, path: Path) -> None:
-    """Renames work to path; what was at path goes only when that is done."""
+    """Renames work to path. What was at path is deleted after that."""
     path = Path(os.path.realpath(path))
     if not path.exists():
         work.rename(path)
@@ -124,7 +112,7 @@ def publish(work: Path, path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes path when all went well and leaves nothing behind when not."""
+    """A temporary path to write to; it is renamed to path at the end, or deleted after an exception."""
     work = temporary_path(path).with_suffix(path.suffix)  # the suffix tells writers the format
     try:
         yield work
@@ -142,7 +130,7 @@ def _named_path(path: str | Path) -> Path:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether something is at path. Raises StoreError where the system takes no such name, or none as long as sibling()'s."""
+    """Whether path exists. Raises StoreError if the system refuses the name, or the longer one of temporary_path()."""
     try:
         temporary_path(path).lstat()
     except FileNotFoundError:
@@ -154,9 +142,9 @@ def is_taken(path: Path) -> bool:
 
 @contextmanager
 def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
-    """Within it whatever a damaged run makes zarr, or what draws it, raise, which has no bound, is one StoreError."""
+    """A context that turns any exception which a damaged run at path causes into one StoreError."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a folder inside that is no array: what lacks it says so
+        warnings.simplefilter("ignore", UserWarning)  # about folders that are no arrays: readers of a missing array raise anyway
         try:
             yield
         except (OdesimError, MemoryError):
@@ -166,7 +154,7 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
 
 
 def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
-    """The zarr v3 group at path, by its own metadata alone."""
+    """The zarr v3 group at path, opened without consolidated metadata."""
     import zarr
 
     return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=False)

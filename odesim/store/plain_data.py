@@ -1,4 +1,4 @@
-"""Results as plain data for JSON: numbers, lists, and a digest in place of a large array."""
+"""Conversion of results to data that JSON can hold; a large array becomes a digest."""
 
 import hashlib
 import math
@@ -16,9 +16,10 @@ MAX_ENTRIES = 1000
 
 
 def to_plain(value: Any) -> Any:
-    """value as what JSON can hold: arrays as nested lists, a () array as a number, what is not finite as None.
+    """value as JSON data: arrays as nested lists, a () array as a number, numbers that are not finite as None.
 
-    An array of more than LARGEST entries becomes its shape, min, max and the sha256 of its bytes (C order, little-endian).
+    An array of more than MAX_ENTRIES entries becomes its shape, min, max and the sha256 of its bytes (C order, little-endian).
+    Raises TypeError for other types.
     """
     if isinstance(value, np.ndarray):
         return _digest(value) if value.size > MAX_ENTRIES else to_plain(value.tolist())
@@ -40,15 +41,19 @@ def to_plain(value: Any) -> Any:
 
 
 def events_to_plain(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """{name: [{t, index}]}; more than LARGEST of one name become the digest of their times (n,)."""
-    return {name: _digest(Events.of(found).t) if len(found) > MAX_ENTRIES else to_plain(list(found)) for name, found in events.items()}
+    """Events as JSON data {name: [{t, index}]}; more than MAX_ENTRIES of one name become the digest of their times (n,)."""
+
+    def convert(occurrences: Sequence[Mapping[str, Any]]) -> Any:
+        return _digest(Events.of(occurrences).t) if len(occurrences) > MAX_ENTRIES else to_plain(list(occurrences))
+
+    return {name: convert(occurrences) for name, occurrences in events.items()}
 
 
 def _digest(array: Array) -> dict[str, Any]:
-    small = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return {
         "shape": list(array.shape),
         "min": to_plain(array.min()),  # NaN where one entry is: null says so
         "max": to_plain(array.max()),
-        "sha256": hashlib.sha256(small.tobytes()).hexdigest(),
+        "sha256": hashlib.sha256(little_endian.tobytes()).hexdigest(),
     }

@@ -1,4 +1,4 @@
-"""Arrays over the same times, written to zarr in the order of time: as many rows as the disk has room for."""
+"""Writes arrays over common times to zarr in the order of time, as many rows as fit on the disk."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -8,9 +8,9 @@ from odesim.base.arrays import Array
 
 
 def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int, OSError | None]:
-    """How many rows of data {name: (T, *shape)} every zarr array now holds, and what stopped it before all of them.
+    """Writes data {name: (T, *shape)} to zarr arrays {name: array}; returns (rows that all arrays hold, the error or None).
 
-    Where a chunk has no room, a part of it is found that has.
+    When the disk is full, as much of the last chunk is written as fits.
     """
     lengths = {name: (len(values), arrays[name].chunks[0]) for name, values in data.items()}
     done = dict.fromkeys(data, 0)
@@ -26,14 +26,17 @@ def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[in
 
 
 def blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
-    """(name, start, stop) of every block along time: arrays of one chunk first, then all others in the order of time."""
-    found = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
-    for _, stop, name, start in sorted(found):
+    """(name, start, stop) of all blocks along time: first arrays of one chunk, then the others in the order of time.
+
+    lengths {name: (rows, rows of a chunk)}.
+    """
+    ordered = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
+    for _, stop, name, start in sorted(ordered):
         yield name, start, stop
 
 
 def _write_what_fits(arrays: Mapping[str, Any], data: Mapping[str, Array], rows: int, stop: int) -> int:
-    """How many rows every array holds now: those it had, and the most that fit of the ones up to stop, which do not all fit."""
+    """Writes as many of the rows from `rows` to stop as fit, found by bisection; returns the rows that every array holds."""
 
     def fits(count: int) -> bool:
         try:
@@ -47,12 +50,12 @@ def _write_what_fits(arrays: Mapping[str, Any], data: Mapping[str, Array], rows:
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)
-        _clear(arrays, rows, rows + middle)  # a new chunk needs no room beside an old one
+        _clear(arrays, rows, rows + middle)  # else the next trial needs room for the old and the new chunk
     return rows + good if fits(good) else rows
 
 
 def _clear(arrays: Mapping[str, Any], start: int, stop: int) -> None:
-    """Gives back the room of rows start to stop: a chunk of nothing but the fill value is no file."""
+    """Frees the disk space of rows start to stop by writing the fill value: such a chunk has no file."""
     for array in arrays.values():
-        with suppress(OSError):  # the rest of a chunk may find no room either
+        with suppress(OSError):  # rewriting the rest of a chunk may find the disk full too
             array[start:stop] = array.fill_value

@@ -1,6 +1,6 @@
-"""What the attributes of a stored run must be: checked once, so that who reads a run need not ask again.
+"""Checks of the attributes of a stored run, done once when it is opened.
 
-An attribute that is not listed may be anything.
+Attributes that are not listed here are not checked.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,104 +15,120 @@ INTEGRATION, ENSEMBLE, TRAINING = "integration", "ensemble", "training"
 
 
 def text(value: Any) -> bool:
+    """Whether value is text."""
     return isinstance(value, str)
 
 
 def flag(value: Any) -> bool:
+    """Whether value is true, false, 0 or 1."""
     return value is True or value is False or (type(value) is int and value in (0, 1))
 
 
 def number(value: Any) -> bool:
+    """Whether value is a number."""
     return type(value) in (int, float)
 
 
 def count(value: Any) -> bool:
-    """A whole number from 0 up."""
+    """Whether value is a whole number, at least 0."""
     return type(value) is int and value >= 0
 
 
-def some(value: Any) -> bool:
-    """A whole number from 1 up."""
+def positive(value: Any) -> bool:
+    """Whether value is a whole number, at least 1."""
     return type(value) is int and value >= 1
 
 
 def anything(value: Any) -> bool:
+    """True for every value."""
     return True
 
 
-def maybe(check: Check) -> Check:
-    """Or null."""
+def nullable(check: Check) -> Check:
+    """A check that null passes too."""
     return lambda value: value is None or check(value)
 
 
-def either(*checks: Check) -> Check:
+def any_of(*checks: Check) -> Check:
+    """A check that passes where one of these does."""
     return lambda value: any(check(value) for check in checks)
 
 
-def items(check: Check, length: int | None = None) -> Check:
-    """A list of what passes, of this length where it is given."""
+def list_of(check: Check, length: int | None = None) -> Check:
+    """A check of lists whose items pass. length: of the list, if it is fixed."""
     return lambda value: isinstance(value, list) and length in (None, len(value)) and all(map(check, value))
 
 
-def table(check: Check) -> Check:
-    """An object with any keys."""
+def dict_of(check: Check) -> Check:
+    """A check of objects with any keys whose values pass."""
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
-def record(**parts: Check) -> Check:
-    """An object with these keys at least."""
+def with_keys(**parts: Check) -> Check:
+    """A check of objects that have these keys, with values that pass; other keys are ignored."""
     return lambda value: isinstance(value, dict) and all(name in value and check(value[name]) for name, check in parts.items())
 
 
-def part(parts: Mapping[str, Check]) -> Check:
-    """An object with some of these keys and no other."""
-    return lambda value: isinstance(value, dict) and all(name in parts and parts[name](one) for name, one in value.items())
+def only_keys(parts: Mapping[str, Check]) -> Check:
+    """A check of objects that have no other keys than these, with values that pass."""
+    return lambda value: isinstance(value, dict) and all(key in parts and parts[key](item) for key, item in value.items())
 
 
 def dtype(value: Any) -> bool:
+    """Whether value names a data type of states."""
     return value in ("float64", "float32")
 
 
-def names(value: Any) -> bool:
-    """Different texts, each of which is a name of an array and no path out of the folder."""
-    return items(name)(value) and len(value) <= MAX_NAMES and len(set(value)) == len(value)
+def array_names(value: Any) -> bool:
+    """Whether value is a list of distinct array names."""
+    return list_of(array_name)(value) and len(value) <= MAX_NAMES and len(set(value)) == len(value)
 
 
-def name(value: Any) -> bool:
-    return isinstance(value, str) and all(part not in ("", ".", "..") for part in value.split("/")) and "\\" not in value
+def array_name(value: Any) -> bool:
+    """Whether value is a relative path that stays inside the folder of the run."""
+    return isinstance(value, str) and all(step not in ("", ".", "..") for step in value.split("/")) and "\\" not in value
 
 
-DIGEST = record(shape=items(count))
-OCCURRENCE = record(t=number, index=maybe(items(count)))
-RANDOM = record(kind=lambda v: v == "random", name=text, function=lambda v: v in ("uniform", "normal"), a=number, b=number, seed=count)
-POINTS = record(kind=lambda v: v == "points", name=text, repeat=some)
-TABLE = record(kind=lambda v: v == "table", name=text)
-ZERO_OR_TWO_TEXTS = either(items(text, 0), items(text, 2))
-OUTPUTS = record(events=items(items(text, 3)), most=count, ends=names, observed=names, observe=items(text), blow_up=ZERO_OR_TWO_TEXTS)
-OPTIMIZER = record(name=text, rates=table(number), momentum=number, betas=items(number, 2), eps=number, weight_decay=number)
-SENSITIVITIES = either(table(table(text)), items(text))
-ATTEMPT: dict[str, Check] = {"method": text, "auto": maybe(text), "rtol": number, "atol": number, "max_steps": some, "step": maybe(number)}
-OPTIONS: dict[str, Check] = {
-    "ref": maybe(text),
-    "time_unit": text,
-    "sizes": table(count),
-    "span": items(number, 2),
-    "step": maybe(number),
+DIGEST = with_keys(shape=list_of(count))
+OCCURRENCE = with_keys(t=number, index=nullable(list_of(count)))
+RANDOM = with_keys(kind=lambda v: v == "random", name=text, function=lambda v: v in ("uniform", "normal"), a=number, b=number, seed=count)
+POINTS = with_keys(kind=lambda v: v == "points", name=text, repeat=positive)
+TABLE = with_keys(kind=lambda v: v == "table", name=text)
+ZERO_OR_TWO_TEXTS = any_of(list_of(text, 0), list_of(text, 2))
+OUTPUTS = with_keys(
+    events=list_of(list_of(text, 3)), most=count, ends=array_names, observed=array_names, observe=list_of(text), blow_up=ZERO_OR_TWO_TEXTS
+)
+OPTIMIZER = with_keys(name=text, rates=dict_of(number), momentum=number, betas=list_of(number, 2), eps=number, weight_decay=number)
+SENSITIVITIES = any_of(dict_of(dict_of(text)), list_of(text))
+ATTEMPT: dict[str, Check] = {
+    "method": text,
+    "auto": nullable(text),
     "rtol": number,
     "atol": number,
-    "max_steps": some,
+    "max_steps": positive,
+    "step": nullable(number),
+}
+OPTIONS: dict[str, Check] = {
+    "ref": nullable(text),
+    "time_unit": text,
+    "sizes": dict_of(count),
+    "span": list_of(number, 2),
+    "step": nullable(number),
+    "rtol": number,
+    "atol": number,
+    "max_steps": positive,
     "seed": count,
     "dtype": dtype,
     "strict": flag,
     "kernel": text,
-    "versions": table(text),
-    "auto": maybe(text),
+    "versions": dict_of(text),
+    "auto": nullable(text),
     "clock": text,
     "backend": text,
-    "stop_at": items(number),
-    "max_step": maybe(number),
+    "stop_at": list_of(number),
+    "max_step": nullable(number),
 }
-# what must be there, and what may be
+# attributes that must be there, and those that may be
 REQUIRED: dict[str, dict[str, Check]] = {
     INTEGRATION: {
         "model": text,
@@ -121,40 +137,40 @@ REQUIRED: dict[str, dict[str, Check]] = {
         "status": text,
         "message": text,
         "t_end": number,
-        "stats": table(maybe(number)),
-        "states": names,
-        "observables": names,
-        "params": table(anything),
-        "events": table(either(DIGEST, items(OCCURRENCE))),
-        "invariants": table(maybe(number)),
+        "stats": dict_of(nullable(number)),
+        "states": array_names,
+        "observables": array_names,
+        "params": dict_of(anything),
+        "events": dict_of(any_of(DIGEST, list_of(OCCURRENCE))),
+        "invariants": dict_of(nullable(number)),
     },
     ENSEMBLE: {
         "model": text,
-        "members": some,
-        "chunk": some,
-        "design": items(either(RANDOM, POINTS, TABLE)),
-        "labels": table(name),
-        "sizes": table(count),
-        "span": items(number, 2),
+        "members": positive,
+        "chunk": positive,
+        "design": list_of(any_of(RANDOM, POINTS, TABLE)),
+        "labels": dict_of(array_name),
+        "sizes": dict_of(count),
+        "span": list_of(number, 2),
         "method": text,
-        "attempts": lambda value: items(part(ATTEMPT))(value) and len(value) > 0,
-        "identity": table(text),
-        "states": names,
-        "observables": names,
+        "attempts": lambda value: list_of(only_keys(ATTEMPT))(value) and len(value) > 0,
+        "identity": dict_of(text),
+        "states": array_names,
+        "observables": array_names,
         "kernel": text,
         "lanes": flag,
         "seed": count,
         "kept": OUTPUTS,
-        "status_names": items(text),
+        "status_names": list_of(text),
     },
     TRAINING: {
         "task": text,
         "model": text,
-        "config": table(anything),
+        "config": dict_of(anything),
         "optimizer": OPTIMIZER,
-        "seeds": lambda value: items(count)(value) and len(set(value)) == len(value) > 0,
-        "observables": names,
-        "states": items(text, 0),
+        "seeds": lambda value: list_of(count)(value) and len(set(value)) == len(value) > 0,
+        "observables": array_names,
+        "states": list_of(text, 0),
         "steps": count,
         "iteration": count,
         "rows": count,
@@ -165,56 +181,56 @@ REQUIRED: dict[str, dict[str, Check]] = {
 OPTIONAL: dict[str, dict[str, Check]] = {
     INTEGRATION: {
         **OPTIONS,
-        "not_applicable": items(text),
-        "initial": table(anything),
+        "not_applicable": list_of(text),
+        "initial": dict_of(anything),
         "sensitivities": SENSITIVITIES,
-        "even": some,
+        "even": positive,
         "blow_up_error": number,
         "incomplete": text,
     },
     ENSEMBLE: {
         **OPTIONS,
-        "sensitivities": items(text),
-        "ledger": names,
+        "sensitivities": list_of(text),
+        "ledger": array_names,
         "coordinates": text,
-        "status_meanings": items(text),
-        "method_names": items(text),
+        "status_meanings": list_of(text),
+        "method_names": list_of(text),
     },
     TRAINING: {
         "dtype": dtype,
         "backend": text,
-        "save": maybe(some),
-        "observe": items(text),
-        "versions": table(text),
+        "save": nullable(positive),
+        "observe": list_of(text),
+        "versions": dict_of(text),
         "vocabulary": anything,
-        "threads": some,
-        "identity": table(text),
-        "stats": table(maybe(number)),
-        "bad": table(count),
+        "threads": positive,
+        "identity": dict_of(text),
+        "stats": dict_of(nullable(number)),
+        "bad": dict_of(count),
     },
 }
 
 
-def kind_of_attributes(said: Mapping[str, Any]) -> str:
-    """`ensemble`, `training` or `integration`."""
-    return ENSEMBLE if "members" in said else TRAINING if "task" in said else INTEGRATION
+def kind_of_attributes(attributes: Mapping[str, Any]) -> str:
+    """`ensemble`, `training` or `integration`, from the attributes of a run."""
+    return ENSEMBLE if "members" in attributes else TRAINING if "task" in attributes else INTEGRATION
 
 
-def check_attributes(path: Path, said: Mapping[str, Any]) -> None:
-    """Raises StoreError for the first attribute of the run at path that is missing or of another kind than it must be."""
-    kind = kind_of_attributes(said)
+def check_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Raises StoreError for the first attribute of the run at path that is missing or has a wrong type."""
+    kind = kind_of_attributes(attributes)
     for key, check in REQUIRED[kind].items():
-        if key not in said:
+        if key not in attributes:
             raise StoreError(f"{path} is damaged: its attribute {key!r} is missing")
-        if not check(said[key]):
-            raise_damaged(path, key, said[key])
+        if not check(attributes[key]):
+            raise_damaged(path, key, attributes[key])
     for key, check in OPTIONAL[kind].items():
-        if key in said and not check(said[key]):
-            raise_damaged(path, key, said[key])
-    if kind == TRAINING and not all(seed.isascii() and seed.isdecimal() and len(seed) < 20 for seed in said.get("bad", {})):
-        raise_damaged(path, "bad", said["bad"])
+        if key in attributes and not check(attributes[key]):
+            raise_damaged(path, key, attributes[key])
+    if kind == TRAINING and not all(seed.isascii() and seed.isdecimal() and len(seed) < 20 for seed in attributes.get("bad", {})):
+        raise_damaged(path, "bad", attributes["bad"])
 
 
 def raise_damaged(path: Path, key: str, value: Any) -> None:
-    """Raises StoreError for an attribute with this value."""
+    """Raises a StoreError which says that the attribute `key` has this value."""
     raise StoreError(f"{path} is damaged: its attribute {key!r} is {str(value)[:60]!r}")

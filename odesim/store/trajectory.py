@@ -1,6 +1,6 @@
-"""A training as a zarr v3 folder: its rows are written while it runs, and a checkpoint lies beside them.
+"""Stores a training in a zarr v3 folder: rows are written while it runs, with a checkpoint beside them.
 
-The arrays have room for every row from the start; the attribute `rows` says how many are there.
+The arrays have their full length from the start; the attribute `rows` is the number of rows written.
 """
 
 import shutil
@@ -27,16 +27,16 @@ ROWS = "rows"
 
 
 class RunSink:
-    """Rows of a training into the folder path, which is made (or replaced) when the first row is known.
+    """Writes the rows of a training into the folder path, which is created when the shapes of the first row are known.
 
-    about: what identifies the training and how it was made, kept as attributes; exact: arrays of the task, kept in a group.
-    resume: the folder is there and its rows are gone on with; replaces: it may be there, and goes. lock: held while it is written.
+    attributes: stored with the run; exact {name: array}: the task's exact quantities, stored as a group. resume: the folder exists and
+    rows are appended. replaces: an existing run is replaced. lock: of the folder, acquired by open().
     """
 
     def __init__(
         self,
         path: Path,
-        about: Mapping[str, Any],
+        attributes: Mapping[str, Any],
         seeds: Sequence[int],
         dims: Mapping[str, tuple[str, ...]],
         *,
@@ -45,23 +45,23 @@ class RunSink:
         replaces: bool = False,
         lock: RunLock | None = None,
     ) -> None:
-        self.path, self.about, self.seeds, self.dims, self.resume = path, about, seeds, dims, resume
+        self.path, self.attributes, self.seeds, self.dims, self.resume = path, attributes, seeds, dims, resume
         self.exact = exact or {}
         self.group: Any = None
         self.replaces, self.lock = replaces, lock or RunLock()
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
-        """Makes or enlarges the arrays for times (T,) of rows like these {name: (R, *shape)}; the rows of a block."""
+        """Creates or enlarges the arrays for times (T,) and rows like these {name: (R, *shape)}; returns the rows of a block."""
         import zarr
 
-        said = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
+        state = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
         if self.resume:
             with damage_errors(self.path):
                 self.group = open_group(self.path, "r+")
                 stored = {name: self.group[name] for name in (TIME, *rows, *self.group.attrs["observables"])}
                 arrays = {name: stored[name] for name in (TIME, *rows)}
                 self._check_arrays(arrays, rows)
-            self.group.update_attributes({**said, ROWS: min(self.group.attrs[ROWS], len(times))})
+            self.group.update_attributes({**state, ROWS: min(self.group.attrs[ROWS], len(times))})
             for name, array in arrays.items():
                 shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
                 if array.shape != shape:
@@ -72,8 +72,16 @@ class RunSink:
         block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(size, 1), len(times)))
         work = temporary_path(self.path)
         try:
-            about = {RUN_MARK: RUN_FORMAT, **self.about, "states": [], "observables": list(rows), **said, ROWS: 0, "iteration": 0}
-            group = zarr.create_group(work, zarr_format=3, attributes=to_plain(about))
+            attributes = {
+                RUN_MARK: RUN_FORMAT,
+                **self.attributes,
+                "states": [],
+                "observables": list(rows),
+                **state,
+                ROWS: 0,
+                "iteration": 0,
+            }
+            group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
             group.create_group(CHECKPOINT)
             _write_array(group, TIME, times, (TIME,))
             _write_array(group, SEED, np.array(self.seeds, np.int64), (SEED,))
@@ -85,7 +93,7 @@ class RunSink:
                 inner = group.create_group(EXACT)
                 for name, value in self.exact.items():
                     _write_array(inner, name, np.asarray(value), None)
-            if self.path.exists():  # it may have come since it was asked for
+            if self.path.exists():  # another process may have created it since the check
                 self.lock.acquire(self.path)
                 check_new_run(self.path, overwrite=self.replaces)
             publish(work, self.path)
@@ -96,16 +104,16 @@ class RunSink:
         return block
 
     def _check_arrays(self, arrays: Mapping[str, Any], rows: Mapping[str, Array]) -> None:
-        """Raises ValueError unless the stored arrays have room for what they are said to hold of rows like these."""
-        held = self.group.attrs[ROWS]
+        """Raises ValueError unless the stored arrays have the shapes and types of these rows, and the stored number of rows."""
+        count = self.group.attrs[ROWS]
         for name, value in rows.items():
             array = arrays[name]
             shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
-            if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < held:
-                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {counted(held, 'row')}")
+            if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < count:
+                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {counted(count, 'row')}")
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
-        """Writes the rows {name: (R, n, *shape)} from row first on, then says how many there are."""
+        """Writes the rows {name: (R, n, *shape)} from row `first` on, then updates the attribute `rows`."""
         count = 0
         for name, values in rows.items():
             count = values.shape[1]
@@ -113,29 +121,29 @@ class RunSink:
         self.group.update_attributes({ROWS: max(first + count, self.group.attrs[ROWS])})
 
     def rows(self) -> "StoredRows":
-        """The rows written, read when asked for."""
+        """The rows written so far, read from disk when used."""
         return StoredRows(self.path, [name for name in self.group.attrs["observables"] if _has_time(self.group[name])])
 
     def finish(self, trajectory: Trajectory) -> None:
-        """Writes what is kept at the end only, and how the training ended."""
+        """Writes the observables that are recorded at the end only, and how the training ended."""
         import zarr
 
-        rest = {name: value for name, value in trajectory.final.items() if name not in trajectory.observables}
-        for name, value in rest.items():
+        final_only = {name: value for name, value in trajectory.final.items() if name not in trajectory.observables}
+        for name, value in final_only.items():
             _write_array(self.group, name, value, axis_names(self.dims, name, value.ndim - 1, timed=False))
         shutil.rmtree(self.path / FINAL, ignore_errors=True)
         if not len(trajectory.t) or trajectory.t[-1] != trajectory.iteration:
             inner = zarr.create_group(self.path / FINAL, zarr_format=3)
             for name in trajectory.observables:
                 _write_array(inner, name, trajectory.final[name], None)
-        ended = {name: getattr(trajectory, name) for name in ("status", "message", "iteration", "steps", "stats")}
+        outcome = {name: getattr(trajectory, name) for name in ("status", "message", "iteration", "steps", "stats")}
         bad = {str(seed): i for seed, i in trajectory.bad.items()}
-        names = [*trajectory.observables, *rest]
-        self.group.update_attributes(to_plain({**ended, "bad": bad, "observables": names, ROWS: len(trajectory.t)}))
+        names = [*trajectory.observables, *final_only]
+        self.group.update_attributes(to_plain({**outcome, "bad": bad, "observables": names, ROWS: len(trajectory.t)}))
 
 
 class StoredRows(Mapping[str, Array]):
-    """{name: (R, T, *shape)} of a stored training, each read when it is asked for."""
+    """{name: (R, T, *shape)} of a stored training; each array is read from disk when used."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
@@ -155,56 +163,56 @@ class StoredRows(Mapping[str, Array]):
 
 
 def checkpoint_file(path: str | Path) -> Path:
-    """Where the checkpoint of the training at path lies."""
+    """Path of the checkpoint file of the training at path."""
     return Path(path) / CHECKPOINT / STATE
 
 
 def training_attributes(path: str | Path) -> dict[str, Any]:
-    """The attributes of the training stored at path. Raises StoreError where there is none."""
+    """The attributes of the training stored at path. Raises StoreError if there is none."""
     run = inspect_run(path)
     if run.kind != TRAINING:
         raise StoreError(f"{path} is an {run.kind} of {run.attributes['model']}, not a training")
-    return {"backend": "numpy", **run.attributes}  # the only one there was
+    return {"backend": "numpy", **run.attributes}  # runs of older versions do not store it
 
 
-def check_stored_rows(path: str | Path, said: Mapping[str, Any], written: int) -> None:
-    """Raises StoreError where the run at path, with the attributes said, has lost rows that its checkpoint counts as written."""
-    if said[ROWS] < written:
+def check_stored_rows(path: str | Path, attributes: Mapping[str, Any], written: int) -> None:
+    """Raises StoreError if the training at path has fewer rows than its checkpoint counts as written."""
+    if attributes[ROWS] < written:
         raise StoreError(
-            f"{path} is damaged: it has {counted(said[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}"
+            f"{path} is damaged: it has {counted(attributes[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}"
         )
 
 
 def read_trajectory(path: str | Path) -> Trajectory:
-    """The Trajectory stored at path; its rows are read when asked for. Raises StoreError where there is none, or a damaged one."""
-    said = training_attributes(path)
+    """The Trajectory stored at path; rows are read from disk when used. Raises StoreError if there is none or it is damaged."""
+    attributes = training_attributes(path)
     with damage_errors(path):
-        return _trajectory(path, said)
+        return _trajectory(path, attributes)
 
 
-def _trajectory(path: str | Path, said: Mapping[str, Any]) -> Trajectory:
+def _trajectory(path: str | Path, attributes: Mapping[str, Any]) -> Trajectory:
     group = open_group(Path(path))
-    names = said["observables"]
+    names = attributes["observables"]
     rows = StoredRows(Path(path), [name for name in names if _has_time(group[name])])
-    t = np.asarray(group[TIME][: said[ROWS]])
+    t = np.asarray(group[TIME][: attributes[ROWS]])
     ends = dict(group[FINAL].arrays()) if FINAL in group else {}
     final = {name: np.asarray(group[name][...]) for name in names if name not in rows}
     if ends or len(t):
         final = {name: np.asarray(ends[name][...] if ends else group[name][:, len(t) - 1]) for name in rows} | final
-    own = {name: said[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
+    fields = {name: attributes[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
     dims = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
-    bad = {int(seed): i for seed, i in said.get("bad", {}).items()}
+    bad = {int(seed): i for seed, i in attributes.get("bad", {}).items()}
     attrs = {
         name: value
-        for name, value in said.items()
+        for name, value in attributes.items()
         if name in ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary")
     }
-    seeds, stats = tuple(said["seeds"]), said.get("stats", {})
-    return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **own)
+    seeds, stats = tuple(attributes["seeds"]), attributes.get("stats", {})
+    return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **fields)
 
 
 def read_exact(path: str | Path) -> dict[str, Array]:
-    """The task's exact arrays, stored with the training at path."""
+    """{name: array}: the task's exact quantities, stored with the training at path. Raises StoreError if there is none."""
     path = check_readable_run(path)
     with damage_errors(path):
         group = open_group(path)

@@ -1,4 +1,4 @@
-"""A Solution as a zarr v3 folder: written beside its place, renamed there when it is whole."""
+"""Writes a Solution as a zarr v3 folder: under a temporary name first, renamed when complete."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain
 from odesim.store.rows import write_rows
 
 CHUNK_BYTES = 1 << 20
-BLOCK = 4096  # what a small file takes on most disks
+BLOCK = 4096  # bytes that a small file takes on most disks
 TIME = "time"
 PARAMS, INITIAL, EVENTS, FINAL = "params", "initial", "events", "final values"
 INCOMPLETE = "incomplete"
@@ -26,7 +26,7 @@ INCOMPLETE = "incomplete"
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Where a run lies (None: nowhere), how many of its saved times are there, and why not all of them."""
+    """Where a run was written (None: nowhere), how many of its saved times, and the reason if not all."""
 
     path: Path | None
     rows: int
@@ -39,18 +39,18 @@ class WriteResult:
 
     @property
     def sentence(self) -> str:
-        """What became of a run that could not be written whole."""
+        """A sentence about a run that was not written completely."""
         if self.path is None:
             return f"nothing could be stored: {self.reason}"
         return f"{self.rows} of {counted(self.total, 'saved time')} are stored in {self.path}: {self.reason}"
 
 
 def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = False) -> WriteResult:
-    """Writes states and observables (time, index names), the groups `params` and `initial`, and the rest as attributes.
+    """Writes a Solution to the folder path: states and observables (time, index names), groups of inputs, and attributes.
 
-    The group `final values` holds the last time reached where that is no saved one.
-    When the disk fills, the saved times that have room are kept, with the status "incomplete": at path where it is free, else beside it.
-    Raises StoreError where path cannot be written, before it writes.
+    The groups are `params`, `initial` and, if the last time reached is not a saved one, `final values`.
+    When the disk is full, the saved times that fit are kept with the status "incomplete": at path if it is free, else beside it.
+    Raises StoreError, before it writes, if path cannot be written.
     """
     path, solution = check_new_run(path, overwrite=overwrite), solution.to_numpy()
     work = temporary_path(path)
@@ -59,16 +59,16 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
         rows, reason = _write_arrays(work, solution)
         if reason and rows == 0:
             return WriteResult(None, 0, total, reason)
-        place = path if rows == total or not path.exists() else free_path(path)
-        publish(work, place)
-        return WriteResult(place, rows, total, reason)
+        target = path if rows == total or not path.exists() else free_path(path)
+        publish(work, target)
+        return WriteResult(target, rows, total, reason)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def run_attributes(solution: Solution) -> dict[str, Any]:
-    """What a run is and how it went, as plain data."""
-    said = to_plain(
+    """The attributes of a stored run: its inputs, options and outcome, as plain data."""
+    attributes = to_plain(
         {
             RUN_MARK: RUN_FORMAT,
             "model": solution.model,
@@ -85,11 +85,11 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "not_applicable": [name for name, value in solution.invariants.items() if value is None],
         }
     )
-    return {**said, "events": events_to_plain(solution.events)}
+    return {**attributes, "events": events_to_plain(solution.events)}
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
-    """Chunks of at most target bytes where that can be: whole in the last axes, cut along the first."""
+    """Shape of a chunk of at most target bytes, if one entry has no more: complete in the last axes, cut along the first."""
     chunk = [max(n, 1) for n in shape]
     for axis, n in enumerate(chunk):
         rest = prod(chunk[axis + 1 :]) * prod(chunk[:axis]) * itemsize
@@ -98,26 +98,26 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int
 
 
 def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
-    """How many saved times are in the group now made at work, and why not all."""
+    """Writes the group at work; returns (number of saved times written, the reason if not all)."""
     import zarr
 
     data = {TIME: np.asarray(solution.t), **solution.y, **solution.observables}
-    spare_room = work / "room"
+    reserve = work / "room"
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
         for part in (PARAMS, INITIAL):
             _write_group(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
-        counted = {str(k): found for k, found in enumerate(solution.events.values()) if len(found) > MAX_ENTRIES}
-        _write_group(group, EVENTS, {key: event_rows(found) for key, found in counted.items()})
+        long_events = {str(k): events for k, events in enumerate(solution.events.values()) if len(events) > MAX_ENTRIES}
+        _write_group(group, EVENTS, {key: event_rows(events) for key, events in long_events.items()})
         _write_group(group, FINAL, final_values(solution))
         arrays = {name: _create_array(group, name, values, *_array_axes(solution, name)) for name, values in data.items()}
-        try:  # room to say how many rows there are: a new zarr.json beside the old one
-            spare_room.write_bytes(bytes((work / "zarr.json").stat().st_size + 2 * BLOCK))
+        try:  # reserves space for a second zarr.json, which will state the number of rows
+            reserve.write_bytes(bytes((work / "zarr.json").stat().st_size + 2 * BLOCK))
         except OSError:
-            spare_room.unlink(missing_ok=True)
+            reserve.unlink(missing_ok=True)
         rows, error = write_rows(arrays, data)
-        spare_room.unlink(missing_ok=True)
-        if error is None or rows == len(solution.t):  # room was found after all
+        reserve.unlink(missing_ok=True)
+        if error is None or rows == len(solution.t):  # everything was written after all
             return rows, ""
         if rows == 0:
             return 0, _reason(error)
@@ -134,27 +134,27 @@ def _reason(error: OSError | None) -> str:
 
 
 def _cut_attributes(solution: Solution, rows: int, reason: str) -> dict[str, Any]:
-    """What a run says of which only the first rows saved times are there."""
+    """Attributes to change in a run of which only the first `rows` saved times are written."""
     ends = {} if final_values(solution) else {"t_end": float(solution.t[rows - 1])}
     message = f"{rows} of {counted(len(solution.t), 'saved time')} are stored: {reason}; the run itself: {solution.message}"
     return {"status": INCOMPLETE, "message": message, INCOMPLETE: reason, **ends}
 
 
 def final_values(solution: Solution) -> dict[str, Array]:
-    """{state or observable: shape} at the last time reached, where that is no saved one; else nothing."""
+    """{state or observable: array of its shape} at the last time reached; empty if that is a saved time."""
     if len(solution.t) and solution.t[-1] == solution.t_end:
         return {}
     return {name: np.asarray(value) for name, value in {**solution.final, **solution.final_observables}.items()}
 
 
-def event_rows(found: Sequence[Mapping[str, Any]]) -> Array:
-    """Events of one name as rows (n, 1 + rank): the time, then the index of the component."""
-    events = Events.of(found)
+def event_rows(occurrences: Sequence[Mapping[str, Any]]) -> Array:
+    """Events of one name as an array (n, 1 + rank): the time, then the index of the component."""
+    events = Events.of(occurrences)
     return events.t[:, None] if events.indices is None else np.column_stack([events.t, events.indices])
 
 
 def _write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
-    """The arrays in a group of their own, which xarray does not look into; no group where there are none."""
+    """Writes {name: array} as a group, which xarray does not read; writes nothing if there are no arrays."""
     if arrays:
         inner = group.create_group(name)
         for key, values in arrays.items():
@@ -178,7 +178,7 @@ def _create_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | 
 
 
 def _array_axes(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names of the axes and the attributes of one array."""
+    """(axis names, attributes) of one array of the run."""
     if name == TIME:
         unit = solution.attrs.get("time_unit", "")
         return (TIME,), {"units": unit} if unit else {}
