@@ -34,6 +34,6 @@ def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:
 def integrate_all(members: Members, engine: Engine) -> Chunk:
     """All members, in memory, on one thread of the processor or on the GPU."""
     count = members.source.count
-    held = MemoryLedger(engine.request.allocate(count), chunk_size(count, engine.request.row))
+    held = MemoryLedger(engine.request.allocate(count), chunk_size(count, engine.request.member_bytes))
     run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), together=together(engine))
     return held.all_members()

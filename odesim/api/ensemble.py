@@ -150,7 +150,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     # in the type that they are to have: nothing of their size is made when they are done
     room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
     wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
-    held = MemoryLedger(room, chunk_size(count, request.row) * wide)
+    held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
     with stop_signals() as asked:
         chunks = shard_chunks(count, held.chunk)
         tally = run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))

@@ -105,7 +105,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         layout=request.layout,
         dtype=request.dtype,
         outputs=request.outputs,
-        chunk=chunk_size(design.count, request.row),
+        chunk=chunk_size(design.count, request.member_bytes),
         dims=dimensions(system),
         labels=labels,
     )

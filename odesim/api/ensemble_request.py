@@ -36,7 +36,7 @@ from odesim.symbolic.system import System
 def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
     """Members of a design, or of arrays with a leading axis alone. Raises ParamError."""
     numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
-    if not asked.designed:
+    if not asked.has_design:
         return make_members(system, asked.params, asked.initial, **numbers)
     plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}

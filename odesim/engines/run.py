@@ -14,7 +14,7 @@ from odesim.base.arrays import Array
 from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
 from odesim.ensembles.members import Members
-from odesim.ensembles.not_numbers import first_times, joined_numbers
+from odesim.ensembles.not_numbers import first_nan_times, merge_not_numbers
 from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
@@ -87,8 +87,8 @@ def run_chunks(
                 ledger.write(first, chunk)
                 found.add(chunk.status[new])
                 found.new += len(new)
-                times = {name: values[new] for name, values in first_times(request, chunk).items()}
-                found.not_numbers = {n.observable: n for n in joined_numbers(found.not_numbers, first + new, times)}
+                times = {name: values[new] for name, values in first_nan_times(request, chunk).items()}
+                found.not_numbers = {n.observable: n for n in merge_not_numbers(found.not_numbers, first + new, times)}
                 if progress:
                     progress(found.done, found.total, found.failed)
         finally:

@@ -1,1 +1,1 @@
-"""Many members of one System: lanes of a processor, threads, chunks on disk."""
+"""Ensembles as data: designs, requests, members, chunks, ledgers. Nothing is integrated here."""

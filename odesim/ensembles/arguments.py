@@ -1,4 +1,4 @@
-"""What an ensemble is asked for beside the options of its runs."""
+"""Arguments of `odesim.ensemble` other than run options."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from odesim.ensembles.outputs import MAX_EVENTS
 
 @dataclass(frozen=True)
 class EnsembleArguments:
-    """Numbers, members and what is kept of them, as odesim.ensemble takes them."""
+    """Parameters, initial values, members and outputs, as the caller of `odesim.ensemble` gives them."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
     initial: Mapping[str, Any] = field(default_factory=dict)
@@ -25,6 +25,6 @@ class EnsembleArguments:
     max_events: int = MAX_EVENTS
 
     @property
-    def designed(self) -> bool:
-        """Whether members are made by a design, and not by arrays with a leading axis alone."""
+    def has_design(self) -> bool:
+        """Whether a design gives the members; else arrays with a leading axis do."""
         return bool(self.vary or self.grid or self.zipped or self.members is not None)

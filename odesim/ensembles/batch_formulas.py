@@ -1,4 +1,4 @@
-"""Formulas of a System for many members at once: the member is one more index of all that is a member's own."""
+"""Formulas of a System, evaluated for many members at once: names that differ between members get a leading member index."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -19,18 +19,21 @@ from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
-ENTRIES = 1 << 20  # of the largest array on the way: more members are taken in parts
+ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts
 
 
 def own_names_read(formula: Formula, own: frozenset[str]) -> frozenset[str]:
-    """What a formula reads of what is a member's own."""
+    """The names that a formula reads among `own`, those that differ between members."""
     return own & names_read(formula.expr)
 
 
 def member_values(
     formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]
 ) -> Array:
-    """The formula's value (N, *shape) for members with rows own {name: (N, *shape)}, of which it reads at least one."""
+    """The formula's values (N, *shape) for members with rows own {name: (N, *shape)}; it reads at least one of them.
+
+    shared {name: value}: what all members have in common.
+    """
     function, loops = _batch_function(formula.expr, formula.indices, tuple(axes.items()), frozenset(own))
     count = len(next(iter(own.values())))
     most = max((prod(e.value(sizes) for e in space) for space in loops), default=1)
@@ -38,8 +41,8 @@ def member_values(
     out = np.empty((count, *(e.value(sizes) for e in formula.extents)))
     for first in range(0, count, step):
         part = {name: values[first : first + step] for name, values in own.items()}
-        here = len(next(iter(part.values())))
-        out[first : first + here] = function({**sizes, MEMBERS.name: here}, {**shared, **part})["_value"]
+        size = len(next(iter(part.values())))
+        out[first : first + size] = function({**sizes, MEMBERS.name: size}, {**shared, **part})["_value"]
     return out
 
 
@@ -47,9 +50,9 @@ def member_values(
 def _batch_function(
     expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], own: frozenset[str]
 ) -> tuple[ArrayFunction, tuple[tuple[Extent, ...], ...]]:
-    """An expression for many members, and the extents of the loops in it but that over members.
+    """An expression as a function of many members, and the extents of its loops, without the one over members.
 
-    a*x[m]  ->  a[_member]*x[_member, m] where both are a member's own
+    a*x[m]  ->  a[_member]*x[_member, m] where both differ between members
     """
     extents = {MEMBER: MEMBERS, **dict(axes)}
     program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, own)}, extents)

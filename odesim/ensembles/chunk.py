@@ -1,4 +1,4 @@
-"""A chunk of an ensemble: what became of some members."""
+"""A chunk: the results of some members of an ensemble, as arrays."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -10,17 +10,18 @@ from odesim.base.arrays import Array
 from odesim.solve.occurrences import Events
 
 UNDONE = -1
-HANDED_OVER = -2  # left where stability limits the steps, to be gone on with by another method: never a member's end
+HANDED_OVER = -2  # another method goes on with the member, because stability limits the steps; never a final status
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Members: y (N, T, n), which may lie on a GPU, NaN where a member did not come; status (N,) numbers of STATUSES, -1 not done; t_end
-    (N,): the last time reached; steps, rejected (N,); method (N,): numbers of METHOD_NAMES, -1 not done.
+    """Results of N members.
 
-    event_count (N, E): how often each event happened; event_t, event_index (N, E, K): time and component of the first ones, NaN and -1
-    beyond. y_end (N, n), or (N, 0) where no event ends a run: the state at t_end. observed (N, T, q). blow_up (N, 2): the time of a blow-up
-    and its error estimate in the rescaled clock, (N, 0) in the ordinary one.
+    y (N, T, n): states, on the host or a GPU, NaN at times that a member did not reach. status (N,): numbers of STATUSES, -1 not done.
+    t_end (N,): the last time reached. steps, rejected (N,). method (N,): numbers of METHOD_NAMES, -1 not done.
+    event_count (N, E): occurrences of each event. event_t, event_index (N, E, K): time and component of the first K, then NaN and -1.
+    y_end (N, n): the state at t_end, or (N, 0) if no event ends a run. observed (N, T, q): observables.
+    blow_up (N, 2): time of a blow-up and its error estimate, (N, 0) without the rescaled clock.
     """
 
     y: Array
@@ -40,7 +41,7 @@ class Chunk:
     def empty(
         cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
     ) -> "Chunk":
-        """Nothing done yet."""
+        """A chunk of members that are not done, with y NaN."""
         chunk = cls.allocate(count, times, n, events, most, ends, observed, blow_up)
         chunk.y[...] = np.nan
         return chunk
@@ -59,29 +60,32 @@ class Chunk:
         *,
         empty: Callable[[tuple[int, ...]], Array] = np.empty,
     ) -> "Chunk":
-        """Nothing done yet, and nothing written to y, which empty makes: what fills it is the first to touch its pages."""
+        """A chunk of members that are not done, with y uninitialised: whoever fills it is the first to touch its pages.
 
-        def nothing(*shape: int) -> Array:
+        empty(shape): makes the array y.
+        """
+
+        def unset(*shape: int) -> Array:
             return np.full((count, *shape), np.nan)
 
         return cls(
             y=empty((count, times, n)),
             status=np.full(count, UNDONE, np.int8),
-            t_end=nothing(),
+            t_end=unset(),
             steps=np.zeros(count, np.int64),
             rejected=np.zeros(count, np.int64),
             method=np.full(count, UNDONE, np.int8),
-            event_t=nothing(events, most),
+            event_t=unset(events, most),
             event_index=np.full((count, events, most), -1, np.int64),
             event_count=np.zeros((count, events), np.int64),
-            y_end=nothing(ends),
-            observed=nothing(times, observed),
-            blow_up=nothing(blow_up),
+            y_end=unset(ends),
+            observed=unset(times, observed),
+            blow_up=unset(blow_up),
         )
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """{field: (N, ...)}: all that is known of the members."""
+        """{field: array (N, ...)} of all fields, not copied."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def select(self, rows: Any) -> "Chunk":
@@ -94,17 +98,17 @@ class Chunk:
             self.arrays[name][rows] = values
 
     def blank_unreached(self, times: Array) -> None:
-        """y becomes NaN at the times (T,) that a member did not come to."""
+        """Sets y to NaN at those times (T,) that a member did not reach."""
         for i in np.flatnonzero(~(self.t_end >= times[-1])):
             reached = int(np.searchsorted(times, self.t_end[i], side="right")) if self.status[i] != UNDONE else 0
             self.y[i, reached:] = np.nan
 
-    def set_events(self, i: int, found: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Keeps what the integrator of one system found in member i. shapes: of all events, in their order."""
+    def set_events(self, i: int, events: Mapping[str, Events], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Writes the events of member i {name: Events}. shapes {event: shape of its expression}: of all events, in order."""
         for e, (name, shape) in enumerate(shapes.items() if self.event_count.shape[1] else ()):
-            events = found[name]
-            first = events[: self.event_t.shape[2]]
-            self.event_count[i, e] = len(events)
+            occurrences = events[name]
+            first = occurrences[: self.event_t.shape[2]]
+            self.event_count[i, e] = len(occurrences)
             self.event_t[i, e, : len(first)] = first.t
-            places = 0 if first.indices is None else np.ravel_multi_index(tuple(first.indices.T), shape)
-            self.event_index[i, e, : len(first)] = places
+            components = 0 if first.indices is None else np.ravel_multi_index(tuple(first.indices.T), shape)
+            self.event_index[i, e, : len(first)] = components

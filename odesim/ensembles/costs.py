@@ -1,4 +1,4 @@
-"""What right-hand sides and steps cost, by counting: what `auto` weighs in single runs and for the members of an ensemble."""
+"""Costs of right-hand sides and steps, from counted operations. `auto` compares methods by them."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -10,13 +10,13 @@ from odesim.solve.methods import METHODS
 from odesim.solve.problem import Costs
 
 LANE = 4.0
-"""A step of a Rosenbrock method in lanes, in steps of tsit5, beside the elimination of a dense Jacobian."""
+"""Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
 
 
 def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
-    """What the right-hand side and its Jacobian cost; nothing is counted, and no module loaded for it, before it is asked for.
+    """Costs of the right-hand side, its derivation and stiff steps, each computed when it is first used.
 
-    lanes: a stiff method runs in lanes, whose compiling is not counted.
+    linear(): the derivatives of the right-hand side. lanes: stiff methods run in lanes, and their compilation counts as free.
     """
 
     @cache
@@ -41,7 +41,7 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
-    """One step of a Rosenbrock method in all lanes, in nanoseconds. bound: the derivatives of a right-hand side that costs this."""
+    """Nanoseconds of one Rosenbrock step in all lanes. right: of a right-hand side; bound: its derivatives."""
     from odesim.codegen.jacobian.costs import FLOP
 
     n = bound.layout.size

@@ -1,6 +1,6 @@
-"""Designs: what each member of an ensemble has of its own, known from the member's number alone.
+"""Designs: the parameters and initial values of each member of an ensemble, computed from the member's number.
 
-Any shard, and any order of chunks, therefore sees the same members.
+Members are therefore the same in any shard and any order of chunks.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.errors import ParamError
 
-WORDS = 4  # that Philox gives for one value of its counter
+WORDS = 4  # random words of Philox for one value of its counter
 FUNCTIONS = ("uniform", "normal")
 
 
 def uniforms(seed: int, name: str, first: int, count: int) -> Array:
-    """Numbers first to first + count - 1 (count,) of the stream of seed and name, strictly between 0 and 1.
+    """Random numbers first to first + count - 1 (count,) of the stream of seed and name, strictly between 0 and 1.
 
     Philox counts blocks of four words, so a stream can be entered anywhere; each number takes the upper 52 bits of a word.
     """
@@ -30,7 +30,7 @@ def uniforms(seed: int, name: str, first: int, count: int) -> Array:
 
 @dataclass(frozen=True)
 class Random:
-    """A parameter or state of this shape, drawn for every member. function: uniform(a, b), or normal with mean a and deviation b."""
+    """A parameter or state drawn at random for every member. function: uniform(a, b), or normal with mean a and deviation b."""
 
     name: str
     function: str
@@ -40,16 +40,16 @@ class Random:
     shape: tuple[int, ...] = ()
 
     def values(self, members: Array, first: int) -> Array:
-        """(N, *shape) of the members first, first + 1, ..."""
+        """Values (N, *shape) of the members first, first + 1, ... (members (N,))."""
         count = prod(self.shape)
         u = uniforms(self.seed, self.name, first * count, len(members) * count)
         if self.function == "uniform":
-            found = np.clip(self.a * (1 - u) + self.b * u, self.a, self.b)  # b - a may overflow
+            values = np.clip(self.a * (1 - u) + self.b * u, self.a, self.b)  # b - a may overflow
         else:
             from scipy.special import ndtri
 
-            found = self.a + self.b * ndtri(u)
-        return found.reshape(len(members), *self.shape)
+            values = self.a + self.b * ndtri(u)
+        return values.reshape(len(members), *self.shape)
 
     def to_plain(self) -> dict[str, Any]:
         return {"kind": "random", "name": self.name, "function": self.function, "a": self.a, "b": self.b, "seed": self.seed}
@@ -57,9 +57,9 @@ class Random:
 
 @dataclass(frozen=True)
 class Points:
-    """Values points (n,), each of which fills the shape, or (n, *shape), along one axis of a grid; parts that are zipped share it.
+    """Given values along one axis of a grid: points (n, *shape), or (n,), each of which fills the shape.
 
-    repeat: members after which the next point comes.
+    Zipped parts share an axis. repeat: neighbouring members with the same point.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Points:
     shape: tuple[int, ...] = ()
 
     def values(self, members: Array, first: int) -> Array:
-        """(N, *shape), or (N,) where a number fills the shape."""
+        """Values (N, *shape) of these members, or (N,) if a number fills the shape."""
         return self.points[members // self.repeat % len(self.points)]
 
     def to_plain(self) -> dict[str, Any]:
@@ -77,14 +77,14 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
-    """One row a member: rows (N, *shape), an array of numpy or one on disk."""
+    """A table with a row for each member: (N, *shape), in memory or on disk."""
 
     name: str
     table: Any
     shape: tuple[int, ...] = ()
 
     def values(self, members: Array, first: int) -> Array:
-        """(N, *shape)"""
+        """Values (N, *shape) of the members first, first + 1, ..."""
         return np.asarray(self.table[first : first + len(members)])
 
     def to_plain(self) -> dict[str, Any]:
@@ -96,54 +96,54 @@ Part = Random | Points | Table
 
 @dataclass(frozen=True)
 class Design:
-    """count members with the values of the parts; a Source of rows."""
+    """`count` members whose values come from parts, one for each parameter or state; a MemberRows."""
 
     parts: tuple[Part, ...]
     count: int
 
     @property
     def names(self) -> frozenset[str]:
-        """Parameters and states that are a member's own."""
+        """Parameters and states that differ between members."""
         return frozenset(part.name for part in self.parts)
 
     def labels(self, first: int, end: int) -> dict[str, Array]:
-        """{name: (end - first, ...)}: what names a member; one number where a number fills a shape."""
+        """{name: (end - first, ...)} of the members first to end - 1: one number where a number fills a shape."""
         members = np.arange(first, end)
         return {part.name: part.values(members, first) for part in self.parts}
 
     def rows(self, first: int, end: int) -> dict[str, Array]:
         """{name: (end - first, *shape)} of the members first to end - 1."""
-        found = {}
+        rows = {}
         for part, values in zip(self.parts, self.labels(first, end).values(), strict=True):
             fills = values.ndim == 1 and part.shape
             wide = values.reshape(-1, *(1 for _ in part.shape)) if fills else values
-            found[part.name] = np.broadcast_to(wide, (len(values), *part.shape)) if fills else values
-        return found
+            rows[part.name] = np.broadcast_to(wide, (len(values), *part.shape)) if fills else values
+        return rows
 
     def with_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> "Design":
-        """The same design for these shapes of a member's values. Raises ParamError where given values have another one."""
+        """The design for these shapes {name: shape} of a member's values. Raises ParamError if points or tables have others."""
         parts = tuple(replace(part, shape=shapes[part.name]) for part in self.parts)
         for part in parts:
-            own = part.points if isinstance(part, Points) else part.table if isinstance(part, Table) else None
-            if own is not None and own.shape[1:] != part.shape and not (isinstance(part, Points) and own.ndim == 1):
+            array = part.points if isinstance(part, Points) else part.table if isinstance(part, Table) else None
+            if array is not None and array.shape[1:] != part.shape and not (isinstance(part, Points) and array.ndim == 1):
                 kind = "point" if isinstance(part, Points) else "member"
-                raise ParamError(f"{part.name} must have shape ({kind}, {', '.join(map(str, part.shape))}), not {own.shape}")
+                raise ParamError(f"{part.name} must have shape ({kind}, {', '.join(map(str, part.shape))}), not {array.shape}")
         return Design(parts, self.count)
 
     def to_plain(self) -> list[dict[str, Any]]:
-        """The design as plain data, but for points and tables."""
+        """The design as plain data, without the numbers of points and tables."""
         return [part.to_plain() for part in self.parts]
 
 
-def design_from_plain(said: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:
-    """The design that said() described. points {name: (n, ...)}, tables {name: (count, ...)}. Raises KeyError, TypeError."""
+def design_from_plain(descriptions: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:
+    """The design from to_plain() of its parts. points {name: (n, ...)}, tables {name: (count, ...)}. Raises KeyError, TypeError."""
     parts: list[Part] = []
-    for one in said:
-        rest = {key: value for key, value in one.items() if key != "kind"}
-        if one["kind"] == "random":
+    for description in descriptions:
+        rest = {key: value for key, value in description.items() if key != "kind"}
+        if description["kind"] == "random":
             parts.append(Random(**rest))
-        elif one["kind"] == "points":
-            parts.append(Points(**rest, points=np.asarray(points[one["name"]][...])))
+        elif description["kind"] == "points":
+            parts.append(Points(**rest, points=np.asarray(points[description["name"]][...])))
         else:
-            parts.append(Table(**rest, table=tables[one["name"]]))
+            parts.append(Table(**rest, table=tables[description["name"]]))
     return Design(tuple(parts), count)

@@ -1,4 +1,4 @@
-"""Designs as people ask for them: `vary`, `grid`, `zipped` and `members` as a Design."""
+"""Reads the arguments `vary`, `grid`, `zipped` and `members` into a Design."""
 
 import re
 from collections.abc import Mapping
@@ -19,60 +19,61 @@ from odesim.inputs.tables import read_table
 from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.system import System
 
-MAX_MEMBERS = 10**10  # members; more is a slip of the finger
+MAX_MEMBERS = 10**10  # more is taken for a typing error
 GRIDS = ("linspace", "logspace")
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def design_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
-    """The members of a design.
+def design_members(system: System, arguments: EnsembleArguments, seed: int) -> Members:
+    """The members that the arguments describe.
 
-    vary {name: text or table}: `uniform(a,b)`, `normal(m,s)` drawn for each of `members`, or (N, *shape) a row each.
-    grid {name: text or points}: every combination, the first name the slowest. zipped: all together, as one more axis, the fastest.
+    vary {name: text or table}: `uniform(a,b)` or `normal(m,s)`, drawn for each of `members`, or a table (N, *shape).
+    grid {name: text or points}: all combinations, the first name varies slowest. zipped: one more axis, the fastest, with all its
+    names together.
     Raises ParamError.
     """
-    plan = make_schema(system)
-    slots = {slot.name: slot for slot in (*plan.params, *plan.states)}
-    given = {"set": asked.params, "init": asked.initial, "vary": asked.vary, "grid": asked.grid, "zip": asked.zipped}
-    check_names(plan.name, slots, given)
+    schema = make_schema(system)
+    places = {place.name: place for place in (*schema.params, *schema.states)}
+    options = {"set": arguments.params, "init": arguments.initial, "vary": arguments.vary, "grid": arguments.grid, "zip": arguments.zipped}
+    check_names(schema.name, places, options)
     seed = check_seed(seed)
-    made = {name: grid_points(slots[name], value, "--grid") for name, value in asked.grid.items()}
-    together = {name: grid_points(slots[name], value, "--zip") for name, value in asked.zipped.items()}
-    counts = {name: len(points) for name, points in together.items()}
+    grid = {name: grid_points(places[name], value, "--grid") for name, value in arguments.grid.items()}
+    zipped = {name: grid_points(places[name], value, "--zip") for name, value in arguments.zipped.items()}
+    counts = {name: len(points) for name, points in zipped.items()}
     if len(set(counts.values())) > 1:
         raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
-    parts: list[Part] = [vary_part(slots[name], value, seed) for name, value in asked.vary.items()]
+    parts: list[Part] = [vary_part(places[name], value, seed) for name, value in arguments.vary.items()]
     inner = next(iter(counts.values()), 1)
-    sides = [len(points) for points in made.values()]
-    for k, (name, points) in enumerate(made.items()):
+    sides = [len(points) for points in grid.values()]
+    for k, (name, points) in enumerate(grid.items()):
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
-    parts += [Points(name, points) for name, points in together.items()]
-    design = Design(tuple(parts), member_count(parts, asked.members, prod(sides) * inner if made or together else None))
-    typical = {part.name: typical_value(part, slots[part.name]) for part in parts}
-    states = {slot.name for slot in plan.states}
+    parts += [Points(name, points) for name, points in zipped.items()]
+    design = Design(tuple(parts), member_count(parts, arguments.members, prod(sides) * inner if grid or zipped else None))
+    typical = {part.name: typical_value(part, places[part.name]) for part in parts}
+    states = {place.name for place in schema.states}
     numbers = bind(
         system,
-        params={**asked.params, **{n: v for n, v in typical.items() if n not in states}},
-        initial={**asked.initial, **{n: v for n, v in typical.items() if n in states}},
-        sizes=asked.sizes,
-        span=asked.span,
+        params={**arguments.params, **{n: v for n, v in typical.items() if n not in states}},
+        initial={**arguments.initial, **{n: v for n, v in typical.items() if n in states}},
+        sizes=arguments.sizes,
+        span=arguments.span,
         seed=seed,
     )
     shapes = {name: np.shape(value) for name, value in {**numbers.params, **numbers.initial}.items()}
     source = design.with_shapes(shapes)
-    return make_members(system, asked.params, asked.initial, sizes=numbers.sizes, span=asked.span, seed=seed, source=source)
+    return make_members(system, arguments.params, arguments.initial, sizes=numbers.sizes, span=arguments.span, seed=seed, source=source)
 
 
-def check_names(model: str, slots: Mapping[str, Place], given: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises ParamError where a name is none of the System's, or has its values from two places."""
-    seen: dict[str, str] = {}
-    for option, values in given.items():
+def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises ParamError if a name is not in the System or is given twice."""
+    sources: dict[str, str] = {}
+    for option, values in options.items():
         for name in values:
-            if option not in ("set", "init") and name not in slots:
-                raise ParamError(no_such("parameter or state", str(name)[:60], slots, model))
-            if name in seen:
-                raise ParamError(f"{name} is given twice: --{seen[name]} and --{option}")
-            seen[name] = option
+            if option not in ("set", "init") and name not in places:
+                raise ParamError(no_such("parameter or state", str(name)[:60], places, model))
+            if name in sources:
+                raise ParamError(f"{name} is given twice: --{sources[name]} and --{option}")
+            sources[name] = option
 
 
 def check_seed(seed: Any) -> int:
@@ -83,50 +84,50 @@ def check_seed(seed: Any) -> int:
 
 
 def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
-    """How many members there are; combinations: those of grid and zip. Raises ParamError."""
+    """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
     if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MAX_MEMBERS):
         raise ParamError(f"members must be a whole number, 1 to {MAX_MEMBERS}, not {members!r}")
     if combinations is not None and members is not None:
         raise ParamError(f"--members and --grid or --zip: these already make {counted(int(combinations), 'member')}")
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
-    asked = combinations if combinations is not None else members
+    count = combinations if combinations is not None else members
     for name, n in tables.items():
-        asked = n if asked is None else asked
-        if n != asked:
-            raise ParamError(f"members disagree: {name} has {counted(n, 'row')} for {counted(int(asked), 'member')}")
+        count = n if count is None else count
+        if n != count:
+            raise ParamError(f"members disagree: {name} has {counted(n, 'row')} for {counted(int(count), 'member')}")
     if not parts:
         raise ParamError(
             "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
         )
-    if asked is None:
+    if count is None:
         raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")
-    if asked > MAX_MEMBERS:
-        raise ParamError(f"{counted(int(asked), 'member')} are more than {MAX_MEMBERS}")
-    return int(asked)
+    if count > MAX_MEMBERS:
+        raise ParamError(f"{counted(int(count), 'member')} are more than {MAX_MEMBERS}")
+    return int(count)
 
 
-def vary_part(slot: Place, value: Any, seed: int) -> Part:
-    """What `--vary` says of one parameter or state. Raises ParamError."""
-    where = f"--vary {slot.name}"
+def vary_part(place: Place, value: Any, seed: int) -> Part:
+    """The Part of one parameter or state that `--vary` describes. Raises ParamError."""
+    where = f"--vary {place.name}"
     if isinstance(value, str):
         value = parse_value(value, where)
     if not isinstance(value, Value):
-        return Table(slot.name, check_numbers(value, where, slot.rank + 1))
+        return Table(place.name, as_numbers(value, where, place.rank + 1))
     if value.kind == "fill":
         function, a, b = value.data
         if function not in FUNCTIONS:
-            raise ParamError(f"{where}: {value.text} is not drawn at random: write --grid {slot.name}={function}(a,b,n), or --set")
-        if slot.integer:
-            raise ParamError(f"{where}: {function} draws no whole numbers, and {slot.name} takes no others; give a table of them")
-        return Random(slot.name, function, a, b, seed)
+            raise ParamError(f"{where}: {value.text} is not drawn at random: write --grid {place.name}={function}(a,b,n), or --set")
+        if place.integer:
+            raise ParamError(f"{where}: {function} draws no whole numbers, and {place.name} takes no others; give a table of them")
+        return Random(place.name, function, a, b, seed)
     if value.kind == "number":
-        raise ParamError(f"{where}: {value.text} is the same for every member: write --set or --init {slot.name}={value.text}")
-    return Table(slot.name, check_numbers(load_table(value, where, slot.rank + 1), where, slot.rank + 1))
+        raise ParamError(f"{where}: {value.text} is the same for every member: write --set or --init {place.name}={value.text}")
+    return Table(place.name, as_numbers(load_table(value, where, place.rank + 1), where, place.rank + 1))
 
 
-def grid_points(slot: Place, value: Any, option: str) -> Array:
-    """(n,) or (n, *shape): the points of a grid or zip. Raises ParamError."""
-    where = f"{option} {slot.name}"
+def grid_points(place: Place, value: Any, option: str) -> Array:
+    """The points (n,) or (n, *shape) of a grid or zip. option: `--grid` or `--zip`, for messages. Raises ParamError."""
+    where = f"{option} {place.name}"
     if isinstance(value, str):
         call = _CALL.fullmatch(value)
         if call and call[1] in GRIDS:
@@ -137,7 +138,7 @@ def grid_points(slot: Place, value: Any, option: str) -> Array:
             raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
         value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
     array = np.asarray(value)
-    return np.array(check_numbers(value, where, 1 if array.ndim == 1 else slot.rank + 1), np.int64 if array.dtype.kind in "iub" else float)
+    return np.array(as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1), np.int64 if array.dtype.kind in "iub" else float)
 
 
 def spaced_points(function: str, inside: str, where: str) -> Array:
@@ -150,26 +151,26 @@ def spaced_points(function: str, inside: str, where: str) -> Array:
     if not isinstance(n, int) or not 1 <= n <= MAX_MEMBERS:
         raise ParamError(f"{where}: the number of points is a whole number, 1 to {MAX_MEMBERS}, not {pieces[2].strip()[:60]}")
     with np.errstate(over="ignore"):
-        found = (np.linspace if function == "linspace" else np.logspace)(a, b, n)
-    if not np.isfinite(found).all():
+        points = (np.linspace if function == "linspace" else np.logspace)(a, b, n)
+    if not np.isfinite(points).all():
         raise ParamError(f"{where}: {function}({inside[:60]}) overflows: numbers go up to 1.8e308")
-    return found
+    return points
 
 
 def load_table(value: Value, where: str, rank: int) -> Any:
-    """The array of a list or file; a .npy file is read when its rows are asked for. Raises ParamError."""
+    """The array of a list or file; rows of a .npy file are read when used. Raises ParamError."""
     if value.kind == "list":
         return np.array(value.data)
     if not str(value.data).lower().endswith(".npy"):
         return read_table(value.data, rank, where)
     try:
         return np.lib.format.open_memmap(value.data, mode="r")
-    except Exception:  # the sentence is that of every table
+    except Exception:  # read_table raises the error for all tables
         return read_table(value.data, rank, where)
 
 
-def check_numbers(value: Any, where: str, rank: int) -> Any:
-    """value as an array of this rank with at least one row. Raises ParamError."""
+def as_numbers(value: Any, where: str, rank: int) -> Any:
+    """value as a numeric array of this rank with at least one row. Raises ParamError."""
     try:
         array = np.asanyarray(value)
     except (ValueError, TypeError) as error:
@@ -181,14 +182,14 @@ def check_numbers(value: Any, where: str, rank: int) -> Any:
     return array
 
 
-def typical_value(part: Part, slot: Place) -> Any:
-    """What stands for the values of a part where sizes are found: a number, an array, or what will fill the shape."""
+def typical_value(part: Part, place: Place) -> Any:
+    """The value of a part for one typical member, from which sizes follow. Raises ParamError if no member has finite values."""
     if isinstance(part, Random):
-        return Value("fill", (part.function, part.a, part.b), f"{part.function}({part.a:g},{part.b:g})", slot.name)
-    own = part.points if isinstance(part, Points) else part.table
-    for first in range(0, len(own), 4096):
-        rows = np.asarray(own[first : first + 4096])
-        fine = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
-        if len(fine):
-            return rows[fine[0]] if rows.ndim > 1 else rows[fine[0]].item()
-    raise ParamError(f"{slot.name} is not finite in any member")
+        return Value("fill", (part.function, part.a, part.b), f"{part.function}({part.a:g},{part.b:g})", place.name)
+    values = part.points if isinstance(part, Points) else part.table
+    for first in range(0, len(values), 4096):
+        rows = np.asarray(values[first : first + 4096])
+        finite = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+        if len(finite):
+            return rows[finite[0]] if rows.ndim > 1 else rows[finite[0]].item()
+    raise ParamError(f"{place.name} is not finite in any member")

@@ -1,4 +1,4 @@
-"""Where the chunks of an ensemble are kept, and what says which members are done: in memory here, on disk in odesim.store."""
+"""Ledgers: where chunks of an ensemble are stored and which members are done. In memory here, on disk in odesim.store."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,32 +14,32 @@ from odesim.solve.problem import Status
 
 
 class Ledger(Protocol):
-    """Where chunks are kept. chunk: members in one; count: in all."""
+    """A store of chunks that knows which members are done. chunk: members in a chunk; count: members in all."""
 
     chunk: int
     count: int
 
     def status(self, first: int, end: int) -> Array:
-        """(end - first,) numbers of STATUSES, UNDONE where a member is not done."""
+        """Statuses (end - first,) of members, as numbers of STATUSES, UNDONE where a member is not done."""
 
     def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """(a, b, begun) of neighbours among the members first to end - 1, many chunks each: where nothing was begun, none is done."""
+        """(a, b, started): the members first to end - 1 in runs of neighbours; where a run is not started, none of it is done."""
 
     def attempts(self, first: int, end: int) -> Array:
-        """(end - first,): which of the engines is to integrate a member."""
+        """Attempts (end - first,) of members: the number of the engine that integrates each of them."""
 
     def read(self, first: int, end: int) -> Chunk:
         """The members first to end - 1."""
 
     def buffer(self, first: int, end: int) -> Chunk | None:
-        """Where the members first to end - 1 are to be put at once, if anywhere."""
+        """A Chunk to integrate the members first to end - 1 into, or None if write() copies them."""
 
     def write(self, first: int, chunk: Chunk) -> None:
-        """Keeps them: the data, then what says that they are there."""
+        """Stores members from first on: the data, then their status."""
 
 
 class MemoryLedger:
-    """A Ledger in memory. members: all of them, not done yet."""
+    """A Ledger in memory. members: a Chunk for all members."""
 
     def __init__(self, members: Chunk, chunk: int) -> None:
         self.members, self.chunk, self.count = members, chunk, len(members.status)
@@ -64,10 +64,10 @@ class MemoryLedger:
             self.members.assign(slice(first, first + len(chunk.status)), chunk)
 
     def all_members(self) -> Chunk:
-        """All members; those that a stop left undone are said to be interrupted."""
+        """All members; the status of those that are not done becomes `interrupted`."""
         undone = self.members.status == UNDONE
         edges = np.flatnonzero(np.diff(undone, prepend=False, append=False))
-        for first, end in edges.reshape(-1, 2).tolist():  # neighbours at once, which needs no memory where they lie on a GPU
+        for first, end in edges.reshape(-1, 2).tolist():  # slices need no extra memory on a GPU
             self.members.y[first:end] = np.nan
         self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
         return self.members
@@ -76,14 +76,14 @@ class MemoryLedger:
 SUCCESSES = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
 
 
-Progress = Callable[[int, int, int], None]  # members done, of how many, and how many of these failed
+Progress = Callable[[int, int, int], None]  # (members done, members in all, members that failed)
 
 
 @dataclass
 class Tally:
-    """Members of a run, or of a shard, by status. new: those integrated now; stopped: asked to end before the last one.
+    """Number of members of a run or shard by status. new: integrated by this call; stopped: whether it was interrupted.
 
-    not_numbers: observables that are NaN somewhere, of the members integrated now.
+    not_numbers {observable: NotNumber}: observables that are NaN in members integrated by this call.
     """
 
     total: int
@@ -93,8 +93,8 @@ class Tally:
     not_numbers: dict[str, NotNumber] = field(default_factory=dict)
 
     def add(self, status: Array) -> None:
-        found = np.bincount(status[status >= 0], minlength=len(STATUSES))
-        for name, count in zip(STATUSES, found.tolist(), strict=True):
+        counts = np.bincount(status[status >= 0], minlength=len(STATUSES))
+        for name, count in zip(STATUSES, counts.tolist(), strict=True):
             self.counts[str(name)] += count
 
     @property
@@ -107,15 +107,15 @@ class Tally:
 
     @property
     def failures(self) -> str:
-        """`3 blow_up, 1 max_steps`: the failed ones by status."""
+        """`3 blow_up, 1 max_steps`: failed members by status."""
         return ", ".join(f"{n} {name}" for k, (name, n) in enumerate(self.counts.items()) if n and k not in SUCCESSES)
 
 
 def count_members(ledger: Ledger, chunks: range) -> Tally:
-    """What the ledger holds of these chunks."""
+    """The Tally of the members of these chunks, from their statuses in the ledger."""
     first, end = chunks.start * ledger.chunk, min(chunks.stop * ledger.chunk, ledger.count)
-    found = Tally(max(end - first, 0))
-    for a, b, begun in ledger.spans(first, end):
-        if begun:
-            found.add(ledger.status(a, b))
-    return found
+    tally = Tally(max(end - first, 0))
+    for a, b, started in ledger.spans(first, end):
+        if started:
+            tally.add(ledger.status(a, b))
+    return tally

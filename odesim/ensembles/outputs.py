@@ -1,4 +1,4 @@
-"""What is kept of members beside their states at the saved times: events, where they ended, observables; and under which names."""
+"""Outputs of members other than states at saved times: events, end states, observables; and the names of their arrays."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,16 +16,17 @@ from odesim.symbolic.system import System
 NO_ARRAYS = Layout((), ())
 MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
-# arrays and groups that every ensemble has
+# names of arrays and groups that every stored ensemble has
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Names of arrays: of each event's times, counts and component numbers ("" where it has none); of the states where a member ended
-    (nothing unless events end runs); of observables; blow_up: of the time of a blow-up and its error, in the rescaled clock.
+    """Names and shapes of the output arrays of members.
 
-    most: occurrences of an event that are kept. observe: the observables' names in the System.
+    events: names of the arrays of each event's times, counts and component numbers ("" if its expression is a number); all "" for guards.
+    max_events: occurrences of an event that are stored. ends: end states, none unless events end runs. observed: observables;
+    observe: their names in the System. blow_up: the time of a blow-up and its error, in the rescaled clock.
     """
 
     events: tuple[tuple[str, str, str], ...] = ()
@@ -37,15 +38,15 @@ class Outputs:
 
     @property
     def named_events(self) -> tuple[tuple[str, str, str], ...]:
-        """Those with names: guards have none."""
+        """The events with names: guards have none."""
         return tuple(names for names in self.events if names[0])
 
     def chunk(self, count: int, times: int, n: int) -> Chunk:
-        """This many members with n states at these times, not done yet."""
+        """A Chunk of `count` members that are not done, with n states at each time and y NaN."""
         return Chunk.empty(count, times, n, *self._counts)
 
     def allocate(self, count: int, times: int, n: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
-        """The same with nothing written to the states, whose array empty makes."""
+        """A Chunk of `count` members that are not done, with y = empty(shape), uninitialised."""
         return Chunk.allocate(count, times, n, *self._counts, empty=empty)
 
     @property
@@ -53,39 +54,39 @@ class Outputs:
         return len(self.events), self.max_events, self.ends.size, self.observed.size, len(self.blow_up)
 
     def arrays(self, chunk: Chunk) -> dict[str, Array]:
-        """{name of an array: (N, ...)}, views of the chunk."""
-        found = {}
+        """{name of an output array: (N, ...)}, views of the chunk."""
+        arrays = {}
         for e, (times, count, index) in enumerate(self.events):
             if not times:
                 continue
-            found[times], found[count] = chunk.event_t[:, e], chunk.event_count[:, e]
+            arrays[times], arrays[count] = chunk.event_t[:, e], chunk.event_count[:, e]
             if index:
-                found[index] = chunk.event_index[:, e]
-        found |= {name: chunk.blow_up[:, k] for k, name in enumerate(self.blow_up)}
-        return {**found, **self.ends.split(chunk.y_end), **self.observed.split(chunk.observed)}
+                arrays[index] = chunk.event_index[:, e]
+        arrays |= {name: chunk.blow_up[:, k] for k, name in enumerate(self.blow_up)}
+        return {**arrays, **self.ends.split(chunk.y_end), **self.observed.split(chunk.observed)}
 
     def axes(self, dims: Mapping[str, tuple[str, ...]], states: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """{name of an array: its axes after that of the members}. dims: of states and observables after time."""
-        found: dict[str, tuple[str, ...]] = {}
+        """{name of an output array: axis names after that of members}. dims: of states and observables, after time."""
+        axes: dict[str, tuple[str, ...]] = {}
         for times, count, index in self.named_events:
-            found |= {times: (OCCURRENCE,), count: ()} | ({index: (OCCURRENCE,)} if index else {})
-        found |= dict.fromkeys(self.blow_up, ())
-        found |= {name: dims[state] for name, state in zip(self.ends.names, states if self.ends.names else (), strict=True)}
+            axes |= {times: (OCCURRENCE,), count: ()} | ({index: (OCCURRENCE,)} if index else {})
+        axes |= dict.fromkeys(self.blow_up, ())
+        axes |= {name: dims[state] for name, state in zip(self.ends.names, states if self.ends.names else (), strict=True)}
         for name, shape, observable in zip(self.observed.names, self.observed.shapes, self.observe, strict=True):
-            own = dims[observable] if len(dims[observable]) == len(shape) else tuple(f"{name}_{k}" for k in range(len(shape)))
-            found[name] = ("time", *own)
-        return found
+            dims_after = dims[observable] if len(dims[observable]) == len(shape) else tuple(f"{name}_{k}" for k in range(len(shape)))
+            axes[name] = ("time", *dims_after)
+        return axes
 
     def types(self, dtype: str) -> dict[str, tuple[str, Any]]:
-        """{name of an array: (its type, what stands where nothing is)}. dtype: of the states."""
-        found: dict[str, tuple[str, Any]] = {}
+        """{name of an output array: (dtype, fill value)}. dtype: of the states."""
+        types: dict[str, tuple[str, Any]] = {}
         for times, count, index in self.named_events:
-            found |= {times: ("float64", np.nan), count: ("int64", 0)} | ({index: ("int64", -1)} if index else {})
-        found |= dict.fromkeys(self.blow_up, ("float64", np.nan))
-        return found | dict.fromkeys(self.ends.names, (dtype, np.nan)) | dict.fromkeys(self.observed.names, ("float64", np.nan))
+            types |= {times: ("float64", np.nan), count: ("int64", 0)} | ({index: ("int64", -1)} if index else {})
+        types |= dict.fromkeys(self.blow_up, ("float64", np.nan))
+        return types | dict.fromkeys(self.ends.names, (dtype, np.nan)) | dict.fromkeys(self.observed.names, ("float64", np.nan))
 
     def numbers(self, times: int) -> int:
-        """How many numbers a member has, with this many saved times."""
+        """Number of output numbers of a member with this many saved times."""
         return len(self.blow_up) + len(self.events) * (2 * self.max_events + 1) + self.ends.size + times * self.observed.size
 
     def to_plain(self) -> dict[str, Any]:
@@ -100,25 +101,27 @@ class Outputs:
         }
 
 
-def outputs_from_plain(said: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Outputs:
-    """What said() described. shapes: of the arrays without the axes of members and times. Raises KeyError, TypeError."""
+def outputs_from_plain(plain: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Outputs:
+    """The Outputs from to_plain(). shapes {name: shape without members and times}. Raises KeyError, TypeError."""
 
     def layout(names: Iterable[str]) -> Layout:
         return Layout(tuple(names), tuple(shapes[name] for name in names))
 
-    events = tuple((times, count, index) for times, count, index in said["events"])
-    return Outputs(events, said["most"], layout(said["ends"]), layout(said["observed"]), tuple(said["observe"]), tuple(said["blow_up"]))
+    events = tuple((times, count, index) for times, count, index in plain["events"])
+    return Outputs(
+        events, plain["most"], layout(plain["ends"]), layout(plain["observed"]), tuple(plain["observe"]), tuple(plain["blow_up"])
+    )
 
 
 def make_outputs(
     system: System, layout: Layout, events: Collection[tuple[int, ...]], observed: Mapping[str, tuple[int, ...]], most: int, clock: bool
 ) -> Outputs:
-    """Outputs with names that nothing else in the ensemble has: an event's or state's with an end to it, and underscores where it is taken.
+    """The Outputs of an ensemble, with unique names: those of events and states with a suffix, and underscores if they are taken.
 
-    layout: of the states; events: the shape of each; observed: {name: shape}; most: of an event's occurrences, 0 for no events at all;
-    clock: whether members run in the rescaled clock.
+    layout: of the states. events: shape of each event. observed {name: shape}: observables. most: stored occurrences of an event, 0 to
+    store no events. clock: whether members run in the rescaled clock.
     """
-    own = ("blow_up_t", "blow_up_error")  # of the rescaled clock, and of nothing else in any run
+    blow_up_names = ("blow_up_t", "blow_up_error")  # of the rescaled clock, and of nothing else in any run
     taken = {
         *RESERVED_NAMES,
         *layout.names,
@@ -127,37 +130,37 @@ def make_outputs(
     }
 
     def free(*names: str) -> tuple[str, ...]:
-        end = ""
-        while any(name + end in taken for name in names):
-            end += "_"
-        taken.update(name + end for name in names)
-        return tuple(name + end for name in names)
+        suffix = ""
+        while any(name + suffix in taken for name in names):
+            suffix += "_"
+        taken.update(name + suffix for name in names)
+        return tuple(name + suffix for name in names)
 
-    blow_up = free(*own) if clock else ()
-    taken.update(own)
-    seen = tuple(free(name)[0] for name in observed)
-    found = []
-    seen_events = [(e, shape) for e, shape in zip(system.events, events, strict=True) if not isinstance(e, Guard)]
-    for event, shape in seen_events if most else ():
+    blow_up = free(*blow_up_names) if clock else ()
+    taken.update(blow_up_names)
+    observable_names = tuple(free(name)[0] for name in observed)
+    event_names = []
+    named_events = [(e, shape) for e, shape in zip(system.events, events, strict=True) if not isinstance(e, Guard)]
+    for event, shape in named_events if most else ():
         word = re.sub(r"\W+", "_", event.name).strip("_") or "event"
         times, count, index = free(f"{word}_t", f"{word}_count", f"{word}_index")
-        found.append((times, count, index if shape else ""))
+        event_names.append((times, count, index if shape else ""))
     guards = sum(isinstance(e, Guard) for e in system.events)
-    found += [("", "", "")] * guards if found else []  # a kernel writes down when they happened, which nobody reads
+    event_names += [("", "", "")] * guards if event_names else []  # a kernel that stores events stores those of guards too
     ends = NO_ARRAYS
     if any(event.terminal for event in system.events):
         ends = Layout(free(*(f"{name}_end" for name in layout.names)), layout.shapes)
-    return Outputs(tuple(found), most, ends, Layout(seen, tuple(observed.values())), tuple(observed), blow_up)
+    return Outputs(tuple(event_names), most, ends, Layout(observable_names, tuple(observed.values())), tuple(observed), blow_up)
 
 
 def check_observe(system: System, observe: Any) -> tuple[str, ...]:
-    """Names of observables, each once: a text such as "loss,c" or "all", or several names. Raises ParamError."""
+    """Names of observables without repetition, from a text such as "loss,c" or "all" or a list of names. Raises ParamError."""
     if observe is None:
         return ()
-    given = observe.split(",") if isinstance(observe, str) else observe
-    if not isinstance(given, Iterable):
+    requested = observe.split(",") if isinstance(observe, str) else observe
+    if not isinstance(requested, Iterable):
         raise ParamError(f"observe takes names of observables, or 'all', not {observe!r}")
-    names = [name.strip() if isinstance(name, str) else name for name in given]
+    names = [name.strip() if isinstance(name, str) else name for name in requested]
     if names == ["all"]:
         names = list(system.observables)
         if not names:
@@ -169,7 +172,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
 
 
 def check_max_events(most: Any) -> int:
-    """How many occurrences of an event are kept. Raises ParamError."""
+    """max_events as an int: stored occurrences of an event. Raises ParamError."""
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 0 <= most <= 10**6:
         raise ParamError(f"max_events must be a whole number, 0 to 1000000, not {most!r}")
     return int(most)

@@ -1,4 +1,4 @@
-"""What an ensemble is asked for, and the statuses of its members."""
+"""The request of an ensemble, and the statuses of members."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ STATUSES = (
     Status.SLIDING,
     Status.LEFT_DOMAIN,
 )
-# what each status says of a member, and what can be done
+# the meaning of each status, and what to do about it
 _MEANINGS = {
     Status.OK: "reached the end of the span",
     Status.EVENT: "ended by a terminal event, at the time t_end",
@@ -45,18 +45,18 @@ _MEANINGS = {
 
 
 def meanings(system: System) -> list[str]:
-    """What each of STATUSES says of a member of an ensemble, and what can be done: with what this System can do."""
+    """The meaning of each of STATUSES for a member of an ensemble of this System, with a remedy."""
     more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if system.growth is not None else {}
     return [_MEANINGS[status] + more.get(status, "") for status in STATUSES]
 
 
 @dataclass(frozen=True)
 class EnsembleRequest:
-    """A System, compiled, and how its members are integrated; times (T,) are kept, and beside the states there what kept says.
+    """A compiled System and how its members are integrated from t0 to t1, with states saved at times (T,) and other outputs.
 
-    auto: by which rule each member has its method, where it has its own. rescaled: the form of the System in the rescaled clock, compiled,
-    where members run in that. held: the System, or its rescaled form, with its jumping conditions held; running: that, compiled.
-    look: steps after which lanes look whether stability limits the steps of a member; 0: never.
+    auto: the rule by which each member gets its method, if they differ. rescaled: the compiled form of the System in the rescaled clock,
+    if members run in it. held: the System, or its rescaled form, with switches held; running: its compiled form. look: steps after which
+    lanes check whether stability limits the steps of a member; 0: never.
     """
 
     compiled: CompiledRHS
@@ -73,7 +73,7 @@ class EnsembleRequest:
     look: int = 0
 
     def changed(self, **options: Any) -> "EnsembleRequest":
-        """The same with other options."""
+        """The request with other run options."""
         return replace(self, options=replace(self.options, **options))
 
     @property
@@ -87,7 +87,7 @@ class EnsembleRequest:
 
     @property
     def switches(self) -> bool:
-        """Whether runs stop on the way, at conditions that change or at times that were asked for."""
+        """Whether runs stop on the way: at switches or at times of stop_at."""
         return bool(self.options.stop_at) or (self.held is not None and self.held.stops)
 
     @property
@@ -103,21 +103,21 @@ class EnsembleRequest:
         return self.compiled.layout(self.sizes)
 
     @property
-    def row(self) -> int:
-        """Bytes of the states of one member at all its times, and of what is kept beside them."""
+    def member_bytes(self) -> int:
+        """Bytes of the outputs of one member."""
         states = len(self.times) * self.layout.size * np.dtype(self.dtype).itemsize
         return states + 8 * self.outputs.numbers(len(self.times))
 
     @property
     def saves(self) -> bool:
-        """Whether more than the end is kept."""
+        """Whether other times than t1 are saved."""
         return len(self.times) != 1 or self.times[0] != self.t1
 
     def allocate(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
-        """This many members, not done yet, with nothing written to their states, whose array empty makes."""
+        """A Chunk of `count` members that are not done, with y = empty(shape), uninitialised."""
         return self.outputs.allocate(count, len(self.times), self.layout.size, empty)
 
     @staticmethod
     def number(status: Status) -> int:
-        """The status as it stands in arrays."""
+        """The number of the status in arrays."""
         return STATUSES.index(status)

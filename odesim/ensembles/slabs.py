@@ -1,4 +1,4 @@
-"""How members are cut into chunks, and chunks into slabs of neighbours."""
+"""Cuts members into chunks, and ranges of members into slabs of many chunks."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from odesim.errors import ParamError
 
 
 def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
-    """Members first to end - 1 in pieces of many chunks: asking the disk takes longer than a chunk of the ledger is."""
+    """(a, b): the members first to end - 1 in slabs of many chunks. The ledger on disk is slow to read chunk by chunk."""
     step = chunk * max(1, (1 << 20) // chunk)
     for a in range(first, end, step):
         yield a, min(a + step, end)
@@ -16,7 +16,7 @@ MAX_CHUNK_BYTES = 1 << 27  # of the states of a chunk
 
 
 def chunk_size(count: int, row: int) -> int:
-    """Members in a chunk: 4096, or half of it again and again while rows of so many bytes do not fit."""
+    """Members in a chunk: 4096, halved until they fit into MAX_CHUNK_BYTES. row: bytes of a member."""
     size = 4096
     while size > 1 and size * row > MAX_CHUNK_BYTES:
         size //= 2
@@ -24,7 +24,7 @@ def chunk_size(count: int, row: int) -> int:
 
 
 def shard_chunks(count: int, chunk: int, shard: tuple[int, int] = (1, 1)) -> range:
-    """The chunks of shard i of n: neighbours, as even as can be. Raises ParamError unless 1 <= i <= n."""
+    """Numbers of the chunks of shard i of n, (i, n): neighbours, in shards of equal size up to one. Raises ParamError."""
     i, n = shard
     if not 1 <= i <= n:
         raise ParamError(f"a shard i/N has 1 <= i <= N, not {i}/{n}")

@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, log, oo, symbols
 
 import odesim
-from odesim.ensembles.not_numbers import NotNumber, joined_numbers
+from odesim.ensembles.not_numbers import NotNumber, merge_not_numbers
 from odesim.symbolic import Event, Param, System
 from tests.support.systems import SOURCE
 
@@ -56,9 +56,9 @@ def test_parts_add_up(cut: int) -> None:
     """Members in two parts, whichever comes first, give what all of them at once do."""
     times, numbers = np.where(RATES > 0.5, 1.5, np.inf), np.arange(len(RATES))
     expected = [NotNumber("log", 3, 2, 1.5)]
-    assert list(joined_numbers({}, numbers, {"log": times})) == expected
+    assert list(merge_not_numbers({}, numbers, {"log": times})) == expected
     for parts in ((slice(cut), slice(cut, None)), (slice(cut, None), slice(cut))):
         known: dict[str, NotNumber] = {}
         for part in parts:
-            known = {n.observable: n for n in joined_numbers(known, numbers[part], {"log": times[part]})}
+            known = {n.observable: n for n in merge_not_numbers(known, numbers[part], {"log": times[part]})}
         assert list(known.values()) == expected

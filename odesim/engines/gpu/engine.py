@@ -64,7 +64,7 @@ class DeviceEngine:
     @property
     def together(self) -> int:
         """Members that are worth a launch, as many as fit into the memory it may have."""
-        return max(1, min(TOGETHER, MOST_BYTES // max(self.request.row, 1)))
+        return max(1, min(TOGETHER, MOST_BYTES // max(self.request.member_bytes, 1)))
 
     def prepare(self) -> None:
         """Compiles, or loads what was compiled before."""
@@ -110,7 +110,7 @@ class DeviceEngine:
             return
         except cp.cuda.memory.OutOfMemoryError as error:
             if end - first == 1:
-                raise DeviceError(f"the GPU has no memory for one member of {self.request.row} bytes: {error}") from None
+                raise DeviceError(f"the GPU has no memory for one member of {self.request.member_bytes} bytes: {error}") from None
         cp.get_default_memory_pool().free_all_blocks()
         middle = (first + end) // 2
         for a, b in ((first, middle), (middle, end)):
