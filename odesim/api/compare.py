@@ -23,6 +23,7 @@ from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Experiment, Task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.record import LOSS
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import Trajectory
@@ -84,26 +85,22 @@ def compare(
     if map is not None and map not in MAPS:
         raise ParamError(no_such("map", map, MAPS))
     found = as_task(task)
-    backend = "numpy" if backend is None else backend
-    array_module(backend)  # before anything is made
+    options = TrainingOptions(steps, save, backend=TrainingOptions.backend if backend is None else backend)
+    array_module(options.backend)  # before anything is made
     experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
-    return compare_training(load_model(model), experiment, steps, map or "flow", clock, save, backend, progress, **names)
+    return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
 
 
 def compare_training(
     system: System,
     experiment: Experiment,
-    steps: int | None,
+    options: TrainingOptions,
     map: str,
     kind: str,
-    save: int | None,
-    backend: str,
     progress: Callable[[int, int, Array], None] | None,
-    *,
-    observables: tuple[str, ...],
-    align: tuple[str, ...],
+    **names: tuple[str, ...],
 ) -> Comparison:
-    """The training, and the System under the parameters that the task names, beside each other."""
+    """The training, and the System under the parameters that the task names, beside each other. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_flow(facts)
     check_described(system.name, facts, experiment.theory)
@@ -114,10 +111,9 @@ def compare_training(
         )
     step = pair.step(facts.optimizer["rates"]) if pair else 1.0
     timed = TrainingClock(step, facts.momentum, kind) if map == "flow" else TrainingClock(step)
-    observe = to_observe(experiment, system, pair, observables)
+    options = replace(options, observe=to_observe(experiment, system, pair, names["observables"]))
     with stop_signals() as stop:
-        options: dict[str, Any] = {"steps": steps, "save": save, "backend": backend, "observe": observe}
-        training = train_experiment(experiment, **options, progress=progress, stop=stop, fits=check_saves_fit)
+        training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     said = {
@@ -128,7 +124,7 @@ def compare_training(
         "unit": "iterations" if map == "discrete" else system.time,
     }
     trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"])
-    return compare_sides(theory, trained, said=said, observables=observables, align=align, pair=pair, facts=facts)
+    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, **names)
 
 
 def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -177,7 +173,7 @@ def compare_runs(
     said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
     said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
     doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
-    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, doubts=doubts, **options)
+    return replace(compare_sides(theory, trained, said=said, pair=pair, facts=facts, **options), doubts=doubts)
 
 
 def side_of(run: Solution | Trajectory) -> Side:

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odesim.api.destination import Destination
 from odesim.api.ensemble_dataset import dataset
 from odesim.api.ensemble_request import check_threads, choose_members, make_request
 from odesim.api.options import check_array_kind
@@ -37,7 +38,7 @@ TOGETHER = 4  # chunks of each thread of the processor between two moments at wh
 if TYPE_CHECKING:
     import xarray
 
-    from odesim.api.stored_ensemble import Destination, EnsembleRun
+    from odesim.api.stored_ensemble import EnsembleRun
 
 
 @check_arguments
@@ -128,7 +129,6 @@ def ensemble(
     if out is not None:
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
-        from odesim.api.stored_ensemble import Destination
         from odesim.store.read import open_run
 
         return open_run(run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution).path)
@@ -163,7 +163,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
 
 
 def run_ensemble(
-    model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: "Destination", execution: Execution
+    model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
 ) -> "EnsembleRun":
     """What became of an ensemble in a folder. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin

@@ -21,18 +21,14 @@ def check_run_options(options: RunOptions, use: str) -> None:
     if method in METHODS and method not in ability.methods:
         others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].methods]
         has = f"it has {', '.join(ability.methods)} and auto"
-        raise SolveError(f"{method} is no method of the backend {backend.name} for {use}; {has}{do_it(others)}")
+        elsewhere = f"; {', '.join(others)} can do {method}" if others else ""
+        raise SolveError(f"{method} is no method of the backend {backend.name} for {use}; {has}{elsewhere}")
     if options.strict and method in METHODS and method not in ability.strict:
         others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].strict]
-        has = f"strict mode has {', '.join(ability.strict)} there"
-        raise SolveError(f"{method} has other bits on other machines with the backend {backend.name}; {has}{do_it(others)}")
-
-
-def do_it(backends: list[str]) -> str:
-    """`; the backends numba, numpy have it`."""
-    if not backends:
-        return ""
-    return f"; the backend {backends[0]} has it" if len(backends) == 1 else f"; the backends {', '.join(backends)} have it"
+        elsewhere = f"; {method} has one on {', '.join(others)}" if others else ""
+        raise SolveError(
+            f"{method} has no strict mode on the backend {backend.name}, where {', '.join(ability.strict)} have one{elsewhere}"
+        )
 
 
 def check_clock(options: RunOptions) -> None:

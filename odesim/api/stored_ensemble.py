@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from odesim.api.destination import Destination
 from odesim.api.ensemble_manifest import check_members, make_manifest, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.run_options import RunOptions, options_of
@@ -94,21 +95,6 @@ class EnsembleRun:
             return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
         end = f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
         return "; ".join((end, *map(str, t.not_numbers.values())))
-
-
-@dataclass(frozen=True)
-class Destination:
-    """The folder of a run, and what becomes of one that is there. shard: (i, n), the i-th of n parts of the run."""
-
-    path: Path
-    overwrite: bool = False
-    resume: bool = False
-    shard: tuple[int, int] | None = None
-
-    @property
-    def joins(self) -> bool:
-        """Whether the run that is there is gone on with."""
-        return (self.resume or self.shard is not None) and is_taken(self.path)
 
 
 def begin(original: Mapping[str, Any], members: Members, request: EnsembleRequest, to: Destination, execution: Execution) -> EnsembleRun:

@@ -1,13 +1,15 @@
 """Stored trainings from what they store: gone on with, or trained again and compared."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.api.destination import Destination
+from odesim.api.differences import HALF, Differences, Rerun, other_code
 from odesim.api.experiment import make_experiment, versions
 from odesim.base.arrays import Array
 from odesim.base.memory import check_saves_fit
@@ -16,17 +18,14 @@ from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
 from odesim.reference.training.checkpoint import read_checkpoint
+from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
+from odesim.store.trajectory import RUNNING, RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
 
 if TYPE_CHECKING:
     from odesim.store.lock import RunLock
-    from odesim.store.trajectory import RunSink
-
-
-from odesim.api.differences import HALF, Differences, Rerun, other_code
-from odesim.store.trajectory import RUNNING, read_trajectory, training_attributes
 
 Progress = Callable[[int, int, Array], None]
 
@@ -45,18 +44,23 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
         made = make_experiment(task, settings, said["model"], tuple(said["seeds"]), None, {}, said["dtype"])
         spec = {**said["optimizer"], "betas": tuple(said["optimizer"]["betas"])}
         experiment = replace(made, optimizer=Optimizer(**spec))
-        about = {**identity(experiment, said["dtype"], said["backend"], said["save"], said["observe"]), "config": experiment.config}
+        about = {**identity(experiment, training_options_of(said)), "config": experiment.config}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     check_same(path, {**said, "versions": about["versions"]}, about)
     return said, experiment
 
 
+def training_options_of(said: Mapping[str, Any], threads: int | None = None) -> TrainingOptions:
+    """The options in stored attributes, but for another number of threads. Raises KeyError where one is missing."""
+    own = {name: said[name] for name in ("steps", "save", "dtype", "backend")}
+    return TrainingOptions(**own, observe=tuple(said["observe"]), threads=threads or said.get("threads", 1))
+
+
 def resume_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Trajectory:
     """Goes on with the training at path to its last step, as `odesim train --resume` does; a finished one stays as it is."""
     said, experiment = restore(path)
-    options = {name: said[name] for name in ("dtype", "backend", "save")} | {"observe": tuple(said["observe"]), "progress": progress}
-    return train_into(path, experiment, steps=said["steps"], threads=threads or said.get("threads", 1), resume=True, **options)
+    return train_into(Destination(path, resume=True), experiment, training_options_of(said, threads), progress=progress)
 
 
 def rerun_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Rerun:
@@ -76,13 +80,9 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
     with stop_signals() as asked:
         new = train_experiment(
             experiment,
-            steps=old.steps,
+            training_options_of(said, threads),
             recorded=old.t,
-            observe=tuple(said["observe"]),
-            dtype=said["dtype"],
-            backend=said["backend"],
             stop=lambda: asked() or (last < old.steps and reached >= last),
-            threads=threads or said.get("threads", 1),
             progress=count,
             fits=check_saves_fit,
         )
@@ -122,49 +122,28 @@ IDENTITY = ("task", "model", "seeds", "dtype", "backend", "optimizer", "save", "
 
 
 def train_into(
-    path: Path,
+    to: Destination,
     experiment: Experiment,
+    options: TrainingOptions,
     *,
-    steps: int | None,
-    dtype: str,
-    backend: str,
-    save: int | None,
-    observe: Sequence[str],
-    threads: int,
-    overwrite: bool = False,
-    resume: bool = False,
     checkpoint_every: float = 5.0,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Trajectory:
-    """The experiment trained into the folder path, or gone on with there. Raises an OdesimError."""
-    save = check_save(save)
-    about = {**identity(experiment, dtype, backend, save, observe), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    """The experiment trained into a folder, or gone on with there. Raises an OdesimError."""
+    path, options = to.path, replace(options, save=check_save(options.save))
+    about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary}
     about["identity"] = digests(about)
     from odesim.store.lock import RunLock
-    from odesim.store.trajectory import checkpoint_file
 
     lock = RunLock()
     try:
-        sink, steps, done, state = place(path, experiment, {**about, "threads": threads}, steps, overwrite, resume, lock)
+        sink, steps, done, state = place(to, experiment, {**about, "threads": options.threads}, options.steps, lock)
         if done:
             return done
         with stop_signals() as stop:
-            trajectory = train_experiment(
-                experiment,
-                steps=steps,
-                sink=sink,
-                checkpoint=checkpoint_file(sink.path),
-                checkpoint_every=checkpoint_every,
-                resume_from=state,
-                stop=stop,
-                dtype=dtype,
-                backend=backend,
-                save=save,
-                observe=observe,
-                threads=threads,
-                progress=progress,
-                fits=check_saves_fit,
-            )
+            storage = TrainingStorage(sink, checkpoint_file(sink.path), checkpoint_every, state)
+            asked = replace(options, steps=steps)
+            trajectory = train_experiment(experiment, asked, storage, progress=progress, stop=stop, fits=check_saves_fit)
             sink.finish(trajectory)
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):
@@ -178,40 +157,39 @@ def train_into(
     return trajectory
 
 
-def identity(experiment: Experiment, dtype: str, backend: str, save: int | None, observe: Sequence[str]) -> dict[str, Any]:
+def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
     """What two runs must have in common for one to go on with the other, and the versions."""
-    values = (experiment.task, experiment.model.name, experiment.seeds, dtype, backend, asdict(experiment.optimizer), save, observe)
-    return {**dict(zip(IDENTITY, values, strict=True)), "versions": versions(backend)}
+    own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds, "optimizer": asdict(experiment.optimizer)}
+    values = own | vars(options)
+    return {**{name: values[name] for name in IDENTITY}, "versions": versions(options.backend)}
 
 
 def place(
-    path: Path, experiment: Experiment, about: Mapping[str, Any], steps: int | None, overwrite: bool, resume: bool, lock: "RunLock"
-) -> tuple["RunSink", int, Trajectory | None, Any]:
+    to: Destination, experiment: Experiment, about: Mapping[str, Any], steps: int | None, lock: "RunLock"
+) -> tuple[RunSink, int, Trajectory | None, Any]:
     """Where rows go, how many steps, the Trajectory of a run that is finished already, and the checkpoint to go on from.
 
     The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
     ParamError where another training is there.
     """
-    from odesim.store.paths import check_new_run, is_run, is_taken
-    from odesim.store.trajectory import RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
+    from odesim.store.paths import check_new_run, is_run
 
-    if (resume or overwrite) and is_run(path):
+    path = to.path
+    if (to.resume or to.overwrite) and is_run(path):
         lock.acquire(path)
-    old = training_attributes(path) if resume and is_taken(path) else None
+    old = training_attributes(path) if to.joins else None
     if old is None or not os.path.exists(checkpoint_file(path)):
-        check_new_run(path, overwrite=overwrite or old is not None)
+        check_new_run(path, overwrite=to.overwrite or old is not None)
     if old is not None:
         check_unchanged(path, old)
         check_same(path, old, about)
     steps = check_count(steps if steps is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
         raise ParamError(f"{path} has {counted(old['iteration'], 'iteration')} already, more than the {steps} asked for")
-    dims = {o.name: o.dims for o in experiment.model.observables}
     state = read_checkpoint(checkpoint_file(path)) if old and os.path.exists(checkpoint_file(path)) else None
     if old and state:
         check_stored_rows(path, old, state.written)
-    replaces = overwrite or old is not None
-    sink = RunSink(path, about, experiment.seeds, dims, exact=experiment.exact, resume=state is not None, replaces=replaces, lock=lock)
+    sink = RunSink(path, about, experiment, resume=state is not None, replaces=to.overwrite or old is not None, lock=lock)
     finished = old is not None and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, "running")
     return sink, steps, read_trajectory(path) if finished else None, state
 

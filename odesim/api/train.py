@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from odesim.api.destination import Destination
 from odesim.api.experiment import as_task, check_seeds, make_experiment
 from odesim.api.stored_training import LONG, train_into
 from odesim.base.arrays import Array, check_dtype
@@ -14,11 +15,9 @@ from odesim.base.signals import stop_signals
 from odesim.errors import ParamError
 from odesim.inputs.arguments import check_arguments
 from odesim.reference.protocols import Task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    pass
 
 
 @check_arguments
@@ -64,15 +63,14 @@ def train(
         found, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, check_dtype(dtype)
     )
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
-    options: dict[str, Any] = {"dtype": dtype, "backend": backend, "save": save, "observe": observe, "threads": threads}
-    options["progress"] = progress
+    options = TrainingOptions(steps, save, observe, dtype, backend, threads)
     if not 0 <= checkpoint_every <= LONG:
         raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
     if out is None:
         if resume or overwrite:
             raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
         with stop_signals() as stop:
-            return train_experiment(experiment, steps=steps, stop=stop, fits=check_saves_fit, **options)
+            return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     if resume and overwrite:
         raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
-    return train_into(Path(out), experiment, steps=steps, overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, **options)
+    return train_into(Destination(Path(out), overwrite, resume), experiment, options, checkpoint_every=checkpoint_every, progress=progress)

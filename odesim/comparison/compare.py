@@ -128,7 +128,6 @@ def compare_sides(
     align: Sequence[str] = (),
     pair: Pair | None = None,
     facts: TrainingFacts | None = None,
-    doubts: tuple[str, ...] = (),
 ) -> Comparison:
     """The Comparison of two sides on one clock, at the times of the coarser one where both are, linear in between.
 
@@ -173,7 +172,7 @@ def compare_sides(
     for axis in align:
         a = align_axis(a, b, dims, axis)
     meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
-    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes), meanings, doubts)
+    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes), meanings)
 
 
 def names_text(side: Side) -> str:

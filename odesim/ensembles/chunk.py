@@ -14,6 +14,20 @@ HANDED_OVER = -2  # another method goes on with the member, because stability li
 
 
 @dataclass(frozen=True)
+class MemberShape:
+    """How many numbers a chunk has of each member: T saved times, n states, E events with K times each, q observables; ends, blow_up: what
+    there is of the states at t_end and of a blow-up."""
+
+    times: int
+    states: int
+    events: int = 0
+    max_events: int = 0
+    ends: int = 0
+    observed: int = 0
+    blow_up: int = 0
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Results of N members.
 
@@ -38,49 +52,35 @@ class Chunk:
     blow_up: Array
 
     @classmethod
-    def empty(
-        cls, count: int, times: int, n: int, events: int = 0, most: int = 0, ends: int = 0, observed: int = 0, blow_up: int = 0
-    ) -> "Chunk":
+    def empty(cls, count: int, shape: MemberShape) -> "Chunk":
         """A chunk of members that are not done, with y NaN."""
-        chunk = cls.allocate(count, times, n, events, most, ends, observed, blow_up)
+        chunk = cls.allocate(count, shape)
         chunk.y[...] = np.nan
         return chunk
 
     @classmethod
-    def allocate(
-        cls,
-        count: int,
-        times: int,
-        n: int,
-        events: int = 0,
-        most: int = 0,
-        ends: int = 0,
-        observed: int = 0,
-        blow_up: int = 0,
-        *,
-        empty: Callable[[tuple[int, ...]], Array] = np.empty,
-    ) -> "Chunk":
+    def allocate(cls, count: int, shape: MemberShape, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> "Chunk":
         """A chunk of members that are not done, with y uninitialised: whoever fills it is the first to touch its pages.
 
         empty(shape): makes the array y.
         """
 
-        def unset(*shape: int) -> Array:
-            return np.full((count, *shape), np.nan)
+        def unset(*axes: int) -> Array:
+            return np.full((count, *axes), np.nan)
 
         return cls(
-            y=empty((count, times, n)),
+            y=empty((count, shape.times, shape.states)),
             status=np.full(count, UNDONE, np.int8),
             t_end=unset(),
             steps=np.zeros(count, np.int64),
             rejected=np.zeros(count, np.int64),
             method=np.full(count, UNDONE, np.int8),
-            event_t=unset(events, most),
-            event_index=np.full((count, events, most), -1, np.int64),
-            event_count=np.zeros((count, events), np.int64),
-            y_end=unset(ends),
-            observed=unset(times, observed),
-            blow_up=unset(blow_up),
+            event_t=unset(shape.events, shape.max_events),
+            event_index=np.full((count, shape.events, shape.max_events), -1, np.int64),
+            event_count=np.zeros((count, shape.events), np.int64),
+            y_end=unset(shape.ends),
+            observed=unset(shape.times, shape.observed),
+            blow_up=unset(shape.blow_up),
         )
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.ensembles.chunk import Chunk
+from odesim.ensembles.chunk import Chunk, MemberShape
 from odesim.errors import ParamError, no_such
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
@@ -43,15 +43,15 @@ class Outputs:
 
     def chunk(self, count: int, times: int, n: int) -> Chunk:
         """A Chunk of `count` members that are not done, with n states at each time and y NaN."""
-        return Chunk.empty(count, times, n, *self._counts)
+        return Chunk.empty(count, self.shape(times, n))
 
     def allocate(self, count: int, times: int, n: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
         """A Chunk of `count` members that are not done, with y = empty(shape), uninitialised."""
-        return Chunk.allocate(count, times, n, *self._counts, empty=empty)
+        return Chunk.allocate(count, self.shape(times, n), empty)
 
-    @property
-    def _counts(self) -> tuple[int, ...]:
-        return len(self.events), self.max_events, self.ends.size, self.observed.size, len(self.blow_up)
+    def shape(self, times: int, n: int) -> MemberShape:
+        """How many numbers a member with n states has at these times."""
+        return MemberShape(times, n, len(self.events), self.max_events, self.ends.size, self.observed.size, len(self.blow_up))
 
     def arrays(self, chunk: Chunk) -> dict[str, Array]:
         """{name of an output array: (N, ...)}, views of the chunk."""

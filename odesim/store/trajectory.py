@@ -12,6 +12,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import StoreError, counted
+from odesim.reference.protocols import Experiment
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names
 from odesim.store.inspected import check_readable_run, inspect_run
 from odesim.store.lock import RunLock
@@ -29,7 +30,7 @@ ROWS = "rows"
 class RunSink:
     """Writes the rows of a training into the folder path, which is created when the shapes of the first row are known.
 
-    attributes: stored with the run; exact {name: array}: the task's exact quantities, stored as a group. resume: the folder exists and
+    attributes: stored with the run; the experiment's exact quantities are stored as a group. resume: the folder exists and
     rows are appended. replaces: an existing run is replaced. lock: of the folder, acquired by open().
     """
 
@@ -37,16 +38,15 @@ class RunSink:
         self,
         path: Path,
         attributes: Mapping[str, Any],
-        seeds: Sequence[int],
-        dims: Mapping[str, tuple[str, ...]],
+        experiment: Experiment,
         *,
-        exact: Mapping[str, Array] | None = None,
         resume: bool = False,
         replaces: bool = False,
         lock: RunLock | None = None,
     ) -> None:
-        self.path, self.attributes, self.seeds, self.dims, self.resume = path, attributes, seeds, dims, resume
-        self.exact = exact or {}
+        self.path, self.attributes, self.resume = path, attributes, resume
+        self.seeds, self.exact = experiment.seeds, experiment.exact
+        self.dims = {o.name: o.dims for o in experiment.model.observables}
         self.group: Any = None
         self.replaces, self.lock = replaces, lock or RunLock()
 

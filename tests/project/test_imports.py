@@ -77,10 +77,10 @@ sys.meta_path.insert(0, Absent())
 WITHOUT = f"""{MISSING}
 import odesim
 from odesim.codegen.build.cache import cache_dir
-from direct import integrated, made
+from direct import integrate_all, make_prepared
 
-members = made("joma.nonlinear", method="tsit5", params={{"mu": [[0.5], [1.0]]}}, max_events=0)
-print(integrated(*members).status.tolist(), odesim.integrate("joma.nonlinear", method="tsit5").status)
+members = make_prepared("joma.nonlinear", method="tsit5", params={{"mu": [[0.5], [1.0]]}}, max_events=0)
+print(integrate_all(*members).status.tolist(), odesim.integrate("joma.nonlinear", method="tsit5").status)
 os.environ.pop("ODESIM_CACHE_DIR", None)
 assert cache_dir() == Path.home() / ".cache" / "odesim"
 """

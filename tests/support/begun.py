@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 import odesim
+from odesim.api.destination import Destination
 from odesim.api.ensemble import ensemble_arguments, run_ensemble
-from odesim.api.stored_ensemble import Destination
 from odesim.engines.run import Execution
 
 MODEL = "joma.nonlinear"

@@ -87,8 +87,8 @@ def ensemble_verb(
     With --backend cuda all GPUs that CUDA_VISIBLE_DEVICES leaves share the
     members; with --strict their bits are those of the processor.
     """
+    from odesim.api.destination import Destination
     from odesim.api.ensemble import run_ensemble
-    from odesim.api.stored_ensemble import Destination
     from odesim.cli.options.run import make_request
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
     from odesim.engines.run import Execution

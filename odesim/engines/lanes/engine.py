@@ -67,13 +67,17 @@ def _stem(plan: KernelPlan) -> str:
 class LaneEngine:
     """A kernel for members of one System and request, with the numbers that all of them share.
 
-    origin (1, n): where all of them began, if not where they start from here.
+    origin (1, n): where all of them began, if not where they start from here. For one member that is looked at while it runs: lanes, the
+    memory of the one block, where what was not saved is not blanked; seen, the address of a function of (0, time, state, 0) that is called
+    after every step of a stiff method.
     """
 
     request: EnsembleRequest
     numbers: Numbers
     plan: KernelPlan
     origin: Array | None = None
+    lanes: Array | None = None
+    seen: int = 0
 
     @property
     def _run(self) -> Callable[[int], None]:
@@ -97,14 +101,10 @@ class LaneEngine:
         stop: Array,
         pool: Any,
         into: Chunk | None = None,
-        memory: Array | None = None,
-        seen: int = 0,
     ) -> Chunk:
         """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
 
-        stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are. memory: of one block that does all of them,
-        to be looked at; what was not saved is then not blanked. seen: the address of a function of (0, time, state, 0) that is called after
-        every step of a single member, with a stiff method.
+        stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are.
         """
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
@@ -136,7 +136,7 @@ class LaneEngine:
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         each = bool(initial) or parts is not None
-        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, seen
+        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, self.seen
         table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
         table[AT["PILOT"]] = request.look or request.options.max_steps
@@ -149,7 +149,7 @@ class LaneEngine:
         size = count if pool is None else block_size(count, pool._max_workers)
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
-        one: Callable[..., None] = partial(self._block, table, memory=memory)
+        one: Callable[..., None] = partial(self._block, table)
         if parts is not None:
             turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.options.max_steps)
             for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
@@ -158,7 +158,7 @@ class LaneEngine:
         for _ in run(lambda block: one(*block), blocks):
             pass
         put_statuses(chunk, codes)
-        if memory is None:
+        if self.lanes is None:
             chunk.blank_unreached(request.times)
         return chunk
 
@@ -176,9 +176,9 @@ class LaneEngine:
             if stop[0]:
                 return
 
-    def _block(self, table: Array, first: int, end: int, memory: Array | None = None) -> None:
-        """Members first to end - 1, with memory of their own where none is given."""
-        memory = self.memory() if memory is None else memory
+    def _block(self, table: Array, first: int, end: int) -> None:
+        """Members first to end - 1."""
+        memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
         watch = self.plan.watch
         found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)

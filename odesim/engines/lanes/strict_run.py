@@ -215,7 +215,8 @@ class LaneRun:
     def _integrate(self) -> Chunk:
         seen = _SEEN(self._look) if self._watch else None
         address = ctypes.cast(seen, ctypes.c_void_p).value or 0 if seen else 0
-        chunk = self._engine.integrate({}, {}, 1, self._stop, None, self._chunk, self._memory, address)
+        engine = replace(self._engine, lanes=self._memory, seen=address)
+        chunk = engine.integrate({}, {}, 1, self._stop, None, self._chunk)
         if self._failure is not None:
             raise self._failure
         return chunk

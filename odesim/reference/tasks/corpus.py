@@ -25,6 +25,7 @@ from odesim.reference.data.corpus_streams import BLOCK, MAX_VALIDATION, CorpusCo
 from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
 from odesim.reference.one_layer.model import DECODERS, YZ
 from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
+from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
@@ -87,7 +88,7 @@ class CorpusTask:
         batch, length, M = values["batch"], values["length"], values["vocabulary"]
         if model == "transformer":
             sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-            found = transformer_memory(seeds=seeds, batch=max(batch, 100), length=length, vocabulary=M, outputs=M, read=length, **sizes)
+            found = transformer_memory(Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length)
             return {**found, "the batches": seeds * batch * (BLOCK + 4 * length)}
         K = values["num_next"]
         return {

@@ -23,6 +23,7 @@ from odesim.reference.data.dag import Dag, draw_dag
 from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
@@ -100,7 +101,7 @@ class HierarchyDag:
         C, vocabulary = values["num_classes"], values["vocabulary"]
         short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
         sizes = {name: values[name] for name in ("width", "layers", "mlp")}
-        found = transformer_memory(seeds=seeds, batch=C, length=short, vocabulary=vocabulary, outputs=C, heads=1, **sizes)
+        found = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
         nodes = values["n0"] + values["n1"] + C
         hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
         return {**found, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}

@@ -20,6 +20,7 @@ from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.data.tree import Tree
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
@@ -123,9 +124,8 @@ class HierarchyTree:
         roots = values["num_classes"] if values["q"] is None else len(values["q"])
         leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
         D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-        found = transformer_memory(
-            seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1, vocabulary=leaves + 1, outputs=D, **sizes
-        )
+        made = Architecture(leaves + 1, outputs=D, **sizes)
+        found = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
         return {**found, "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves, "the tree": D * D + 6 * leaves**2}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:

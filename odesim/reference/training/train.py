@@ -1,9 +1,8 @@
 """The training loop: batches, gradients, updates, and on the way the rows that are recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from math import isfinite
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -16,58 +15,49 @@ from odesim.errors import ParamError, counted
 from odesim.reference.protocols import Experiment, Params
 from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import make_optimizer
+from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.record import Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host
+from odesim.reference.training.record import Fits, Recorder, extend_iterations, recorded_iterations, to_host
 from odesim.reference.training.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, outcome_sentence
 
 MAX_STEPS, MAX_SAVED = 10**9, 10**6
+
+DEFAULT, IN_MEMORY = TrainingOptions(), TrainingStorage()
 
 
 @device_errors("this training", "fewer seeds, smaller settings or float32")
 def train(
     experiment: Experiment,
+    options: TrainingOptions = DEFAULT,
+    storage: TrainingStorage = IN_MEMORY,
     *,
-    dtype: str = "float64",
-    backend: str = "numpy",
-    steps: int | None = None,
-    save: int | None = None,
     recorded: Array | None = None,
-    observe: Sequence[str] = (),
-    sink: Sink | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: float = 5.0,
-    resume_from: Checkpoint | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
     stop: Callable[[], bool] | None = None,
-    threads: int = 1,
     fits: Fits | None = None,
 ) -> Trajectory:
     """The experiment trained for `steps` updates (its own number by default).
 
     Recorded are iterations 0 ... steps, or `save` of them (about 1001 where there are more): the loss (R,) of an iteration's batch and
     the observables before its update. Those that are costly or have more than 1000 entries are kept at the end only, but for those in
-    `observe`. recorded: these iterations (T,) instead. sink: takes the rows in blocks; without one they stay in memory. checkpoint: a
-    file, written every checkpoint_every seconds and at the end; resume_from: what such a file holds. progress: called with the
-    iteration, steps and the loss.
-    stop: asked before each iteration; the training ends as "interrupted" where it is true.
-    backend: "numpy", or "cuda": cupy and a GPU; what is drawn, recorded and kept is in numpy either way.
-    threads: of numpy's matrix products; their bits may depend on it. A loss that is not finite stops no other seed.
+    `observe`. recorded: these iterations (T,) instead. progress: called with the iteration, steps and the loss.
+    stop: asked before each iteration; the training ends as "interrupted" where it is true. A loss that is not finite stops no other seed.
     fits: asked before rows are kept in memory. Raises ParamError where the request is wrong, CodegenError without a GPU,
     DeviceError where one is full or fails.
     """
-    steps = check_count(experiment.steps if steps is None else steps, "steps", 0)
-    save = check_save(save)
-    xp = array_module(backend)
+    steps = check_count(experiment.steps if options.steps is None else options.steps, "steps", 0)
+    save = check_save(options.save)
+    xp = array_module(options.backend)
     begin = monotonic()
-    model, old = experiment.model, resume_from
+    model, old, sink = experiment.model, storage.resume_from, storage.sink
     times = recorded_iterations(steps, save) if recorded is None else recorded
     if old is not None:
         if old.iteration > steps:
             raise ParamError(f"the training has {counted(old.iteration, 'iteration')} already, more than the {steps} asked for")
         times = old.times if old.times[-1] == steps else extend_iterations(old.times[old.times <= old.iteration], steps, save)
-    params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), dtype).items()}
+    params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), options.dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
-    recorder = Recorder(model.observables, observe, times, sink, fits)
+    recorder = Recorder(model.observables, options.observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
     if old is not None:
         load_params(params, old)
@@ -75,21 +65,21 @@ def train(
         start, bad = old.iteration, old.bad.copy()
 
     def save_state(i: int) -> None:
-        if checkpoint:
+        if storage.checkpoint:
             held = {name: to_host(w) for name, w in params.items()}
             state = {name: to_host(a) for name, a in optimizer.state().items()}
             spent = monotonic() - begin + (old.seconds if old else 0.0)
-            write_checkpoint(checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), held, state, bad, spent))
+            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), held, state, bad, spent))
 
     clock = monotonic()
-    due, ended = clock + checkpoint_every, False
+    due, ended = clock + storage.checkpoint_every, False
     # a diverging seed is said in the message, not in numpy's warnings
-    with threadpool_limits(check_count(threads, "threads", 1)), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with threadpool_limits(check_count(options.threads, "threads", 1)), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i in range(start, steps + 1):
             ended = stop is not None and stop()
             if i > start and monotonic() >= due:
                 save_state(i)
-                due = monotonic() + checkpoint_every
+                due = monotonic() + storage.checkpoint_every
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
             loss = to_host(losses)
             note_non_finite(bad, loss, i)
@@ -127,7 +117,12 @@ def train(
         message=outcome_sentence(status, i, steps, found),
         bad=found,
         stats={"seconds": spent, "steps_per_second": rate},
-        attrs={"optimizer": asdict(experiment.optimizer), "dtype": dtype, "backend": backend, "vocabulary": experiment.vocabulary},
+        attrs={
+            "optimizer": asdict(experiment.optimizer),
+            "dtype": options.dtype,
+            "backend": options.backend,
+            "vocabulary": experiment.vocabulary,
+        },
     )
 
 

@@ -13,6 +13,7 @@ from odesim.errors import ParamError
 from odesim.reference.data.corpus_classes import windows
 from odesim.reference.data.text import END, UNK, digest, encode, pydoc_topics, tokens
 from odesim.reference.tasks import load_task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.randomness import INITIAL, generators
 from odesim.reference.training.train import train
 
@@ -216,7 +217,7 @@ def test_infinite_contexts_are_the_system():
     for steps in (50, 100):
         rates = {"eta_Y": 20 / steps, "eta_Z": 10 / steps}
         experiment, _ = made(**BY_HAND | {"contexts": "infinite"} | rates)
-        run = train(experiment, steps=steps, save=2)
+        run = train(experiment, TrainingOptions(steps=steps, save=2))
         exact = odesim.integrate(
             "scan_snap.full", params=experiment.theory["scan_snap.full"], sizes={"S": 10}, span=(0, steps), rtol=1e-9, atol=1e-12
         )
@@ -229,7 +230,7 @@ def test_attention_gets_sparse():
     """On Python's help the mean entropy of attention, over 20 iterations, falls all the time, and the loss of unseen text falls too."""
     experiment, params = made((0, 1), **SMALL)
     start = seen(experiment, params, "loss_validation")
-    run = train(experiment, steps=300)
+    run = train(experiment, TrainingOptions(steps=300))
     entropy = (run.observables["entropy"] @ experiment.exact["p"])[:, :300].reshape(2, 15, 20).mean(axis=2)
     assert (np.diff(entropy, axis=1) < 0).all()
     assert (entropy[:, -1] < entropy[:, 0] - 1).all()
@@ -243,7 +244,7 @@ def test_transformer_learns():
     )
     corpus = encode(pydoc_topics(), 200)
     p = np.bincount(corpus.ids) / len(corpus.ids)
-    run = train(experiment, steps=400, save=2)
+    run = train(experiment, TrainingOptions(steps=400, save=2))
     assert run.final["loss_validation"][0] < -(p * np.log(p)).sum()
 
 
@@ -252,9 +253,9 @@ def test_transformer_learns():
 def test_seeds_together_are_seeds_alone(model, values, dtype):
     """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
     values = BY_HAND | values
-    together = train(made((0, 4, 7), dtype, model, **values)[0], dtype=dtype, steps=3)
+    together = train(made((0, 4, 7), dtype, model, **values)[0], TrainingOptions(dtype=dtype, steps=3))
     for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, model, **values)[0], dtype=dtype, steps=3)
+        alone = train(made((seed,), dtype, model, **values)[0], TrainingOptions(dtype=dtype, steps=3))
         for name, value in alone.final.items():
             assert value.dtype == np.dtype(dtype), name
             np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
@@ -312,7 +313,7 @@ def test_refused(values, sentence):
 
 def agreement(experiment, steps):
     """The share of the (class, token) pairs whose attention moves, beyond 3 s.e. of four seeds, that scan_snap.full moves the same way."""
-    run = train(experiment, steps=steps, save=2, observe=["c"])
+    run = train(experiment, TrainingOptions(steps=steps, save=2, observe=["c"]))
     system = odesim.integrate("scan_snap.full", params=experiment.theory["scan_snap.full"], sizes={"S": 1000}, span=(0, steps))
     P = experiment.exact["P"]
     moved = run.final["c"] - P  # what is attended, not logits: a constant in a row of Z changes nothing

@@ -11,6 +11,7 @@ from odesim.errors import ParamError
 from odesim.reference.data.dag import draw_dag
 from odesim.reference.data.latents import correlations, mean_best_correlation
 from odesim.reference.tasks.hierarchy_dag import TASK
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.randomness import INITIAL, generators
 from odesim.reference.training.train import train
 
@@ -168,9 +169,9 @@ def test_labels():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_seeds_together_are_seeds_alone(dtype):
     """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
-    together = train(made((0, 4, 7), dtype, **TINY)[0], dtype=dtype, steps=3)
+    together = train(made((0, 4, 7), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
     for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, **TINY)[0], dtype=dtype, steps=3)
+        alone = train(made((seed,), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
         for name, value in alone.final.items():
             assert value.dtype == np.dtype(dtype), name
             np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
@@ -238,7 +239,7 @@ def test_trained():
     experiment, params = made((1, 2), lr=1e-4)
     experiment = replace(experiment, steps=1000)
     start = seen(experiment, params, "NCorr")
-    run = train(experiment, save=11)
+    run = train(experiment, TrainingOptions(save=11))
     assert run.ok
     assert (run.final["loss"] < experiment.exact["loss_floor"] + 0.05).all()
     found = run.final["NCorr"]

@@ -8,6 +8,7 @@ import pytest
 from odesim.errors import ParamError
 from odesim.reference.data.tree import Tree, co_occurrence
 from odesim.reference.tasks import load_task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.randomness import INITIAL, generators
 from odesim.reference.training.train import train
 
@@ -179,9 +180,9 @@ def test_ncorr():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_seeds_together_are_seeds_alone(dtype):
     """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
-    together = train(made((0, 4, 7), dtype, **TINY)[0], dtype=dtype, steps=3)
+    together = train(made((0, 4, 7), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
     for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, **TINY)[0], dtype=dtype, steps=3)
+        alone = train(made((seed,), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
         for name, value in alone.final.items():
             assert value.dtype == np.dtype(dtype), name
             np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
@@ -190,7 +191,7 @@ def test_seeds_together_are_seeds_alone(dtype):
 def test_learns():
     """Three classes with two leaves each: from ln 3 the test loss comes within 0.1 of the true probabilities' and not below, to 4 s.e."""
     experiment, _ = made(num_classes=3, depth=2, width=16, mlp=16, layers=1, lr=3e-3)
-    run = train(experiment, steps=150, save=2)
+    run = train(experiment, TrainingOptions(steps=150, save=2))
     bayes, end = experiment.exact["loss_bayes"][0], run.final["loss_test"][0]
     tree = one_hot(3, 2, 2, 0.9)
     test, nodes = experiment.stream.test()

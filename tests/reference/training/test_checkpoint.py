@@ -10,6 +10,7 @@ from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.train import train
 from tests.support.toy import TASK
 
@@ -22,7 +23,12 @@ def experiment(optimizer="sgd"):
 def interrupted(path, at, **options):
     """A checkpoint of a training that was stopped before iteration `at`."""
     count = iter(range(10**6))
-    train(experiment(options.pop("optimizer", "sgd")), checkpoint=path, stop=lambda: next(count) == at, **options)
+    train(
+        experiment(options.pop("optimizer", "sgd")),
+        TrainingOptions(**options),
+        TrainingStorage(checkpoint=path),
+        stop=lambda: next(count) == at,
+    )
     return read_checkpoint(path)
 
 
@@ -30,10 +36,10 @@ def interrupted(path, at, **options):
 @pytest.mark.parametrize(("at", "steps", "save"), [(0, 20, None), (7, 20, None), (20, 20, None), (7, 20, 6), (8, 20, 6), (11, 11, None)])
 def test_the_same_bits(optimizer, at, steps, save, tmp_path):
     """Stopped anywhere and gone on with, with any optimizer and any grid: rows and final values have the bits of one run."""
-    whole = train(experiment(optimizer), steps=steps, save=save)
+    whole = train(experiment(optimizer), TrainingOptions(steps=steps, save=save))
     held = interrupted(tmp_path / "c.npz", at, steps=steps, save=save, optimizer=optimizer)
     assert held.iteration == at
-    got = train(experiment(optimizer), steps=steps, save=save, resume_from=held)
+    got = train(experiment(optimizer), TrainingOptions(steps=steps, save=save), TrainingStorage(resume_from=held))
     assert (got.status, got.iteration) == ("ok", steps)
     np.testing.assert_array_equal(got.t, whole.t)
     assert set(got.observables) == set(whole.observables)
@@ -46,14 +52,14 @@ def test_the_same_bits(optimizer, at, steps, save, tmp_path):
 def test_more_steps(tmp_path):
     """A finished training made longer: the bits of a long one where both recorded, and no row is lost."""
     path = tmp_path / "c.npz"
-    short = train(experiment(), steps=12, save=5, checkpoint=path)
-    longer = train(experiment(), steps=31, save=7, resume_from=read_checkpoint(path))
-    whole = train(experiment(), steps=31)
+    short = train(experiment(), TrainingOptions(steps=12, save=5), TrainingStorage(checkpoint=path))
+    longer = train(experiment(), TrainingOptions(steps=31, save=7), TrainingStorage(resume_from=read_checkpoint(path)))
+    whole = train(experiment(), TrainingOptions(steps=31))
     assert longer.t.tolist() == [*short.t, 16, 21, 26, 31]
     for name, rows in longer.observables.items():
         np.testing.assert_array_equal(rows, whole.observables[name][:, longer.t])
     with pytest.raises(ParamError, match="12 iterations already, more than the 11"):
-        train(experiment(), steps=11, resume_from=read_checkpoint(path))
+        train(experiment(), TrainingOptions(steps=11), TrainingStorage(resume_from=read_checkpoint(path)))
 
 
 def test_checkpoints_on_the_way(tmp_path, monkeypatch):
@@ -65,11 +71,11 @@ def test_checkpoints_on_the_way(tmp_path, monkeypatch):
         seen.append(read_checkpoint(path))
 
     monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", keep)
-    whole = train(experiment("adam"), steps=6, checkpoint=tmp_path / "c.npz", checkpoint_every=0.0)
+    whole = train(experiment("adam"), TrainingOptions(steps=6), TrainingStorage(checkpoint=tmp_path / "c.npz", checkpoint_every=0.0))
     monkeypatch.undo()
     assert [c.iteration for c in seen] == [1, 2, 3, 4, 5, 6, 6]
     for held in seen:
-        got = train(experiment("adam"), steps=6, resume_from=held)
+        got = train(experiment("adam"), TrainingOptions(steps=6), TrainingStorage(resume_from=held))
         np.testing.assert_array_equal(got.observables["w"], whole.observables["w"])
 
 
@@ -112,7 +118,7 @@ def test_a_checkpoint_of_another_model(tmp_path):
     held = interrupted(tmp_path / "c.npz", 3)
     other = TASK.make(check_settings("toy", TASK.settings, {"size": 5}), seeds=(0, 3))
     with pytest.raises(ParamError, match="another model"):
-        train(other, resume_from=held)
+        train(other, storage=TrainingStorage(resume_from=held))
 
 
 WRONG = {
@@ -150,4 +156,4 @@ def test_rows_of_another_training(take, put, tmp_path):
     held = interrupted(tmp_path / "c.npz", 3)
     pending = {k: v for k, v in held.pending.items() if k != take} | {k: np.zeros(shape) for k, shape in put.items()}
     with pytest.raises(ParamError, match="the checkpoint is of another training: of"):
-        train(experiment(), resume_from=replace(held, pending=pending))
+        train(experiment(), storage=TrainingStorage(resume_from=replace(held, pending=pending)))

@@ -10,6 +10,7 @@ import pytest
 from odesim.errors import ParamError
 from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.record import extend_iterations, recorded_iterations
 from odesim.reference.training.train import train
 from tests.support.toy import TASK
@@ -22,7 +23,7 @@ def experiment(seeds=(0, 1), **values):
 def test_the_loop_is_this_loop():
     """loss[i] is that of batch i before update i; observables are those before it; the last row is after the last update."""
     e = experiment((4, 7))
-    got = train(e, steps=6)
+    got = train(e, TrainingOptions(steps=6))
     w = np.stack([np.random.default_rng([seed, 0, 0]).normal(size=3) for seed in (4, 7)])
     v = 0 * w
     for i in range(7):
@@ -41,9 +42,9 @@ def test_the_loop_is_this_loop():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_seeds_together_are_seeds_alone(dtype):
     """Row r of R seeds has the bits of that seed alone, in rows and final values, and the dtype asked for."""
-    together = train(experiment((3, 5, 8)), dtype=dtype)
+    together = train(experiment((3, 5, 8)), TrainingOptions(dtype=dtype))
     for r, seed in enumerate((3, 5, 8)):
-        alone = train(experiment((seed,)), dtype=dtype)
+        alone = train(experiment((seed,)), TrainingOptions(dtype=dtype))
         for name, rows in together.observables.items():
             assert rows.dtype == dtype
             np.testing.assert_array_equal(rows[r], alone.observables[name][0])
@@ -53,9 +54,9 @@ def test_seeds_together_are_seeds_alone(dtype):
 
 def test_what_is_recorded():
     """Costly and large observables come at the end only, unless they are named; the last row is the final value."""
-    plain = train(experiment(), steps=3)
+    plain = train(experiment(), TrainingOptions(steps=3))
     assert set(plain.observables) == {"loss", "norm", "w"} and set(plain.final) == {"loss", "norm", "w", "cubes", "outer"}
-    named = train(experiment(), steps=3, observe=["outer", "cubes"])
+    named = train(experiment(), TrainingOptions(steps=3, observe=["outer", "cubes"]))
     assert named.observables["outer"].shape == (2, 4, 1001)
     for name, rows in named.observables.items():
         np.testing.assert_array_equal(rows[:, -1], plain.final[name])
@@ -82,7 +83,7 @@ def test_grid(steps, save, count):
 
 def test_thinning_changes_nothing():
     """Rows of a thinned training are rows of the whole one."""
-    few, every = train(experiment(), save=4), train(experiment())
+    few, every = train(experiment(), TrainingOptions(save=4)), train(experiment())
     assert few.t.tolist() == [0, 7, 13, 20]
     for name, rows in few.observables.items():
         np.testing.assert_array_equal(rows, every.observables[name][:, few.t])
@@ -130,7 +131,7 @@ def test_wrong_run(name):
     """A wrong request is one sentence."""
     options, *pieces = WRONG_RUNS[name]
     with pytest.raises(ParamError) as raised:
-        train(experiment(), **options)
+        train(experiment(), TrainingOptions(**options))
     assert all(piece in str(raised.value) for piece in pieces), raised.value
 
 

@@ -1,0 +1,21 @@
+"""Where a run is stored."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The folder of a run, and what becomes of one that is there. shard: (i, n), the i-th of n parts of an ensemble."""
+
+    path: Path
+    overwrite: bool = False
+    resume: bool = False
+    shard: tuple[int, int] | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Whether the run that is there is gone on with."""
+        from odesim.store.paths import is_taken
+
+        return (self.resume or self.shard is not None) and is_taken(self.path)
