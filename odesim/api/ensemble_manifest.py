@@ -21,7 +21,7 @@ from odesim.errors import ParamError, StoreError
 from odesim.inputs.sizes import make_extent
 from odesim.inputs.stored_model import stored_model
 from odesim.store.ensemble import EnsembleStore
-from odesim.store.manifest import Manifest
+from odesim.store.manifest import Manifest, array_names
 from odesim.symbolic.system import System
 
 
@@ -44,6 +44,9 @@ def restore(
         request = make_request(system, members, options_of(said), **outputs_of(said))
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
+    for key, names in array_names(request.layout, request.outputs, request.dtype).items():
+        if said[key] != names:
+            raise StoreError(f"{store.path} is damaged: its attribute {key!r} does not name the arrays of {system.name}")
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
     if same_code and engine_key(engine) != said["kernel"]:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ModelError, ModelWarning, nearest, no_such, value_text
+from odesim.inputs.files import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 
     digest: the sha256 that the file must have to be run; "" for any. Raises ModelError.
     """
+    if device := device_sentence(path):
+        raise ModelError(device)
     try:
         text = Path(path).read_bytes()
     except OSError as e:

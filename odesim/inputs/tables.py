@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import ParamError, counted, no_such
+from odesim.inputs.files import device_sentence
 from odesim.inputs.grammar import parse_number, show_text
 
 if TYPE_CHECKING:
@@ -99,4 +100,6 @@ def _check_path(path: str, where: str) -> str:
         encoded = b"\0"
     if b"\0" in encoded:
         raise ParamError(f"{where}: {show_text(path)} cannot be the name of a file")
+    if device := device_sentence(path):
+        raise ParamError(f"{where}: {device}")
     return path

@@ -11,7 +11,7 @@ from odesim.inputs import arguments
 from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays
-from odesim.store.paths import RUN_MARK
+from odesim.store.paths import RUN_FORMAT, RUN_MARK
 from odesim.store.schema import ENSEMBLE, TRAINING, check_attributes, kind_of_attributes, raise_damaged
 from odesim.store.write import TIME
 
@@ -65,6 +65,8 @@ def inspect_run(path: str | Path) -> StoredRun:
         or document["zarr_format"] != 3
     ):
         raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
+    if attributes[RUN_MARK] != RUN_FORMAT:
+        raise StoreError(f"{path} has the run format {str(attributes[RUN_MARK])[:20]!r}, and this odesim reads {RUN_FORMAT}")
     if kind_of_attributes(attributes) == ENSEMBLE:
         attributes.setdefault("kept", dict(NO_OUTPUTS))  # of a run from before there was such a thing
     check_attributes(path, attributes)

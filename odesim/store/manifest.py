@@ -114,6 +114,13 @@ def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
             raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")
 
 
+def array_names(layout: Layout, outputs: Outputs, dtype: str) -> dict[str, list[str]]:
+    """{attribute: names of arrays} of a run with these states and outputs."""
+    seen = outputs.observed.names
+    ledger = [*LEDGER, *(name for name in outputs.types(dtype) if name not in seen)]
+    return {"states": list(layout.names), "observables": list(seen), "ledger": ledger}
+
+
 def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) -> None:
     """Creates the ensemble's folder at path, with inputs and empty result arrays. It is written beside path and then renamed.
 
@@ -135,9 +142,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "labels": labels,
         "identity": manifest.identity(),
         "attempts": [{}],
-        "states": list(manifest.layout.names),
-        "observables": list(manifest.outputs.observed.names),
-        "ledger": [*LEDGER, *(name for name in types if name not in manifest.outputs.observed.names)],
+        **array_names(manifest.layout, manifest.outputs, manifest.dtype),
         "coordinates": " ".join(labels.values()),
         "method_names": list(METHOD_NAMES),
     }

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odesim.ensembles.request import UNDONE
+from odesim.store.paths import open_group
 from tests.support.strangers import MARKED, READS, check_reading, copy, edit, make_runs, read
 
 
@@ -142,6 +144,11 @@ def state_name(name: str) -> Callable[[Path], None]:
     return make
 
 
+def attribute(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Another value of an attribute of a run."""
+    return lambda run: edit(run / "zarr.json", lambda said: {**said, "attributes": {**(a := said["attributes"]), name: change(a[name])}})
+
+
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 SHARDS = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": [BYTES], "index_codecs": [BYTES]}}
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -176,6 +183,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a pipe": (lambda run: os.mkfifo(run / "pipe"), "neither a file nor a folder"),
     "a pipe as a chunk": (pipe, "neither a file nor a folder"),
     "deep folders": (deep, "its folders are too deep"),
+    "another run format": (attribute("run_format", lambda _: 3), "has the run format '3', and this odesim reads 1"),
     "a state above": (state_name("../good.zarr/x"), "its attribute"),
     "a state at a root": (state_name("/etc"), "its attribute"),
     "a state called ..": (state_name(".."), "its attribute"),
@@ -212,6 +220,17 @@ def check_refused(attack: str, runs: dict[str, Path], verbs: Iterable[str]) -> N
             assert check_reading(verb, "bad.zarr") == 2, verb
         assert sentence in read("status", "bad.zarr")[2]
         assert {p: p.lstat().st_mtime_ns for p in Path("bad.zarr").rglob("*")} == before
+
+
+@pytest.mark.parametrize("verb", ["resume --model", "rerun --model"])
+@pytest.mark.parametrize("name", ["states", "observables", "ledger"])
+def test_a_run_that_leaves_arrays_out_is_not_gone_on_with(name, verb, runs):
+    """Members that are left to do would be there without a value of theirs."""
+    bad = copy(runs["ensemble"], Path("bad.zarr"))
+    open_group(bad, "r+")["status"][:1] = UNDONE
+    attribute(name, lambda names: names[:-1])(bad)
+    assert check_reading(verb, "bad.zarr") == 2
+    assert name == "states" or f"its attribute '{name}' does not name the arrays of my" in read(verb, "bad.zarr")[2]
 
 
 ESCAPES = "\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"

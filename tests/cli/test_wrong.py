@@ -56,6 +56,10 @@ TABLE = {
     "no value": (f"{JOMA} --set", "'--set' requires an argument"),
     "no format": ("export run.zarr", "export needs --to csv|nc"),
     "two models": (f"{JOMA} joma.linear", "unexpected extra argument"),
+    # files without an end
+    "device as a model": ("integrate /dev/zero", "'/dev/zero' is a device, not a file"),
+    "device of options": (f"{JOMA} --params /dev/zero", "'/dev/zero' is a device, not a file"),
+    "device of text": ("train corpus --set text=@/dev/zero", "--set text", "'/dev/zero' is a device, not a file"),
     # values
     "empty --set": (f"{JOMA} --set ''", "--set takes NAME=VALUE"),
     "no =": (f"{JOMA} --set mu", "--set takes NAME=VALUE", "mu"),

@@ -11,6 +11,7 @@ import click
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.cli.options.table import ROWS
 from odesim.errors import ParamError, StoreError, nearest
+from odesim.inputs.files import device_sentence
 
 TABLES = ("params", "sizes", "initial")
 
@@ -110,6 +111,8 @@ def read_toml(file: Path) -> dict[str, Any]:
     """The content of a TOML file. Raises StoreError."""
     import tomllib
 
+    if device := device_sentence(file):
+        raise StoreError(device)
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

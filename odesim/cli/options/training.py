@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.cli.options.run import once
 from odesim.errors import ParamError, no_such
+from odesim.inputs.files import device_sentence
 from odesim.inputs.grammar import parse_number, show_text
 from odesim.inputs.values import parse_value
 
@@ -45,6 +46,8 @@ def read_value(setting: "Setting", text: str) -> Any:
 
 def read_text(path: str, where: str) -> str:
     """The content of a UTF-8 file. Raises ParamError, for an empty one too: no text stands for the task's own."""
+    if device := device_sentence(path):
+        raise ParamError(f"{where}: {device}")
     try:
         content = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
