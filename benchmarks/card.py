@@ -13,7 +13,7 @@ from measuring import versions
 
 from odesim import __version__
 from odesim.base.gpu import architecture, cupy_here, device_name, multiprocessors
-from odesim.codegen.build.nvrtc import version
+from odesim.codegen.build.nvrtc import compiler_version
 
 # fused multiply-adds of float64 that a multiprocessor starts in a cycle, by architecture (CUDA programming guide, throughput table)
 DOUBLES = {"sm_60": 32, "sm_70": 32, "sm_75": 2, "sm_80": 32, "sm_86": 2, "sm_89": 2, "sm_90": 64, "sm_100": 64, "sm_120": 2}
@@ -29,7 +29,7 @@ def device_facts() -> dict[str, str]:
         "memory": f"{about['totalGlobalMem'] / 1e9:.1f} GB",
         "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         "cupy": str(cp.__version__),
-        "NVRTC": ".".join(map(str, version())),
+        "NVRTC": ".".join(map(str, compiler_version())),
     }
 
 

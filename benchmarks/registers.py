@@ -20,7 +20,7 @@ from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
-from odesim.codegen.build.nvrtc import compile_cubin, options_for, version
+from odesim.codegen.build.nvrtc import compile_cubin, compiler_version, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.engines.gpu.engine import device_engine, source_of
@@ -67,7 +67,7 @@ def main() -> None:
         rows.append(row)
     report = Report("registers")
     columns = [("kernel", "model", ""), ("method", "method", ""), *((arch, arch, "") for arch in archs)]
-    title = f"Registers, bytes on the stack, bytes spilled, of a thread; NVRTC {'.'.join(map(str, version()))}"
+    title = f"Registers, bytes on the stack, bytes spilled, of a thread; NVRTC {'.'.join(map(str, compiler_version()))}"
     report.add({"title": title, "columns": columns, "rows": rows})
     report.write(options.json, ("odesim",))
 

@@ -23,7 +23,7 @@ SHOWN = 4  # components of the first node
 CURVES = ("NC", "NC_first", "NC_second", "entropy", "stable_rank_V")
 NAMES = {"NC": "theorem", "NC_first": "first term", "NC_second": "second term"}
 
-# a script of our own that follows the paper's code: means over ten seeds, with their range where there is one
+# from a script that follows the paper's code: means over ten seeds, and in some rows their range
 MEANS: tuple[tuple[str, str, int, float, float | None], ...] = (
     ("gaussian", "NC", 500, 0.998, None),
     ("gaussian", "NC", 2000, 0.993, 0.996 - 0.989),
@@ -36,7 +36,7 @@ MEANS: tuple[tuple[str, str, int, float, float | None], ...] = (
     ("random", "NC_first", 2000, 0.937, None),
     ("random", "NC_second", 2000, 0.386, None),
 )
-# one run of it with Gaussian X, which has a luck of its own: (iterations, values, half the last digit)
+# from one run of that script with Gaussian X, so they vary with its seed
 V_RUN = ((0.19, 0.50, 1.64), (0.15, 0.32, 0.37), (0.11, 0.18, 0.20), (0.05, 0.07, 0.07))  # V[l, 0] at 500, 1000, 2000
 ONE_RUN = (
     ("stable_rank_V", 0, 5.6, 0.05),
@@ -47,7 +47,7 @@ ONE_RUN = (
 
 
 def train(kind: str, every: int) -> dict[str, np.ndarray]:
-    """Observables (seed, time, ...) of ten seeds by gradient descent, V (seed, time, token, node), and X (token, class) of seed 0."""
+    """Training of ten seeds by gradient descent: observables (seed, time, ...), V (seed, time, token, node), X (token, class) of seed 0."""
     task = load_task(TASK)
     values = {setting.name: setting.default for setting in task.settings} | {"data": kind}
     experiment = task.make(values, seeds=SEEDS)
@@ -63,7 +63,10 @@ def train(kind: str, every: int) -> dict[str, np.ndarray]:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """NC, stable rank and entropy (x, seed, iteration), v_0 (seed, iteration, component), X, V; fast: every 50 steps, not 10."""
+    """The curves (x, seed, iteration) of NC, stable rank and entropy, v_0 (seed, iteration, component), X and V.
+
+    fast: every 50 steps, not every 10.
+    """
     every = 50 if fast else 10
     kinds = ("gaussian", "random")
     runs = [train(kind, every) for kind in kinds]
@@ -82,13 +85,13 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def band(axes: Axes, x: Any, curves: Any, *, color: str, label: str, dashed: bool = False) -> None:
-    """Mean over the seeds of curves (seed, iteration), and their range as a band."""
+    """Draws the mean over seeds of curves (seed, iteration), and their range as a band."""
     axes.fill_between(x, curves.min(axis=0), curves.max(axis=0), color=color, alpha=0.2, lw=0)
     axes.plot(x, curves.mean(axis=0), color=color, label=label, ls=(0, (4, 1.5)) if dashed else "-")
 
 
 def image(axes: Axes, values: Any, title: str, across: str, scale: dict[str, Any]) -> None:
-    """values (token, across) with a bar of colours."""
+    """Draws values (token, across) as an image with a colour bar."""
     shown = axes.imshow(values, aspect="auto", interpolation="nearest", **scale)
     figure: Any = axes.get_figure(root=True)
     bar = figure.colorbar(shown, ax=axes, pad=0.03, aspect=25)
@@ -100,7 +103,7 @@ def image(axes: Axes, values: Any, title: str, across: str, scale: dict[str, Any
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """X, NC of both kinds of X above; V at both ends and v_0(t) below. No computing here but means and ranges of seeds."""
+    """Above: X, and NC for both kinds of X. Below: V at start and end, and v_0(t). It computes only means and ranges over seeds."""
     with project_style():
         figure = new_figure(96.0, width=165.0)
         ((top_left, top, top_right), (low_left, low, low_right)) = figure.subplots(2, 3)
@@ -131,11 +134,11 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """Means of NC over ten seeds, and one run's V, stable rank and entropy, within what seeds alone make of them."""
+    """Checks of NC (means over ten seeds), and of V, stable rank and entropy (one run), within the spread of seeds."""
     features = []
     for kind, name, iteration, target, wide in MEANS:
         found = ds[name].sel(x=kind, iteration=iteration).values
-        # the range of the script where there is one; else 4 standard errors of the difference of two such means, and the last digit
+        # half the script's range where known; else 4 standard errors of the difference of two means, and half the last digit
         tolerance = wide / 2 if wide else 4 * found.std(ddof=1) * np.sqrt(2 / found.size) + 5e-4
         features.append(Feature(f"{name} at {iteration}, {kind} X: mean", float(found.mean()), target, float(tolerance), SCRIPT))
     one = [
@@ -146,7 +149,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         for i, target in zip((500, 1000, 2000), row, strict=True):
             one.append((f"V[{l}, 0] at {i}: mean, beside one run", ds.v0.sel(iteration=i).values[:, l], target, 0.005))
     for name, found, target, digit in one:
-        # 4 standard deviations of a run from the mean of the others
+        # 4 standard deviations of the difference between one run and the mean of the others
         features.append(
             Feature(name, float(found.mean()), target, float(4 * found.std(ddof=1) * np.sqrt(1 + 1 / found.size) + digit), SCRIPT)
         )

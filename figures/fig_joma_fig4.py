@@ -20,20 +20,20 @@ V_END = (0.954, 1.067, 1.594, 2.180, 2.335, 2.362, 2.894, 2.899, 3.305, 3.689)
 
 
 def targets() -> np.ndarray:
-    """mu (10,), sorted: 1 + 3 rand(10) of the paper's code under torch's seed 0, whose 24-bit fractions numpy gives too."""
+    """mu (10,), sorted: 1 + 3 rand(10) with torch's seed 0, as in the paper's code; numpy reproduces its 24-bit fractions."""
     words = np.random.RandomState(0).randint(0, 2**32, SIZE, dtype=np.uint32)
     return np.sort(1 + 3 * (words & 0xFFFFFF) / 2**24)
 
 
 def entropy_at(v: np.ndarray) -> float:
-    """Entropy of softmax(v^2 / T) of v (M,)."""
+    """The entropy of softmax(v^2 / T) for v (M,)."""
     p = np.exp((v**2 - np.max(v**2)) / T)
     p /= p.sum()
     return float(-np.sum(p * np.log(p)))
 
 
 def data(fast: bool) -> xr.Dataset:
-    """v and entropy by Euler (iteration, component) and of the exact flow (t, component), and the steps' error in entropy.
+    """v and entropy by Euler steps (iteration, component) and of the exact flow (t, component), and the difference in entropy.
 
     fast: every tenth time of the exact flow.
     """
@@ -59,7 +59,7 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """v on the left, entropy on the right with the exact flow dashed on it, their difference below. No computing here."""
+    """Left: v. Right: entropy with the exact flow dashed, and their difference below. It computes nothing."""
     with project_style():
         figure = new_figure(70.0)
         cells = figure.add_gridspec(3, 2)
@@ -97,11 +97,11 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """The paper's run: entropy along it, times to 0.9 mu, v at its end; and its distance from the exact flow."""
+    """Checks of the paper's run: its entropy, times to 0.9 mu, v at the end, and the distance from the exact flow."""
     s, v, mu = ds.entropy_euler.values, ds.v_euler.values, ds.mu.values
     low = int(np.argmin(ds.entropy_flow.values))
     features = [
-        # the last digit of our own script, which steps as the paper's code does, is each tolerance
+        # each tolerance is the last digit of a script that steps as the paper's code does
         Feature(f"entropy at iteration {k}", float(s[k]), target, tolerance, SCRIPT)
         for k, target, tolerance in ((0, 2.302585, 1e-6), (1000, 1.0576, 1e-4), (2000, 1.3060, 1e-4), (4999, 1.549312, 1e-6))
     ]

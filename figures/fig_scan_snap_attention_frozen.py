@@ -36,14 +36,14 @@ B_T0 = 1.402536
 
 
 def snap_time(eta: float) -> float:
-    """t0, when u = x with x = (1 + w1) ln M, e^x = (M - 1) x; from the decoder's e^u + (M - 1) u = M eta t / K + 1."""
+    """The time t0 at which u = x, where e^x = (M - 1) x, x = (1 + w1) ln M; the decoder has e^u + (M - 1) u = M eta t / K + 1."""
     x = -lambertw(-1 / (M - 1), -1).real
     return float(K * (2 * (M - 1) * x - 1) / (M * eta))
 
 
 def data(fast: bool) -> xr.Dataset:
-    """B (eta, t) on a grid that is finer at first, t0 (eta) and B there, B_t0 (eta); fast: 101 of the even times, not 501."""
-    # whole numbers of eightieths: 2 t is exact, and no time comes twice
+    """B (eta, t) on a grid that is finer at first, t0 (eta), and B_t0 (eta), its value there; fast: 101 evenly spaced times, not 501."""
+    # multiples of 1/80: 2 t is exact, and no time occurs twice
     grid = np.union1d(np.arange(0, 80 * END + 1, 40 if fast else 8), np.arange(0, 80 * EARLY, 2)) / 80
     curves, frozen = [], []
     for eta in ETAS:
@@ -61,7 +61,7 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One line a learning rate, named at its end; dots at t0. No computing here."""
+    """One line per learning rate, labelled at its end, with dots at t0. It computes nothing."""
     with project_style():
         figure = new_figure(58.0)
         axes = figure.add_subplot()
@@ -89,7 +89,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """The table at eight times, t0, one B at t0, curves in order, one curve in eta * t."""
+    """Checks of B at eight times, of t0, of a common B at t0, of the order of the curves, and of B as a function of eta * t."""
     features = []
     for eta in ETAS:
         found = ds.B.sel(eta=eta).sel(t=list(TABLE_T), method="nearest").values

@@ -21,7 +21,7 @@ LOG = Path(__file__).with_name("published") / "scan_snap_fig4_loss.csv"
 ETAS = (1.0, 10.0)  # eta_Y; eta_Z = 1
 STEPS, COMMON, DISTINCT = 100, 10, 10
 ROWS = (0, 2, 4, 6, 8, 10, 48)
-BEYOND = 3.7  # standard deviations: one of 49 normal numbers is further off in 1 % of cases
+BEYOND = 3.7  # standard deviations; one of 49 normal numbers exceeds them in 1 % of cases
 
 
 def data(fast: bool) -> xr.Dataset:
@@ -50,7 +50,7 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Losses above, mean of the logarithm and two standard deviations of the seeds, the log as dots; attention below."""
+    """Above: losses (mean of the logarithm, two standard deviations) with the published log as dots. Below: attention."""
     with project_style():
         figure = new_figure(92.0)
         cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
@@ -86,7 +86,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """The published log within the seeds' spread, and what the images of the paper show."""
+    """Checks that the published log lies within the spread of seeds, and of what the paper's images show."""
     c, ours = ds.c.values, np.log(ds.loss.values[0])
     ours = ours[:, np.searchsorted(ds.iteration.values, ds.logged.values)][:, 1:]
     z = (np.log(ds.published.values[1:]) - ours.mean(axis=0)) / ours.std(axis=0, ddof=1)

@@ -24,7 +24,7 @@ AXES = ("num_last", "eta_Z", "ratio")
 
 
 def published() -> xr.Dataset:
-    """mean and sd (num_last, eta_Z, ratio) over ten seeds."""
+    """The published mean and standard deviation sd (num_last, eta_Z, ratio) over ten seeds."""
     rows = np.loadtxt(TABLE, delimiter=",", skiprows=1)
     levels = [np.unique(column) for column in rows[:, :3].T]
     shape = [len(level) for level in levels]
@@ -35,9 +35,9 @@ def published() -> xr.Dataset:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """entropy (num_last, eta_Z, ratio, seed) beside the published mean and sd; fast: 4 seeds, not 20, two eta_Z, no 10 queries.
+    """Our entropy (num_last, eta_Z, ratio, seed), and the published mean and sd; fast: 4 seeds, not 20, two eta_Z, no 10 queries.
 
-    No two cells share a seed: those that do err alike, and their errors together tell less.
+    No two cells share a seed, so that their errors are independent.
     """
     table = published().sel(num_last=[1, 3], eta_Z=[0.5, 2.0]) if fast else published()
     task, count = load_task(TASK), 4 if fast else 20
@@ -52,12 +52,12 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def scores(ds: xr.Dataset) -> np.ndarray:
-    """Our mean minus theirs, in standard errors of the difference (num_last, eta_Z, ratio), with their standard deviation for both."""
+    """Our mean minus the published one, in standard errors (num_last, eta_Z, ratio) from the published standard deviation."""
     return ((ds.entropy.mean("seed") - ds["mean"]) / (ds.sd * np.sqrt(1 / THEIRS + 1 / ds.sizes["seed"]))).values
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a number of queries, a line a learning rate eta_Z; the published mean and deviation grey beside it."""
+    """One panel per number of queries, one line per learning rate eta_Z; the published mean and deviation in grey."""
     with project_style():
         figure = new_figure(58.0)
         panels = figure.subplots(1, ds.sizes["num_last"], sharey=True, squeeze=False)[0]
@@ -87,7 +87,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """Every published cell within 4 standard errors and the rounding, all of them together, and the shapes the paper describes."""
+    """Checks of every published cell within 4 standard errors and rounding, of all cells together, and of the paper's trends."""
     z, ours = scores(ds), ds.entropy.mean("seed")
     beyond = np.abs(ours - ds["mean"]) / (4 * ds.sd * np.sqrt(1 / THEIRS + 1 / ds.sizes["seed"]) + ROUNDING)
     features = [

@@ -1,4 +1,4 @@
-"""`python -m odesim`: the command line of a checkout that is not installed."""
+"""The command `python -m odesim`: the command line without installation."""
 
 from odesim.cli import main
 

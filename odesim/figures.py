@@ -1,4 +1,4 @@
-"""The figure scripts: `figures/` of a bare checkout; an installed odesim has a package of this name, which wins."""
+"""The figure scripts of a checkout that is not installed: `figures/`. An installed odesim has a package of this name instead."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The model files: `models/` of a bare checkout; an installed odesim has a package of this name, which wins."""
+"""The model files of a checkout that is not installed: `models/`. An installed odesim has a package of this name instead."""
 
 from pathlib import Path
 

@@ -37,13 +37,16 @@ N, rho, rho0, kappa = Symbol("N", positive=True), Symbol("rho", positive=True), 
 
 
 def clock(far: np.ndarray, v0: np.ndarray, mu: np.ndarray, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """int_v0^v exp(-u^2/2) / (mu - u) du (L-1,) by Gauss's rule x, weight, to where the gap mu - v (L-1,) is exp(-far) of its start."""
+    """The clock int_v0^v exp(-u^2/2) / (mu - u) du (L-1,), where the gap mu - v (L-1,) is exp(-far) times its start.
+
+    x, weight: nodes and weights of Gauss's rule.
+    """
     u = mu[:, None] - (mu - v0)[:, None] * np.exp(-far[:, None] * (x + 1) / 2)
     return (far[:, None] / 2 * weight * np.exp(-(u**2) / 2)).sum(axis=1)
 
 
 def separated(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
-    """How far v (L-1,) is, to first order, from where separation of variables has it at time t.
+    """The distance (L-1,) of v, to first order, from its value at time t by separation of variables.
 
     All groups share one clock; the masses sum to 1, so the sum of n_H times far, over all groups, is t.
     """
@@ -58,7 +61,7 @@ def separated(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str,
     rule = roots_legendre(200)
     reading = clock(far, v0, mu, *rule)
     common = reading[np.argmax(np.abs(mu - v) * rate)]
-    for _ in range(5):  # of a group at rest the clock tells how far it is, its gap no longer does
+    for _ in range(5):  # a group at rest has no gap left to read, but the clock still gives its position
         far = far + (common - clock(far, v0, mu, *rule)) * np.exp((mu - (mu - v0) * np.exp(-far)) ** 2 / 2)
     late = common + (t - (n * far).sum()) / (n * rate).sum() - reading
     return (v - mu) * np.expm1(-late * rate)

@@ -34,7 +34,7 @@ from odesim.symbolic import (
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
 
-def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """Delta (M,): 1/M, 2/M, ..., 1, so that t* = sqrt(pi/2) for any M."""
     return np.arange(1, sizes["M"] + 1) / sizes["M"]
 

@@ -36,7 +36,7 @@ M, K = sizes("M K")
 V, Delta = IndexedBase("V", shape=(M, K)), IndexedBase("Delta", shape=(M, K))
 
 
-def gaussian(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def gaussian(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """Delta (M, K): normal numbers, always the same, scaled so that the longest row is 1 and t* = sqrt(pi/2)."""
     Delta = np.random.default_rng(0).standard_normal((sizes["M"], sizes["K"]))
     return Delta / np.linalg.norm(Delta, axis=1).max()

@@ -21,13 +21,13 @@ from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, S
 v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
 
 
-def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """Delta (M,): 1/M, 2/M, ..., 1."""
     return np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
 def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """v (M,) at time t: the component that joma.linear has diverge first is at w, and the others follow from w.
+    """v (M,) at time t: the component that diverges first in joma.linear is at w, and the others follow from w.
 
     w solves sum_l (v_l - v_l(0)) / Delta_l = t, which holds because the attention sums to 1.
     """
@@ -42,7 +42,7 @@ def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
     start = sign * v0[moving]
     left = erfc(start / np.sqrt(2))  # in the clock of joma.linear it falls at the rate sqrt(2/pi) |Delta|
     first = np.argmin(left / pull)
-    rest = np.maximum(left - pull * (left[first] / pull[first]), 0)  # what is left of it when the first one's is 0
+    rest = np.maximum(left - pull * (left[first] / pull[first]), 0)  # its value when that of the first component is 0
 
     def others(w: float) -> np.ndarray:
         """The moving components, in the direction of Delta, when the first one is at w."""
@@ -53,7 +53,7 @@ def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
     begin = others(start[first])
 
     def late(w: float) -> float:
-        """By how much the first one is at w after t."""
+        """The time at which the first component is at w, minus t."""
         clock = np.sqrt(np.pi / 2) * (left[first] - erfc(w / np.sqrt(2))) / pull[first]
         return float(((others(w) - begin) / pull).sum() + (np.exp(v0[~moving] ** 2 / 2) * clock).sum() - t)
 

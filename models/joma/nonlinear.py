@@ -35,13 +35,13 @@ from odesim.symbolic import (
 v, mu = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,))
 
 
-def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """mu (M,): equal steps from 1 (left out) to 3."""
     return 1 + 2 * np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
 def time_to_reach(v: np.ndarray, v0: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """int_v0^v exp(-u^2/2) / (mu - u) du (M,), in the variable L = ln((mu - v0) / (mu - u)), where it is smooth."""
+    """The time int_v0^v exp(-u^2/2) / (mu - u) du (M,), integrated over L = ln((mu - v0) / (mu - u)), in which it is smooth."""
     from scipy.special import roots_legendre
 
     start = np.where(mu == v0, 1, mu - v0)
@@ -52,7 +52,7 @@ def time_to_reach(v: np.ndarray, v0: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 
 def arrival(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, Any]) -> np.ndarray:
-    """How far v (M,) is, to first order, from where separation of variables has it at time t."""
+    """The distance (M,) of v, to first order, from its value at time t by separation of variables."""
     v, mu = y["v"], params["mu"]
     late = t - time_to_reach(v, y0["v"], mu)
     return (v - mu) * np.expm1(-late * np.exp(v**2 / 2))

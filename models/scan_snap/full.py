@@ -42,7 +42,7 @@ P, psi, p = IndexedBase("P", shape=(K, S)), IndexedBase("psi", shape=(K,)), Inde
 M, eta_Y, eta_Z = Symbol("M", positive=True), Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
 
 
-def generated_table(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def generated_table(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """P (K, S) of the official generator: common tokens of weight 1, then equally many of each class's own, weights up to 1."""
     K, S = sizes["K"], sizes["S"]
     own = S // (K + 1)
@@ -54,19 +54,19 @@ def generated_table(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def own_query(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
-    """psi (K,): a query for each class, or, where Q says so, the Q queries in turn."""
+def own_query(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """psi (K,): one query for each class; where Q is given, the Q queries in turn."""
     return np.arange(sizes["K"]) % sizes.get("Q", sizes["K"])
 
 
-def uniform(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
-    """p (K,) = 1/K."""
+def uniform(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """p (K,): 1/K for every class."""
     return np.full(sizes["K"], 1 / sizes["K"])
 
 
-def every_token(sizes: dict[str, int], known: dict[str, Any]) -> float:
-    """M = S + Q + K: context, query and next tokens are all different, and there are no others."""
-    return float(sizes["S"] + np.max(known["psi"]) + 1 + sizes["K"])
+def every_token(sizes: dict[str, int], params: dict[str, Any]) -> float:
+    """M = S + Q + K: context, query and next tokens are all different, and there are no other tokens."""
+    return float(sizes["S"] + np.max(params["psi"]) + 1 + sizes["K"])
 
 
 def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:

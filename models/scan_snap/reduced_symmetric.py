@@ -26,19 +26,19 @@ K, M, k_m = (Symbol(name, positive=True) for name in ("K", "M", "k_m"))
 eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
 
 
-def rising(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
+def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
     weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
-    return weight / (weight.sum() + np.sum(known["mc"]))
+    return weight / (weight.sum() + np.sum(params["mc"]))
 
 
-def the_rest(sizes: dict[str, int], known: dict[str, Any]) -> np.ndarray:
-    """pc (C,): what p leaves, the same for every common token."""
-    return np.full(sizes["C"], max(1 - np.sum(known["p"]), 0) / np.sum(known["mc"]))
+def the_rest(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """pc (C,): the probability that p leaves, divided equally among the common tokens."""
+    return np.full(sizes["C"], max(1 - np.sum(params["p"]), 0) / np.sum(params["mc"]))
 
 
 def margin(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """u (): e^u + (M - 1) u = e^u0 + (M - 1) u0 + M eta_Y t / K, by the Wright omega function."""
+    """u at time t: the solution of e^u + (M - 1) u = e^u0 + (M - 1) u0 + M eta_Y t / K, by the Wright omega function."""
     from scipy.special import wrightomega
 
     u, M = y0["u"], params["M"]

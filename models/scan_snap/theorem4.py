@@ -22,7 +22,7 @@ eta_Y, eta_Z = Symbol("eta_Y", positive=True), Symbol("eta_Z", nonnegative=True)
 
 
 def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """z, B, u (): u by the Wright omega function, exp(-4 z) and exp(4 B) linear in Gamma = eta_Z int gamma dt."""
+    """z, B and u at time t: u by the Wright omega function; exp(-4 z) and exp(4 B) are linear in Gamma = eta_Z int gamma dt."""
     from scipy.special import wrightomega
 
     K, M, C0, eta_Y, eta_Z = (params[name] for name in ("K", "M", "C0", "eta_Y", "eta_Z"))

@@ -15,7 +15,7 @@ import sympy as sp
 from odesim.codegen.build.native import load_native
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.address_table import AddressTable, make_table
-from odesim.codegen.loops.kernels import Entries, Kernel, TableEntry
+from odesim.codegen.loops.kernels import CFunctions, Kernel, TableEntry
 from odesim.codegen.loops.module import ModuleText, head_text
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic.lower import lower_expressions
@@ -65,16 +65,16 @@ class CompiledLaws:
         """The generated module and the entries of its address table."""
         system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
         numbers = tuple(p.name for p in system.params if not p.shape)
-        slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
-        slots += [TableEntry("numbers", "numbers")]
-        slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
-        slots += [TableEntry("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
-        slots += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
-        entries = Entries(tuple(slots), numbers, kernel.nests.slots, self.dtype)
-        body = f"{kernel.definition()}\n\n\n{entries.events(kernel)}"
+        entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
+        entries += [TableEntry("numbers", "numbers")]
+        entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
+        entries += [TableEntry("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
+        entries += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
+        functions = CFunctions(tuple(entries), numbers, kernel.nests.scratch_blocks, self.dtype)
+        body = f"{kernel.definition()}\n\n\n{functions.events(kernel)}"
         # functions whose bits vary by machine are allowed in strict mode: only the report on the law varies with them
         head = head_text(system, body, self.dtype, self.strict, foreign=True)
-        return ModuleText(f"{head}\n\n\n{body}\n", tuple(slots), numbers, kernel.nests.slots, 0, True)
+        return ModuleText(f"{head}\n\n\n{body}\n", tuple(entries), numbers, kernel.nests.scratch_blocks, 0, True)
 
     @cached_property
     def address(self) -> int:

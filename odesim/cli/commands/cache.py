@@ -14,12 +14,12 @@ def cache_verb(action: str | None) -> None:
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
     """
     from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, clear, entries, used_folder
+    from odesim.codegen.build.cache import cache_dir, cache_entries, clear_cache, used_folder
 
-    found = entries()
+    found = cache_entries()
     folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
     if action == "clear":
-        echo(f"{bytes_text(clear())} freed in {' and '.join(map(str, folders))}")
+        echo(f"{bytes_text(clear_cache())} freed in {' and '.join(map(str, folders))}")
         return
     for folder in folders:
         here = [entry.size for entry in found if entry.path.parent == folder]

@@ -49,9 +49,9 @@ def machine() -> Iterator[tuple[str, str]]:
 def cache() -> Iterator[tuple[str, str]]:
     """Where compiled code is kept and how much there is."""
     from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, entries, used_folder
+    from odesim.codegen.build.cache import cache_dir, cache_entries, used_folder
 
-    found = entries()
+    found = cache_entries()
     yield "folder", str(cache_dir())
     yield "size", f"{counted(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
     used, why = used_folder()
@@ -68,7 +68,7 @@ def gpu() -> Iterator[tuple[str, str]]:
         f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
     )
     missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install_command()}"
-    found = {name: version for name in CUPY if (version := version_of(name))}
+    found = {name: compiler_version for name in CUPY if (compiler_version := version_of(name))}
     late = (
         f"; {CUPY[1]} is newer than the driver: {install_command()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
     )
@@ -80,11 +80,11 @@ def gpu() -> Iterator[tuple[str, str]]:
 def compiler(driver: int | None) -> str:
     """NVRTC as it loads, with a word where the driver may not take what it makes; empty where it does not load."""
     from odesim.base.gpu import install_command
-    from odesim.codegen.build.nvrtc import too_new, version
+    from odesim.codegen.build.nvrtc import compiler_version, too_new
     from odesim.errors import CodegenError
 
     try:
-        found = version()
+        found = compiler_version()
     except CodegenError:
         return ""
     said = ".".join(map(str, found))

@@ -1,1 +1,1 @@
-"""Generated text to machine code: numba's cache on disk, gcc, NVRTC."""
+"""Compilation of generated text to machine code: numba, LLVM, NVRTC, and a cache on disk."""

@@ -1,4 +1,4 @@
-"""Generated text and its machine code on disk: real files named by their content."""
+"""The cache on disk of generated text and its machine code: files named by the hash of their content."""
 
 import ast
 import hashlib
@@ -15,12 +15,12 @@ from types import ModuleType
 
 from odesim.errors import CodegenError
 
-SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, that of a GPU and what its compiler said
+SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cached module: its name, its file, and the bytes it takes with its machine code."""
+    """One cached module: its name, its file, and its size in bytes with the machine code."""
 
     name: str
     path: Path
@@ -28,13 +28,13 @@ class Entry:
 
 
 def cache_dir() -> Path:
-    """The folder of generated modules: $ODESIM_CACHE_DIR, else the user's cache folder. Not created here."""
-    given = os.environ.get("ODESIM_CACHE_DIR")
-    if given:
+    """The folder of the cache: $ODESIM_CACHE_DIR, else the user's cache folder. It may not exist yet."""
+    setting = os.environ.get("ODESIM_CACHE_DIR")
+    if setting:
         try:
-            return Path(given).expanduser().absolute()
+            return Path(setting).expanduser().absolute()
         except RuntimeError:
-            raise CodegenError(f"ODESIM_CACHE_DIR is {given!r}, and there is no such user's folder") from None
+            raise CodegenError(f"ODESIM_CACHE_DIR is {setting!r}, and there is no such user's folder") from None
     try:
         from platformdirs import user_cache_dir
     except ImportError:
@@ -43,7 +43,10 @@ def cache_dir() -> Path:
 
 
 def module_name(text: str, stem: str) -> str:
-    """stem_ and 16 hex digits: the sha256 of the text, the processor, the versions of Python, numba and llvmlite, and of our builder."""
+    """The name of a cached module: stem_ and 16 hex digits.
+
+    The digits are a sha256 of the text, the processor, the versions of Python, numba and llvmlite, and the source of our builder.
+    """
     import llvmlite.binding as llvm
 
     machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
@@ -53,12 +56,12 @@ def module_name(text: str, stem: str) -> str:
 
 @cache
 def _builder() -> str:
-    """The source of what makes machine code: a change of it makes new code."""
+    """The source of the builder of machine code: a change of it gives new names."""
     return source_of("odesim.codegen.build.native")
 
 
 def load_module(text: str, stem: str) -> ModuleType:
-    """The module of this text, imported from the file <module_name>.py, so that numba can keep its machine code beside it."""
+    """The module with this text, imported from the file <module_name>.py in the cache."""
     name = module_name(text, stem)
     if name in sys.modules:
         return sys.modules[name]
@@ -77,21 +80,21 @@ def load_module(text: str, stem: str) -> ModuleType:
 
 
 def sources_text(modules: Sequence[str]) -> str:
-    """One text made of the source files of these modules (dotted names), one after another, without their imports from odesim.
+    """The source files of these modules (dotted names) as one text, without their imports from odesim.
 
-    The names of a file name its whole content: no edit of a helper goes unnoticed.
+    A hash of it covers all helpers, so that a change of any of them is noticed.
     """
-    return "\n\n".join(["from __future__ import annotations", *map(_own_text, modules)]) + "\n"
+    return "\n\n".join(["from __future__ import annotations", *map(_inlined_text, modules)]) + "\n"
 
 
-def entries() -> tuple[Entry, ...]:
-    """What the cache holds, by name: its folder, and the temporary one that stands in where that cannot be written."""
-    found = {(p.stem, folder) for folder in _all_folders() for p in _listed(folder) if p.suffix in SUFFIXES and _is_ours(p.stem)}
-    return tuple(Entry(n, folder / f"{n}.py", sum(f.stat().st_size for f in _files(n, folder))) for n, folder in sorted(found))
+def cache_entries() -> tuple[Entry, ...]:
+    """The entries of the cache, sorted by name: in its folder, and in the temporary folder that replaces one without write access."""
+    names = {(p.stem, folder) for folder in _all_folders() for p in _files_in(folder) if p.suffix in SUFFIXES and _is_ours(p.stem)}
+    return tuple(Entry(n, folder / f"{n}.py", sum(f.stat().st_size for f in _files(n, folder))) for n, folder in sorted(names))
 
 
 def used_folder() -> tuple[Path | None, str]:
-    """The folder that compiled code is kept in (None: nowhere), and why it is not cache_dir(), where it is not."""
+    """The folder in use for compiled code (None: there is none), and the reason where it is not cache_dir()."""
     reasons: list[str] = []
     for folder in _folders():
         reason = _untrusted(folder) or _unwritable(folder)
@@ -101,15 +104,15 @@ def used_folder() -> tuple[Path | None, str]:
     return None, "; ".join(reasons)
 
 
-def clear() -> int:
-    """Bytes freed by removing every entry; other files in the folder stay."""
+def clear_cache() -> int:
+    """Removes every entry and returns the bytes freed; other files in the folder stay."""
     freed = 0
-    for entry in entries():
+    for entry in cache_entries():
         for path in _files(entry.name, entry.path.parent):
             try:
                 freed += path.stat().st_size
                 path.unlink()
-            except FileNotFoundError:  # somebody else was faster
+            except FileNotFoundError:  # another process was faster
                 continue
             except OSError as error:
                 raise CodegenError(f"cannot remove {path}: {error.strerror}") from None
@@ -117,11 +120,11 @@ def clear() -> int:
 
 
 def read_file(filename: str) -> bytes | None:
-    """The content of a file of the cache; None where there is none."""
+    """The content of a file of the cache; None where there is no such file."""
     for folder in _folders():
         try:
             if _untrusted(folder):
-                continue  # machine code from a folder that others write to is theirs
+                continue  # another user may have put this machine code there
             return (folder / filename).read_bytes()
         except OSError:
             continue
@@ -129,9 +132,9 @@ def read_file(filename: str) -> bytes | None:
 
 
 def write_file(filename: str, content: bytes) -> Path:
-    """The file with this content, written at once or left as it is: numba drops its machine code when a file's time changes.
+    """Writes a file of the cache and returns its path; a file with this content stays untouched, so that its time does not change.
 
-    A temporary folder where the cache cannot be written. Raises CodegenError where that cannot be either.
+    The file goes to a temporary folder where the cache cannot be written. Raises CodegenError where neither can be.
     """
     for folder in _folders():
         try:
@@ -163,7 +166,7 @@ def _write_once(path: Path, content: bytes) -> None:
 
 
 def _untrusted(folder: Path) -> str:
-    """Why other users could put code into this folder; empty where they cannot, or it is not there yet."""
+    """The reason why other users could put code into this folder; empty where they cannot, or the folder does not exist yet."""
     try:
         info, link = folder.stat(), folder.lstat()
     except FileNotFoundError:
@@ -180,17 +183,17 @@ def _untrusted(folder: Path) -> str:
 
 
 def _unwritable(folder: Path) -> str:
-    """Why nothing can be written into this folder, or the one it would be made in; empty where it can."""
-    place = folder
-    while not os.path.lexists(place) and place != place.parent:
-        place = place.parent
-    if not os.path.isdir(place):
-        return f"cannot be made: {place} is not a folder"
-    return "" if os.access(place, os.W_OK | os.X_OK) else "cannot be written"
+    """The reason why this folder cannot be written or created; empty where it can."""
+    existing = folder
+    while not os.path.lexists(existing) and existing != existing.parent:
+        existing = existing.parent
+    if not os.path.isdir(existing):
+        return f"cannot be made: {existing} is not a folder"
+    return "" if os.access(existing, os.W_OK | os.X_OK) else "cannot be written"
 
 
-def _listed(folder: Path) -> list[Path]:
-    """What is in a folder; nothing where that cannot be seen."""
+def _files_in(folder: Path) -> list[Path]:
+    """The files in a folder; none where it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:
@@ -203,7 +206,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _all_folders() -> list[Path]:
-    """The cache, and the temporary folder where it is there and nobody else's."""
+    """The cache, and the temporary folder where it exists and belongs to this user."""
     first, second = _folders()
     ours = os.path.isdir(second) and not _untrusted(second)
     return [first, second] if ours and second != first else [first]
@@ -215,7 +218,7 @@ def _files(name: str, folder: Path) -> list[Path]:
 
 
 def _version(package: str) -> str:
-    """What tells one release of an installed package from another, without importing it."""
+    """A text that differs between releases of an installed package, read without importing the package."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise CodegenError(f"{package} is not installed")
@@ -223,7 +226,7 @@ def _version(package: str) -> str:
 
 
 def source_of(module: str) -> str:
-    """The source of a module of odesim by its dotted name, read and not imported."""
+    """The source of a module of odesim, by its dotted name, read without importing it."""
     package, *rest = module.split(".")
     home = find_spec(package)
     if home is None or not home.submodule_search_locations:
@@ -231,8 +234,8 @@ def source_of(module: str) -> str:
     return Path(home.submodule_search_locations[0]).joinpath(*rest).with_suffix(".py").read_text(encoding="utf-8")
 
 
-def _own_text(module: str) -> str:
-    """The module's text without its imports from odesim: those names stand in the same file."""
+def _inlined_text(module: str) -> str:
+    """The source of a module without its imports from odesim, whose names are in the same text."""
     text = source_of(module)
     lines = text.splitlines()
     for node in ast.parse(text).body:

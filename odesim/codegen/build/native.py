@@ -1,6 +1,6 @@
-"""C functions from generated text, kept on disk as machine code: a warm start imports llvmlite, not numba.
+"""C functions from generated text, cached on disk as machine code: a warm start imports llvmlite, not numba.
 
-numba compiles the module without optimising every helper by itself; the whole is then optimised once, in half the time.
+numba compiles a module without optimising each helper separately; all of it is then optimised once, in half the time.
 """
 
 import gc
@@ -14,28 +14,28 @@ from typing import Any
 from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
 from odesim.errors import CodegenError
 
-# what machine code may ask of the C library; anything else would be numba's or Python's run time
+# functions of the C library that machine code may call; any other would belong to the run time of numba or Python
 _SIMPLE = ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh")
 _LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log", "pow", "tanh", "erf", "atan2", *_SIMPLE))
 _LIBRARY |= {f"{name}f" for name in _SIMPLE}
-# arrays on given memory have no owner: nobody counts who uses them, and what would free one is never called
+# arrays at addresses do not own their memory: references are not counted, and no destructor is called
 _NO_OWNER = "\n".join(
     f"define void @{name}(ptr %owner) alwaysinline {{\n  ret void\n}}" for name in ("NRT_incref", "NRT_decref", "NRT_MemInfo_call_dtor")
 )
-# of two threads that load the same code, one would drop its copy while the other still calls it
-_ONE = threading.RLock()
+# without a lock, one of two threads that load the same code would drop its copy while the other still calls it
+_LOADING = threading.RLock()
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
 
 
 def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
-    """Addresses of these functions of the module with this text, by name; they stay valid until the process ends.
+    """{name: address} of these functions of the module with this text; the addresses are valid until the process ends.
 
-    Each is an njit function with one explicit signature, or a cfunc, of int64 and float64, that returns one of them or nothing and
-    cannot raise.
+    Each function is an njit function with one explicit signature, or a cfunc. It takes int64 and float64, returns one of these or
+    nothing, and cannot raise.
     """
-    with _ONE:
-        found = _addresses(module_name(text, stem), text, stem, tuple(names))
-    return dict(zip(names, found, strict=True))
+    with _LOADING:
+        addresses = _addresses(module_name(text, stem), text, stem, tuple(names))
+    return dict(zip(names, addresses, strict=True))
 
 
 @cache
@@ -44,7 +44,12 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
     if code is None:
         try:
             code = _build(text, stem, names)
-        except (AttributeError, CodegenError, RuntimeError, TypeError):  # a call of something foreign, or other insides of numba
+        except (
+            AttributeError,
+            CodegenError,
+            RuntimeError,
+            TypeError,
+        ):  # the code calls another library, or this version of numba differs inside
             return tuple(_by_numba(getattr(load_module(text, stem), n)) for n in names)
         write_file(f"{name}.o", hashlib.sha256(code).digest() + code)
     engine = _engine(code)
@@ -52,7 +57,7 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
 
 
 def _read(name: str) -> bytes | None:
-    """The machine code of this name, where a whole file of it exists."""
+    """The cached machine code with this name; None where there is no complete file of it."""
     content = read_file(f"{name}.o") or b""
     digest, code = content[:32], content[32:]
     return code if code and hashlib.sha256(code).digest() == digest else None
@@ -60,7 +65,7 @@ def _read(name: str) -> bytes | None:
 
 @cache
 def _engine(code: bytes) -> Any:
-    """What holds this machine code in memory, kept."""
+    """The LLVM engine that holds this machine code in memory, until the process ends."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -72,7 +77,7 @@ def _engine(code: bytes) -> Any:
 
 
 def _machine() -> Any:
-    """This processor, for code that is placed anywhere in memory."""
+    """The LLVM target machine of this processor, for code at any address."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features().flatten()
@@ -83,12 +88,12 @@ def _machine() -> Any:
 
 
 def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
-    """Machine code of these functions, under the names odesim_<name>, called as C calls."""
+    """The machine code of these functions, with C calling convention and the names odesim_<name>."""
     import llvmlite.binding as llvm
 
     with _unoptimised():
         module = load_module(text, stem)
-    functions = [_compiled(getattr(module, name)) for name in names]
+    functions = [_overload(getattr(module, name)) for name in names]
     whole = llvm.parse_assembly("")
     for library in {id(library): library for library, _, _ in functions}.values():
         whole.link_in(library._final_module.clone())
@@ -112,9 +117,9 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
 
 @contextmanager
 def _unoptimised() -> Iterator[None]:
-    """Within it numba leaves out its own optimisation, of every helper and again of all that calls it, and machine code of its own.
+    """A context in which numba neither optimises its code nor turns it into machine code.
 
-    What nobody asked for is taken from numba's engine again: it would make machine code of all of it when it next makes any.
+    Code that was not requested is removed from numba's engine at the end; it would be compiled together with the next request.
     """
     import numba.core.config
     from numba.core.codegen import JITCodeLibrary
@@ -123,14 +128,14 @@ def _unoptimised() -> Iterator[None]:
     from numba.core.registry import cpu_target
 
     config: Any = numba.core.config
-    cpu_target.target_context.codegen()  # takes its own level from the configuration when it is made
+    cpu_target.target_context.codegen()  # it reads the optimisation level from the configuration when it is created
     with global_compiler_lock:
         before, config.OPT = config.OPT, type(config.OPT)(0)
         library: Any = JITCodeLibrary
         context: Any = CPUContext
-        unasked: dict[int, Any] = {}  # libraries by their id
-        finalize, library._finalize_specific = library._finalize_specific, lambda self: unasked.setdefault(id(self), self)
-        executable, context.get_executable = context.get_executable, _executable(context.get_executable, unasked)
+        unrequested: dict[int, Any] = {}  # libraries by their id
+        finalize, library._finalize_specific = library._finalize_specific, lambda self: unrequested.setdefault(id(self), self)
+        executable, context.get_executable = context.get_executable, _executable(context.get_executable, unrequested)
         collecting = gc.isenabled()
         gc.disable()  # a compiler makes many objects and few cycles
         try:
@@ -139,37 +144,37 @@ def _unoptimised() -> Iterator[None]:
             if collecting:
                 gc.enable()
             config.OPT, library._finalize_specific, context.get_executable = before, finalize, executable
-            for one in unasked.values():
-                one._codegen._engine._ee.remove_module(one._final_module)
+            for unused in unrequested.values():
+                unused._codegen._engine._ee.remove_module(unused._final_module)
 
 
-def _executable(usual: Any, unasked: dict[int, Any]) -> Any:
-    """numba's way to what Python calls, but for a function without a wrapper for Python: its surroundings need no machine code."""
+def _executable(original: Any, unrequested: dict[int, Any]) -> Any:
+    """A replacement of numba's get_executable that makes no machine code for functions without a Python wrapper."""
     from numba import _dynfunc  # type: ignore[attr-defined]
 
     def get_executable(self: Any, library: Any, description: Any, environment: Any) -> Any:
         if library.get_pointer_to_function(description.llvm_cpython_wrapper_name):
-            unasked.pop(id(library), None)
-            return usual(self, library, description, environment)
+            unrequested.pop(id(library), None)
+            return original(self, library, description, environment)
         name = description.qualname.split(".")[-1]
         return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
 
     return get_executable
 
 
-def _compiled(function: Any) -> tuple[Any, str, Any]:
+def _overload(function: Any) -> tuple[Any, str, Any]:
     """The code library of a compiled function, its symbol there, and its signature."""
     if hasattr(function, "overloads"):
-        (made,) = function.overloads.values()
-        return made.library, made.fndesc.llvm_func_name, made.signature
+        (overload,) = function.overloads.values()
+        return overload.library, overload.fndesc.llvm_func_name, overload.signature
     return function._library, function.native_name.removeprefix("cfunc."), function._sig
 
 
 def _by_numba(function: Any) -> int:
-    """The address of a C function, compiled by numba's own means and not kept on disk."""
+    """The address of a C function compiled by numba itself, without the cache on disk."""
     import numba
 
-    _, _, signature = _compiled(function)
+    _, _, signature = _overload(function)
     python = function.py_func if hasattr(function, "py_func") else function._pyfunc
     callback: Any = numba.cfunc(signature, error_model="numpy")(python)
     function.odesim_callback = callback  # lives as long as the module
@@ -177,17 +182,17 @@ def _by_numba(function: Any) -> int:
 
 
 def _c_function(name: str, symbol: str, signature: Any) -> str:
-    """LLVM text of a C function around one of numba's, which takes where to put result and exception and returns a status."""
+    """The LLVM text of a C function that calls a function of numba, which takes pointers to result and exception, returns a status."""
     kinds = [_LETTERS[str(kind)] for kind in signature.args]
     result = _LETTERS[str(signature.return_type)]
-    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
-    place = "ptr" if result == "void" else result
+    arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+    slot = "ptr" if result == "void" else result
     lines = [
         f'declare i32 @"{symbol}"({", ".join(["ptr", "ptr", *kinds])})',
-        f"define {result} @{name}({given}) {{",
-        f"  %result = alloca {place}",
+        f"define {result} @{name}({arguments}) {{",
+        f"  %result = alloca {slot}",
         "  %exception = alloca ptr",
-        f'  %status = call i32 @"{symbol}"({", ".join(["ptr %result", "ptr %exception", *([given] if given else [])])})',
+        f'  %status = call i32 @"{symbol}"({", ".join(["ptr %result", "ptr %exception", *([arguments] if arguments else [])])})',
     ]
     lines += ["  ret void"] if result == "void" else [f"  %value = load {result}, ptr %result", f"  ret {result} %value"]
     return "\n".join([*lines, "}"])

@@ -1,4 +1,4 @@
-"""CUDA C++ to machine code for one architecture by NVIDIA's run-time compiler, which needs no GPU; kept in the cache by content."""
+"""Compilation of CUDA C++ by NVRTC, NVIDIA's run-time compiler, which needs no GPU. Machine code is cached by content."""
 
 import ctypes
 import hashlib
@@ -19,33 +19,33 @@ from odesim.errors import CodegenError
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code, and what the compiler said of it: registers a thread, bytes on the stack, bytes spilled."""
+    """Machine code for a GPU, and the compiler's log: registers per thread, bytes on the stack, bytes spilled."""
 
     code: bytes
     log: str
 
 
 def options_for(arch: str, strict: bool) -> tuple[str, ...]:
-    """The compiler's options for an architecture such as sm_90; strict: nothing is contracted that is not said."""
+    """The compiler's options for an architecture such as sm_90. strict: no fused multiply-add beyond those in the text."""
     return ("--std=c++17", f"-arch={arch}", "-default-device", f"--fmad={'false' if strict else 'true'}", "--ptxas-options=-v", "-w")
 
 
 def compile_cubin(text: str, stem: str, options: Sequence[str]) -> Cubin:
-    """The machine code of a text. Raises CodegenError where the compiler is absent or says no."""
-    parts = [text, *options, ".".join(map(str, version()))]
+    """The machine code of a CUDA text. Raises CodegenError where the compiler is missing or reports an error."""
+    parts = [text, *options, ".".join(map(str, compiler_version()))]
     name = f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
     code, log = read_file(f"{name}.cubin"), read_file(f"{name}.log")
     if code is None or log is None:
-        code, said = _compile(text, name, options)
-        log = said.encode()
+        code, message = _compile(text, name, options)
+        log = message.encode()
         write_file(f"{name}.cubin", code)
         write_file(f"{name}.log", log)
     return Cubin(code, log.decode())
 
 
 @cache
-def version() -> tuple[int, int]:
-    """The compiler's version. Raises CodegenError where it is absent."""
+def compiler_version() -> tuple[int, int]:
+    """The version (major, minor) of the compiler. Raises CodegenError where it is missing."""
     major, minor = c_int(0), c_int(0)
     _library().nvrtcVersion(byref(major), byref(minor))
     return major.value, minor.value
@@ -55,11 +55,11 @@ def _compile(text: str, name: str, options: Sequence[str]) -> tuple[bytes, str]:
     library, program = _library(), c_void_p()
     library.nvrtcCreateProgram(byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
     try:
-        given = (c_char_p * len(options))(*(o.encode() for o in options))
-        failed = library.nvrtcCompileProgram(program, len(options), given)
+        arguments = (c_char_p * len(options))(*(o.encode() for o in options))
+        failed = library.nvrtcCompileProgram(program, len(options), arguments)
         log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program).rstrip(b"\0").decode(errors="replace")
         if failed:
-            raise CodegenError(f"NVRTC {'.'.join(map(str, version()))} does not compile {name}: {_first_error(log)}")
+            raise CodegenError(f"NVRTC {'.'.join(map(str, compiler_version()))} does not compile {name}: {_first_error(log)}")
         return _read(library.nvrtcGetCUBINSize, library.nvrtcGetCUBIN, program), log
     finally:
         library.nvrtcDestroyProgram(byref(program))
@@ -79,7 +79,7 @@ def _first_error(log: str) -> str:
 
 @cache
 def _library() -> Any:
-    """NVRTC, from its wheel or from a CUDA installation; one that is too new for the driver only where there is no other."""
+    """The library NVRTC, from its wheel or a CUDA installation; one too new for the driver only where there is no other."""
     for path in sorted(_places(), key=lambda path: too_new(_numbers(path), cuda_driver())):
         try:
             library = ctypes.CDLL(path)
@@ -99,27 +99,27 @@ def _library() -> Any:
 
 
 def _places() -> Iterator[str]:
-    """Where the library may lie: the wheels' folders, CUDA's own, the environment's, the loader's; of each the newest first."""
+    """Paths where the library may be: wheels, CUDA's folder, the environment, the loader; in each the newest version first."""
     yield from _newest(path for folder in dict.fromkeys(sys.path) if folder for path in Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))
     for root in filter(None, (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda", sys.prefix)):
         yield from _newest(path for lib in ("lib64", "lib") for path in Path(root, lib).glob("libnvrtc.so.*"))
     yield from ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 
 
-def _newest(found: Iterable[Path]) -> list[str]:
-    """libnvrtc.so.13 before libnvrtc.so.12, in whichever folders they lie."""
-    paths = [str(path) for path in found if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)]
+def _newest(files: Iterable[Path]) -> list[str]:
+    """The libraries among these files, the newest version first."""
+    paths = [str(path) for path in files if re.fullmatch(r"libnvrtc\.so(\.\d+)+", path.name)]
     return sorted(paths, key=lambda path: (_numbers(path), path), reverse=True)
 
 
 def _numbers(path: str) -> tuple[int, ...]:
-    """(12, 4) of .../libnvrtc.so.12.4; () where the name has none."""
+    """The version numbers in a library's name: (12, 4) of .../libnvrtc.so.12.4; () without numbers."""
     return tuple(map(int, Path(path).name.split(".")[2:]))
 
 
 def too_new(numbers: tuple[int, ...], driver: int | None) -> bool:
-    """Whether a driver, as cuda_driver() gives it, may not load what a compiler of this version makes: that of a later major version."""
+    """Whether code of a compiler of this version is too new for the driver (as of cuda_driver()): its major version is later."""
     return driver is not None and bool(numbers) and numbers[0] > driver // 1000
 
 
-__all__ = ["Cubin", "compile_cubin", "options_for", "too_new", "version"]
+__all__ = ["Cubin", "compile_cubin", "compiler_version", "options_for", "too_new"]

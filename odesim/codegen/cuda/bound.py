@@ -103,8 +103,8 @@ class BoundCuda:
         cp, text, compiled = cupy_here(), self.right.text, self.right.compiled
         programs = [p for p in (compiled.program, compiled.events_program, compiled.laws_program) if p is not None]
         scratch = {"part_": (part_size(programs, self.sizes, text.scratch), "float64"), "state_": (self.layout.size, self.dtype)}
-        entries, kept = np.zeros(len(text.slots), np.int64), []
-        for place, slot in enumerate(text.slots):
+        entries, kept = np.zeros(len(text.entries), np.int64), []
+        for place, slot in enumerate(text.entries):
             if slot.kind == "length":
                 entries[place] = self.layout.size
             elif slot.kind == "size":

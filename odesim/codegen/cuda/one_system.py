@@ -21,7 +21,7 @@ from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.module import ModuleText, head_text
-from odesim.codegen.loops.passes import shape_of
+from odesim.codegen.loops.passes import make_loop_plan
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
@@ -37,7 +37,7 @@ def wide_text(
     system: System, right: Program, events: Program | None, laws: Program | None, driver: Driver, *, dtype: str, strict: bool
 ) -> ModuleText:
     """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
-    shape = shape_of(system, right, strict=True)
+    shape = make_loop_plan(system, right, strict=True)
     late, shape = LATE if shape.local else 0, replace(shape, local=False)
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
     if events is not None:
@@ -65,7 +65,7 @@ def wide_text(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
         TEAM, PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
-    return ModuleText(source, tuple(slots), numbers, max(k.nests.slots for k in kernels), 0, False)
+    return ModuleText(source, tuple(slots), numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 
 
 def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int:
@@ -139,7 +139,7 @@ def _team_function(
     if right:
         lines += [f"{entry} *x_ = ({entry}*)y0_, *k_ = ({entry}*)k0_, *y_ = ({entry}*)(z0_ ? z0_ : state_);"]
         lines += ["long long* rows_ = (long long*)rows0_;", "double* coef_ = (double*)coef0_;", f"{entry}* out_ = k_ + rows_[s_] * n_;"]
-        if not kernel.shape.fused:  # type: ignore[attr-defined]
+        if not kernel.plan.fused:  # type: ignore[attr-defined]
             lines += ["odesim_fill_all(team, x_, k_, rows_, coef_, ns_, n_, y_);", "odesim_wait(team);"]
     else:
         lines += [f"{entry} *y_ = ({entry}*)y0_, *out_ = ({entry}*)g0_;"]

@@ -1,1 +1,1 @@
-"""Programs as loops over arrays, for numba."""
+"""Programs as Python loops over arrays, which numba compiles."""

@@ -1,4 +1,4 @@
-"""The address table of a bound system: sizes, parameters and working memory, as generated code finds them."""
+"""The address table of a bound system, through which generated code finds sizes, parameters and working memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,14 @@ from odesim.codegen.loops.module import ModuleText
 
 @dataclass(frozen=True)
 class AddressTable:
-    """entries (slots,) int64; kept: the arrays that its addresses point to, and the memory that others share; arrays: those of parameters
-    by name."""
+    """An address table and the memory that it points to.
+
+    entries: int64, one for each entry of the ModuleText. references: the arrays behind the addresses, kept alive.
+    arrays: {parameter: its array}.
+    """
 
     entries: Array
-    kept: tuple[Array, ...]
+    references: tuple[Array, ...]
     arrays: dict[str, Array]
 
     @property
@@ -31,44 +34,44 @@ class AddressTable:
 def make_table(
     text: ModuleText, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int
 ) -> AddressTable:
-    """The table for these numbers; length: of the flat state, longest: of all axes."""
+    """The address table for these numbers. length: of the flat state. longest: the length of the longest axis."""
     blocks = -(-longest // BLOCK)
-    plain = {"length": length, "blocks": blocks}
+    lengths = {"length": length, "blocks": blocks}
     width = 8 if dtype == "float64" else 4
     scratch = _scratch(text, width, length, blocks)
-    wanted = {}
-    for place, slot in enumerate(text.slots):
-        if slot.kind == "scratch":
-            wanted[place] = scratch[slot.name]
-        elif slot.kind == "temporary":
-            wanted[place] = prod(extents(slot.shape, sizes)) * width
-    memory, starts = arena(wanted)
+    byte_sizes = {}
+    for n, entry in enumerate(text.entries):
+        if entry.kind == "scratch":
+            byte_sizes[n] = scratch[entry.name]
+        elif entry.kind == "temporary":
+            byte_sizes[n] = prod(extents(entry.shape, sizes)) * width
+    memory, starts = arena(byte_sizes)
     base = memory.ctypes.data
-    entries, kept, arrays = np.empty(len(text.slots), np.int64), [memory], dict[str, Array]()
-    for place, slot in enumerate(text.slots):
-        if slot.kind in plain:
-            entries[place] = plain[slot.kind]
-        elif slot.kind == "size":
-            entries[place] = sizes[slot.name]
-        elif place in starts:
-            entries[place] = base + starts[place]
+    table, references, arrays = np.empty(len(text.entries), np.int64), [memory], dict[str, Array]()
+    for n, entry in enumerate(text.entries):
+        if entry.kind in lengths:
+            table[n] = lengths[entry.kind]
+        elif entry.kind == "size":
+            table[n] = sizes[entry.name]
+        elif n in starts:
+            table[n] = base + starts[n]
         else:
-            a = _numbers(slot, text, params, dtype)
-            kept.append(a)
-            arrays[slot.name] = a
-            entries[place] = a.ctypes.data
-    return AddressTable(entries, tuple(kept), arrays)
+            a = _parameter_array(entry, text, params, dtype)
+            references.append(a)
+            arrays[entry.name] = a
+            table[n] = a.ctypes.data
+    return AddressTable(table, tuple(references), arrays)
 
 
-def _numbers(slot: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:
-    """The array of a parameter, or of all that are one number."""
-    if slot.kind == "numbers":
+def _parameter_array(entry: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:
+    """The array of a parameter, or one array of all scalar parameters."""
+    if entry.kind == "numbers":
         return np.array([params[name] for name in text.numbers], np.float64)
-    return aligned(np.ascontiguousarray(params[slot.name], np.int64 if slot.integer else dtype), turn=len(slot.name))
+    return aligned(np.ascontiguousarray(params[entry.name], np.int64 if entry.integer else dtype), turn=len(entry.name))
 
 
 def _scratch(text: ModuleText, width: int, length: int, blocks: int) -> dict[str, int]:
-    """Bytes of each scratch array."""
+    """{scratch array: its size in bytes}."""
     return {
         "work_": 8 * text.scratch * BLOCK,
         "part_": 8 * text.scratch * blocks,

@@ -1,4 +1,4 @@
-"""One loop over a block of an axis, on views that start at 0 and do not overlap, so that LLVM vectorises it."""
+"""One loop over a block of an axis. Its views start at 0 and do not overlap, so that LLVM vectorises the loop."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,17 +10,17 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.program import names_read
 
 BLOCK = 1024
-"""Elements of a reduction that are added in one fixed order before blocks are joined by a tree."""
+"""Elements of a block; a reduction adds a block in one fixed order, and then combines blocks as a tree."""
 
 HERE = "here_"
-"""The block of the state that a loop forms."""
+"""The name of the block of the state that a loop computes."""
 
 LATE = 6
-"""Stages that the loop itself adds to the state; earlier ones are added before it."""
+"""The most stages that the loop itself adds to the state; earlier stages are added before the loop."""
 
 
 class BlockPrinter(ScalarPrinter):
-    """Elements of views are loaded with the promise that they do not overlap what the loop writes."""
+    """A printer that loads elements of views with the promise that they do not overlap what the loop writes."""
 
     def __init__(self, integers: set[str], number: int, views: set[str]):
         super().__init__(integers)
@@ -33,10 +33,11 @@ class BlockPrinter(ScalarPrinter):
 
 
 class BlockLoop:
-    """target = expression for i in [lo, hi), as text.
+    """The text of a loop over one block: target = expression for i in [lo, hi).
 
-    number: the loop's own. new: makes a name that nothing else has. integers: names of whole numbers. slice_of: the text of a
-    block of an array. views: lines that name the blocks. body: lines for one element.
+    pairs: (target, expression). number: of the loop in its kernel. new: a function that makes an unused name. slice_of: a function
+    for the text of a block of an array. state: the element of the state that the loop computes itself.
+    views: lines that name the blocks. body(): lines for one element.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class BlockLoop:
         self.pairs = [(target.xreplace(swap), _at_place(e.xreplace(swap), i, self.place)) for target, e in pairs]
 
     def view(self, a: Indexed, text: str) -> Indexed:
-        """The element of the block of a; text says where the block is."""
-        same = [have for have in self.arrays if base_name(have) == base_name(a) and have.indices == a.indices]
+        """The element a in a block of its array; text: of the block, which gets a name in views."""
+        same = [other for other in self.arrays if base_name(other) == base_name(a) and other.indices == a.indices]
         if same:
             return self.arrays[same[0]]
         if a not in self.arrays:
@@ -77,24 +78,25 @@ class BlockLoop:
         return BlockPrinter(self._base.integers | {self.place.name}, self.number, {base_name(a) for a in self.arrays.values()})
 
     def body(self, before: Sequence[tuple[Symbol, Expr]] = ()) -> list[str]:
-        """Lines for one element; before: numbers that are computed first."""
+        """The lines for one element. before: (name, expression) of numbers that are computed first."""
         lines = [f"{self.place} = lo_ + {self.i}"] if any(e.has(self.place) for _, e in self.pairs) else []
-        known: dict[Expr, Symbol] = {}
+        registers: dict[Expr, Symbol] = {}
         order: list[tuple[Symbol | Indexed, Expr]] = list(before)
-        for target, e in self.pairs:  # an element just made is read from its register
-            e = e.xreplace(known)
+        for target, e in self.pairs:  # an element just computed is read from its register
+            e = e.xreplace(registers)
             if any(other.has(target) for _, other in self.pairs):
-                known[target] = self._new("x")
-                order += [(known[target], e), (target, known[target])]
+                registers[target] = self._new("x")
+                order += [(registers[target], e), (target, registers[target])]
             else:
                 order.append((target, e))
-        made, bodies = sp.cse([e for _, e in order], symbols=iter(lambda: self._new("x"), None), order="none")
+        common, bodies = sp.cse([e for _, e in order], symbols=iter(lambda: self._new("x"), None), order="none")
         printer, written = self.printer, 0
-        waiting = list(made)
+        waiting = list(common)
         for (target, _), e in zip(order, bodies, strict=True):
-            for symbol, part in waiting[: _needed(waiting, e)]:
+            count = _parts_before(waiting, e)
+            for symbol, part in waiting[:count]:
                 lines.append(f"{symbol} = {printer.text(part)}")
-            waiting = waiting[_needed(waiting, e) :]
+            waiting = waiting[count:]
             if isinstance(target, Indexed):
                 lines.append(f"store({self.number}, {written}, {base_name(target)}, {self.i}, {printer.text(e)})")
                 written += 1
@@ -105,22 +107,22 @@ class BlockLoop:
     def scalars(self, more: Sequence[Expr] = ()) -> list[str]:
         """Names of the numbers that the body reads."""
         arrays = {base_name(a) for a in self.arrays.values()}
-        found = set[str]().union(*(names_read(e) for _, e in self.pairs), *map(names_read, more))
-        own = {self.i.name, self.place.name, *arrays, *([self.value.name] if self.value is not None else [])}
-        return sorted(found - own) + (["lo_"] if any(e.has(self.place) for _, e in self.pairs) else [])
+        all_names = set[str]().union(*(names_read(e) for _, e in self.pairs), *map(names_read, more))
+        local = {self.i.name, self.place.name, *arrays, *([self.value.name] if self.value is not None else [])}
+        return sorted(all_names - local) + (["lo_"] if any(e.has(self.place) for _, e in self.pairs) else [])
 
 
-def _needed(made: list[tuple[Symbol, Expr]], e: Expr) -> int:
-    """How many of the common parts must be there before e."""
+def _parts_before(common: list[tuple[Symbol, Expr]], e: Expr) -> int:
+    """The number of common parts, in order, that must be computed before e."""
     last = 0
-    for n, (symbol, _) in enumerate(made):
+    for n, (symbol, _) in enumerate(common):
         if e.has(symbol):
             last = n + 1
     return last
 
 
 def _at_place(e: Expr, i: Symbol, place: Symbol) -> Expr:
-    """e with the whole axis' index for i, but for the elements of views."""
+    """e with the index i of the block replaced by the index `place` of the axis, except in elements of views."""
     if isinstance(e, Indexed) and e.indices == (i,):
         return e
     if e == i:

@@ -1,7 +1,7 @@
-"""A loop that forms the state from the stages while it computes: memory and arithmetic at the same time.
+"""A fused loop: it computes the state from the stages and the right-hand side in one pass, so that memory and arithmetic overlap.
 
-The state is formed AHEAD elements before it is used. In one element after the other, loads, sum and exponential are a chain so long
-that a processor has few of them in flight; apart, the loads of a later element run under the arithmetic of this one.
+The state is computed AHEAD elements before it is used. For one element, loads, sum and exponential form such a long chain that a
+processor has few elements in flight; with the distance, loads of a later element run during the arithmetic of this one.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from odesim.codegen.loops.blocks import BLOCK, HERE, LATE, BlockLoop
 from odesim.symbolic.expr import base_name
 
 AHEAD = 64
-"""Elements; at least as many as one turn of a vectorised loop takes, so that none reads what it has yet to write."""
+"""A number of elements, at least one iteration of the vectorised loop, so that no element is read before it is written."""
 
 
 class FusedLoops:
-    """The text of one loop for each even number of late stages, all around the same element function.
+    """The text of the fused loops, one for each even number of late stages, all with the same element function.
 
-    constants: parameter arrays that every stage holds a multiple of; c0_, c1_, ... is what they count for.
+    constants: parameter arrays of which every stage contains a multiple; their factors are c0_, c1_, ...
     """
 
     def __init__(self, constants: Sequence[str]):
@@ -26,7 +26,7 @@ class FusedLoops:
         self.definition = ""
 
     def setup(self, weights: str) -> list[str]:
-        """Lines before the loop over blocks: which stages are early and which are late."""
+        """The lines before the loop over blocks, which split the stages into early and late ones."""
         late = ", ".join(f"a{q}_" for q in range(LATE))
         return [
             f"    terms_, more_ = split_terms({weights}, ns_, early_, late_, amounts_)",
@@ -34,7 +34,7 @@ class FusedLoops:
         ]
 
     def prologue(self) -> list[str]:
-        """Lines at the head of a block: where the state goes, and what it starts from."""
+        """The lines at the start of a block: the memory of the state, and the value that it starts from."""
         return [
             "at_ = lo_*keep_",
             f"{HERE} = block(y_, at_, at_ + hi_ - lo_)",
@@ -46,7 +46,7 @@ class FusedLoops:
         ]
 
     def loops(self, loop: BlockLoop) -> list[str]:
-        """The loops over one block; the functions that form an element of the state and that use it become the definition."""
+        """The lines of the loops over one block. It sets `definition`: the functions that compute and use an element of the state."""
         assert loop.state is not None and loop.value is not None
         i, number = loop.i.name, loop.number
         extra = [loop.view(IndexedBase(a, shape=(BLOCK,))[loop.i], f"block({a}, lo_, hi_)") for a in self.constants]
@@ -55,18 +55,18 @@ class FusedLoops:
         lines = loop.body()
         place = f"{number}, {sum(line.startswith('store(') for line in lines)}, {HERE}, {i}"
         lines = [f"{loop.value} = reload({place})", *lines]
-        formed = ", ".join([HERE, *map(base_name, extra), *weights])
+        arguments = ", ".join([HERE, *map(base_name, extra), *weights])
         arrays = [name for name in map(base_name, loop.arrays.values()) if any(f" {name}, " in line for line in lines)]
         used = ", ".join([HERE, *arrays, *loop.scalars()])
         self.definition = "\n".join(
             [
-                *("@kernel", f"def form({i}, value_, {formed}):", f"    store({place}, {state})", "", ""),
+                *("@kernel", f"def form({i}, value_, {arguments}):", f"    store({place}, {state})", "", ""),
                 *("@kernel", f"def element({i}, {used}):", *(f"    {line}" for line in lines)),
             ]
         )
         out = [*loop.views, f"ahead_ = min({AHEAD}, hi_ - lo_)"]
         for terms in range(0, LATE + 1, 2):
-            first, later = (self._form(number, terms, at, formed) for at in (i, f"{i} + {AHEAD}"))
+            first, later = (self._form(number, terms, at, arguments) for at in (i, f"{i} + {AHEAD}"))
             out += [
                 f"{'if' if terms == 0 else 'elif'} terms_ == {terms}:",
                 *(f"    for {i} in range(ahead_):", f"        {first}"),
@@ -75,7 +75,7 @@ class FusedLoops:
         return [*out, f"for {i} in range(hi_ - lo_ - ahead_, hi_ - lo_):", f"    element({i}, {used})"]
 
     @staticmethod
-    def _form(number: int, terms: int, at: str, formed: str) -> str:
-        """The call that forms the element at this place from so many stages."""
+    def _form(number: int, terms: int, at: str, arguments: str) -> str:
+        """The call that computes the element `at` of the state from this number of stages."""
         stages = (f" + a{q}_*load({number}, k{q}_, {at})" for q in range(terms))
-        return f"form({at}, load({number}, start_, {at}){''.join(stages)}, {formed})"
+        return f"form({at}, load({number}, start_, {at}){''.join(stages)}, {arguments})"

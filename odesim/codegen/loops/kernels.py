@@ -1,4 +1,4 @@
-"""Kernels and their C functions as text."""
+"""The text of kernels and of the C functions that call them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +9,18 @@ from odesim.codegen.integers import copy_integer_factors
 from odesim.codegen.loops.blocks import BLOCK, HERE, LATE
 from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.nests import Nests
-from odesim.codegen.loops.passes import Shape
+from odesim.codegen.loops.passes import LoopPlan
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
 
 ROWS = 64
-"""Rows a stage array may have: more than any method has stages."""
+"""Rows of a stage array: more than any method has stages."""
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One entry of the address table: the length n, a size, the address of the numbers, of an array or of scratch."""
+    """One entry of an address table: the length n, a size, or the address of the scalar parameters, an array or scratch memory."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class TableEntry:
 
 
 class Kernel:
-    """One Program as the definition of a function `name`."""
+    """One Program as the text of a function `name`."""
 
     first: tuple[str, ...] = ("t", "y_", "out_")
 
@@ -45,15 +45,15 @@ class Kernel:
         self.params = [p.name for p in system.params if p.name in reads]
 
     def arguments(self) -> list[str]:
-        """Parameter names of the function, in order."""
+        """The names of the function's arguments, in order."""
         return [*self.first, *self.sizes, *self.params, *self.temporaries, "work_", "part_"]
 
     def definition(self) -> str:
-        """The function as text."""
+        """The text of the function."""
         return "\n".join(["@kernel", f"def {self.name}({', '.join(self.arguments())}):", *self._views(), self.body, *self._stores()])
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """(name, extents) of each output."""
+        """The (name, extents) of each output."""
         return [(name, tuple(self.program.extents[i] for i in ix)) for name, ix in self.program.outputs.items()]
 
     def _extent_names(self) -> set[str]:
@@ -61,39 +61,39 @@ class Kernel:
         return {x.name for shape in shapes for e in shape for x in sp.sympify(e).free_symbols}
 
     def _views(self) -> list[str]:
-        """Named views on the flat state and the flat output."""
+        """The lines that name the parts of the flat state and the flat output."""
         return [
             *_split("y_", list(self.system.shapes.items())),
             *_split("out_", self.outputs(), numbers=False),
         ]
 
     def _stores(self) -> list[str]:
-        """Scalar outputs into the flat output."""
+        """The lines that store scalar outputs in the flat output."""
         return [f"    {place} = {name}" for name, place in _places("out_", self.outputs())]
 
 
 class RightSide(Kernel):
-    """The right-hand side of a System; where its shape allows, it forms the state on its way and leaves a scaled stage."""
+    """The kernel of a right-hand side; depending on its LoopPlan it also computes the state, and returns a scaled stage."""
 
-    def __init__(self, system: System, shape: Shape, dtype: str):
-        self.shape = shape
-        state = system.states[0] if shape.fused else ""
-        self.constants = [str(a.base.label) for a in shape.basis.constants] if shape.basis is not None else []
-        self.fused = FusedLoops(self.constants) if shape.local else None
+    def __init__(self, system: System, plan: LoopPlan, dtype: str):
+        self.plan = plan
+        state = system.states[0] if plan.fused else ""
+        self.constants = [str(a.base.label) for a in plan.basis.constants] if plan.basis is not None else []
+        self.fused = FusedLoops(self.constants) if plan.local else None
         lines = [f"{HERE} = block(y_, lo_, hi_)", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {HERE})"]
-        if shape.basis is not None:
+        if plan.basis is not None:
             lines = [line.replace("coef_", "weights_") for line in lines]
             lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {HERE})" for q, a in enumerate(self.constants)]
         prologue = self.fused.prologue() if self.fused else lines
-        super().__init__("rhs", system, shape.program, dtype, state=state, prologue=prologue, fused=self.fused)
-        if shape.fused:
+        super().__init__("rhs", system, plan.program, dtype, state=state, prologue=prologue, fused=self.fused)
+        if plan.fused:
             self.first = ("t", "y_", "x_", "k_", "rows_", "coef_", "ns_", "out_")
-        if shape.local:
+        if plan.local:
             self.first = (*self.first, "keep_", "early_", "late_", "amounts_", "base_")
-        if shape.basis is not None:
+        if plan.basis is not None:
             self.first = (*self.first, "scales_", "weights_", "scale_")
-            del self.temporaries[shape.basis.temporary]
-            reads = {*self.params, *self.sizes, *self.constants}.union(*map(names_read, (shape.basis.scale, *shape.basis.weights)))
+            del self.temporaries[plan.basis.temporary]
+            reads = {*self.params, *self.sizes, *self.constants}.union(*map(names_read, (plan.basis.scale, *plan.basis.weights)))
             self.params = [p.name for p in system.params if p.name in reads]
             self.sizes = [s for s in system.size_names if s in reads]
 
@@ -102,87 +102,87 @@ class RightSide(Kernel):
         return f"{own}\n\n\n{super().definition()}" if own else super().definition()
 
     def scaling(self) -> list[str]:
-        """Lines that find what each stage counts for."""
-        if self.shape.basis is None:
+        """The lines that compute the weights of scaled stages."""
+        if self.plan.basis is None:
             return []
         lines = ["    scale_weights(coef_, rows_, ns_, scales_, weights_)"]
         return lines + [f"    c{q}_ = constant_weight(coef_, rows_, ns_, scales_, {q + 1})" for q in range(len(self.constants))]
 
     def _views(self) -> list[str]:
         lines = super()._views()
-        if self.shape.basis is not None:
+        if self.plan.basis is not None:
             ((_, (extent,)),) = self.system.shapes.items()
-            whole = [] if self.shape.local else lines[:1]
-            lines = [*whole, f"    {self.shape.basis.temporary} = block(out_, 0, {extent})", *self.scaling()]
-        elif self.shape.local:
+            whole = [] if self.plan.local else lines[:1]
+            lines = [*whole, f"    {self.plan.basis.temporary} = block(out_, 0, {extent})", *self.scaling()]
+        elif self.plan.local:
             lines = lines[1:]
-        return [*lines, *self.fused.setup("coef_" if self.shape.basis is None else "weights_")] if self.fused else lines
+        return [*lines, *self.fused.setup("coef_" if self.plan.basis is None else "weights_")] if self.fused else lines
 
     def _stores(self) -> list[str]:
-        if self.shape.basis is None:
+        if self.plan.basis is None:
             return super()._stores()
-        numbers = [self.shape.basis.scale, *self.shape.basis.weights]
+        numbers = [self.plan.basis.scale, *self.plan.basis.weights]
         return [f"    scale_[{q}] = {self.nests.printer.text(e)}" for q, e in enumerate(numbers)]
 
 
 def _split(of: str, parts: list[tuple[str, tuple[Any, ...]]], *, numbers: bool = True) -> list[str]:
-    """Lines that name the parts of a flat array; numbers: also those that are one number."""
-    lines, at = [], sp.S.Zero
+    """The lines that name the parts of a flat array. numbers: scalar parts too."""
+    lines, start = [], sp.S.Zero
     for name, shape in parts:
-        end = sp.expand(at + sp.prod(shape))
+        end = sp.expand(start + sp.prod(shape))
         if len(shape) > 1:
-            lines.append(f"    {name} = part_of({of}, {at}, {_shape_text(shape)})")
+            lines.append(f"    {name} = part_of({of}, {start}, {_shape_text(shape)})")
         elif shape or numbers:
-            lines.append(f"    {name} = block({of}, {at}, {end})" if shape else f"    {name} = {of}[{at}]")
-        at = end
+            lines.append(f"    {name} = block({of}, {start}, {end})" if shape else f"    {name} = {of}[{start}]")
+        start = end
     return lines
 
 
 def _shape_text(shape: tuple[Any, ...]) -> str:
-    """M, or (S, K + 1)."""
+    """A shape as text: M, or (S, K + 1)."""
     return f"({', '.join(map(str, shape))})" if len(shape) > 1 else str(shape[0])
 
 
 def _places(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[str, str]]:
-    """(name, element of the flat array) of each number among the parts."""
-    out, at = [], sp.S.Zero
+    """The (name, element of the flat array) of each scalar part."""
+    out, start = [], sp.S.Zero
     for name, shape in parts:
         if not shape:
-            out.append((name, f"{of}[{at}]"))
-        at = sp.expand(at + sp.prod(shape))
+            out.append((name, f"{of}[{start}]"))
+        start = sp.expand(start + sp.prod(shape))
     return out
 
 
 @dataclass(frozen=True)
-class Entries:
-    """The C functions around kernels: they find the arrays behind the addresses of the table."""
+class CFunctions:
+    """The text of the C functions that call kernels, with arrays found through the address table."""
 
-    slots: tuple[TableEntry, ...]
+    entries: tuple[TableEntry, ...]
     numbers: tuple[str, ...]
     scratch: int
     real: str
 
     def stage(self, k: RightSide) -> str:
-        """stage(table, t, y, K, rows, coef, ns, s, z); where z is 0 the state is not wanted."""
+        """The text of stage(table, t, y, K, rows, coef, ns, s, z); z is the address for the state, or 0 to discard it."""
         real = self.real
         lines = ["@nb.njit(STAGE, **options)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
         lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
-        if k.shape.local:
+        if k.plan.local:
             lines.append("    keep_ = 1 if z_ else 0")
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
         else:
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_)")
-        if k.shape.basis is not None:
+        if k.plan.basis is not None:
             lines.append("    scale_ = scales_[rows_[s_]]")
-        if not k.shape.fused:
+        if not k.plan.fused:
             lines += [f"    for lo_ in range(0, n_, {BLOCK}):", f"        hi_ = min(lo_ + {BLOCK}, n_)"]
             lines.append("        combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, block(y_, lo_, hi_))")
         call = ", ".join("row_block(k_, rows_[s_], 0, n_)" if a == "out_" else a for a in k.arguments())
         return "\n".join([*lines, f"    {k.name}({call})"])
 
     def combine(self, k: RightSide) -> str:
-        """combine(table, y, K, rows, coef, ns, lo, hi, out)."""
-        real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"] if k.shape.basis is not None else []
+        """The text of combine(table, y, K, rows, coef, ns, lo, hi, out)."""
+        real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"] if k.plan.basis is not None else []
         lines = [
             "@nb.njit(COMBINE, **options)",
             "def combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_):",
@@ -191,38 +191,38 @@ class Entries:
         lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, ns_), float64(coef_, ns_)")
         lines.append(f"    x_, out_ = {real}(y_, n_ if y_ else 0), {real}(out_, hi_ - lo_)")
         lines += k.scaling()
-        weights = "coef_" if k.shape.basis is None else "weights_"
+        weights = "coef_" if k.plan.basis is None else "weights_"
         lines.append(f"    combine_block(x_, k_, rows_, {weights}, ns_, lo_, hi_, out_)")
         lines += [f"    add_scaled(c{q}_, block({name}, lo_, hi_), out_)" for q, name in enumerate(k.constants)]
         return "\n".join(lines)
 
     def events(self, k: Kernel) -> str:
-        """events(table, t, y, g)."""
+        """The text of events(table, t, y, g)."""
         total = sp.expand(sum((sp.prod(shape) for _, shape in k.outputs()), sp.S.Zero))
         lines = ["@nb.njit(EVENTS, **options)", "def events(table_, t, y_, g_):", *self._unpack(k, k.arguments())]
         first = ["t", f"{self.real}(y_, n_)", f"{self.real}(g_, {total})"]
         return "\n".join([*lines, f"    {k.name}({', '.join([*first, *k.arguments()[3:]])})"])
 
     def _unpack(self, k: Kernel, wanted: list[str]) -> list[str]:
-        """Lines that give the slots of the table their names."""
-        lines = [f"    at_ = ints(table_, {len(self.slots)})"]
-        for place, slot in enumerate(self.slots):
-            lines += self._slot(k, slot, place, wanted)
+        """The lines that give the wanted entries of the table their names."""
+        lines = [f"    at_ = ints(table_, {len(self.entries)})"]
+        for n, entry in enumerate(self.entries):
+            lines += self._entry_lines(k, entry, n, wanted)
         return lines
 
-    def _slot(self, k: Kernel, slot: TableEntry, place: int, wanted: list[str]) -> list[str]:
-        if slot.kind in ("length", "size", "blocks"):
-            return [f"    {slot.name} = at_[{place}]"]
-        if slot.kind == "numbers":
+    def _entry_lines(self, k: Kernel, entry: TableEntry, n: int, wanted: list[str]) -> list[str]:
+        if entry.kind in ("length", "size", "blocks"):
+            return [f"    {entry.name} = at_[{n}]"]
+        if entry.kind == "numbers":
             used = [(j, name) for j, name in enumerate(self.numbers) if name in wanted]
-            head = [f"    numbers_ = float64(at_[{place}], {len(self.numbers)})"] * bool(used)
+            head = [f"    numbers_ = float64(at_[{n}], {len(self.numbers)})"] * bool(used)
             return head + [f"    {name} = numbers_[{j}]" for j, name in used]
-        if slot.kind == "scratch":
-            return self._scratch(k, slot.name, place, wanted)
-        kernel, _, name = slot.name.rpartition(".")
+        if entry.kind == "scratch":
+            return self._scratch(k, entry.name, n, wanted)
+        kernel, _, name = entry.name.rpartition(".")
         if (kernel and kernel != k.name) or name not in wanted:
             return []
-        return [f"    {name} = {'ints' if slot.integer else self.real}(at_[{place}], {_shape_text(slot.shape)})"]
+        return [f"    {name} = {'ints' if entry.integer else self.real}(at_[{n}], {_shape_text(entry.shape)})"]
 
     def _scratch(self, k: Kernel, name: str, place: int, wanted: list[str]) -> list[str]:
         if name == "state_":

@@ -1,4 +1,4 @@
-"""Programs as numba modules: one readable kernel a Program, and the C functions that an integrator calls."""
+"""Programs as numba modules: one kernel for each Program, and the C functions that an integrator calls."""
 
 import hashlib
 import re
@@ -7,8 +7,8 @@ from functools import cache
 
 from odesim.codegen.build.cache import module_name, source_of
 from odesim.codegen.build.native import load_native
-from odesim.codegen.loops.kernels import Entries, Kernel, RightSide, TableEntry
-from odesim.codegen.loops.passes import shape_of
+from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
+from odesim.codegen.loops.passes import make_loop_plan
 from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
@@ -32,14 +32,14 @@ PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "a
 
 @dataclass(frozen=True)
 class ModuleText:
-    """A generated module: its source, and what its address table holds, in order.
+    """A generated module: its source, and the entries of its address table in order.
 
-    scratch: blocks of scratch. scales: numbers kept beside a stage, 0 where a stage is kept as it is. local: the state is formed
-    in one block of scratch unless it is asked for.
+    numbers: scalar parameters. scratch: blocks of scratch memory. scales: numbers stored beside a stage, 0 where stages are not
+    scaled. local: the state is computed block by block in scratch memory unless the caller needs it.
     """
 
     source: str
-    slots: tuple[TableEntry, ...]
+    entries: tuple[TableEntry, ...]
     numbers: tuple[str, ...]
     scratch: int
     scales: int
@@ -47,37 +47,40 @@ class ModuleText:
 
 
 def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> ModuleText:
-    """The numba module of a System: rhs and stage; combine where stages are kept scaled; find_events and events where it has any."""
-    kernel = RightSide(system, shape_of(system, right, strict=strict), dtype)
+    """The numba module of a System: rhs, stage and combine; find_events and events where it has events."""
+    kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype)
     kernels: list[Kernel] = [kernel]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype))
     numbers = tuple(p.name for p in system.params if not p.shape)
-    slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
-    slots.append(TableEntry("numbers", "numbers"))
-    slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
-    slots += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
-    slots += [
+    entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
+    entries.append(TableEntry("numbers", "numbers"))
+    entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
+    entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
+    entries += [
         TableEntry("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
     ]
-    entries = Entries(tuple(slots), numbers, max(k.nests.slots for k in kernels), dtype)
+    functions = CFunctions(tuple(entries), numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
     body = "\n\n\n".join(
-        [*(k.definition() for k in kernels), entries.stage(kernel), entries.combine(kernel), *map(entries.events, kernels[1:])]
+        [*(k.definition() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
     )
-    scales = 1 + len(kernel.shape.basis.constants) if kernel.shape.basis else 0
+    scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
     return ModuleText(
-        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(slots), numbers, entries.scratch, scales, kernel.shape.local
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(entries), numbers, functions.scratch, scales, kernel.plan.local
     )
 
 
 @cache
 def runtime_key() -> str:
-    """12 hex digits of the source that generated modules inline: a change of it makes new modules."""
+    """A hash, 12 hex digits, of the runtime source that generated modules inline: a change of it gives new modules."""
     return hashlib.sha256("".join(map(source_of, INLINED)).encode()).hexdigest()[:12]
 
 
 def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
-    """The imports that a body needs, and how it is compiled. foreign: functions whose bits vary by machine are allowed in strict mode."""
+    """The head of a module: the imports that its body needs, and compiler options.
+
+    foreign: in strict mode allow functions whose bits vary by machine; otherwise these raise CodegenError.
+    """
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     own = [w for w in OWN if w in used]
@@ -99,18 +102,18 @@ def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: b
 
 
 def check_strict(name: str, functions: list[str]) -> None:
-    """Raises CodegenError where a function's bits vary by machine."""
+    """Raises CodegenError where the bits of a function vary by machine."""
     foreign = [w for w in functions if w != "sqrt"]
     if foreign:
         raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")
 
 
 def load(text: ModuleText, stem: str) -> dict[str, int]:
-    """The addresses of the C functions of a text: stage, combine, and events where it has them."""
+    """{name: address} of the compiled C functions of a module: stage, combine, and events where it has events."""
     names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
     return load_native(text.source, stem, names)
 
 
 def key(text: ModuleText, stem: str) -> str:
-    """The name of a text and its machine code in the cache."""
+    """The name of a module and of its machine code in the cache."""
     return module_name(text.source, stem)

@@ -1,4 +1,4 @@
-"""Loop nests from a Program, as Python text that numba compiles."""
+"""Loop nests of a Program, as Python text for numba."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from odesim.symbolic.program import Program, Statement
 
 
 class Nests:
-    """The lines of one kernel; sizes: names of whole numbers beside the indices. double: arrays are float64, but for
-    those named in whole.
+    """The lines of one kernel.
 
-    state: the name of the state that the first pass forms block by block, by the lines of prologue; the block is HERE.
-    fused: how its loop forms the state itself, where it does.
+    sizes: names of integers beside the indices. double: arrays are float64, except the integer arrays named in whole.
+    state: the name of the state that the first pass computes block by block; prologue: the lines for that; the block is HERE.
+    fused: where given, the loop computes the state itself.
     """
 
     def __init__(
@@ -39,16 +39,16 @@ class Nests:
         self._loops = 0
         self.program, self.double = integers_as_real(program, set(whole)), double
         self.lines: list[str] = []
-        self.slots = 1  # blocks of scratch in use at once
+        self.scratch_blocks = 1  # in use at the same time
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
-        self._forming = False
+        self._forms_state = False
         self._indices = set(program.extents)
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
 
     def emit(self) -> list[str]:
-        """The body of the kernel."""
+        """The lines of the kernel's body."""
         for n, group in enumerate(self.program.passes):
-            self._forming = bool(self.state) and n == 0
+            self._forms_state = bool(self.state) and n == 0
             self._pass(group)
         return self.lines
 
@@ -79,10 +79,10 @@ class Nests:
         bodies = self._hoist([s.body for s in group], set(), 1)
         maps = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op == "map"]
         folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
-        if not folds and not self._forming:
+        if not folds and not self._forms_state:
             self._put(1, f"for {i} in range({extent}):")
             targets = {s.target for s in group}
-            if any(e.has(target) for e in bodies for target in targets):  # one after another: what is read is stored by then
+            if any(e.has(target) for e in bodies for target in targets):  # one after another, so that each is stored before it is read
                 for s, e in maps:
                     self._bodies(2, [(self._target(s), e)])
             else:
@@ -90,37 +90,37 @@ class Nests:
             return
         self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        for line in self.prologue if self._forming else ():
+        for line in self.prologue if self._forms_state else ():
             self._put(2, line)
         self._block(2, i, maps, folds)
         for slot, (s, _) in enumerate(folds):
             self._put(1, f"{s.name} = tree_{s.op}(part_[{slot}], ({extent} + {BLOCK - 1}) // {BLOCK})")
 
     def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
-        """Elements lo..hi-1: maps are stored, summands go to scratch and are added up."""
-        direct = [_plain(s.op, e, i) if self.double else None for s, e in folds]
+        """Writes the lines for elements lo..hi-1: maps are stored; summands go to scratch memory and are added up."""
+        direct = [_direct_arrays(s.op, e, i) if self.double else None for s, e in folds]
         work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
-        self._inside(depth, i, [(s.target, e) for s, e in maps] + work)
-        self.slots = max(self.slots, len(folds))
+        self._block_loop(depth, i, [(s.target, e) for s, e in maps] + work)
+        self.scratch_blocks = max(self.scratch_blocks, len(folds))
         for slot, (s, _) in enumerate(folds):
             of = [f"work_[{slot}]"] if direct[slot] is None else [self._slice(name) for name in direct[slot] or ()]
             op = "dot" if len(of) == 2 else s.op
             self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{op}({', '.join(of)}, hi_ - lo_)")
 
     def _slice(self, name: str, lead: Sequence[str] = ()) -> str:
-        """The block of an array, or of the row of one that its first indices name."""
+        """The text of a block of an array, or of the row that its first indices select."""
         if name.startswith("work_["):
             return name
-        if self._forming and name == self.state:
+        if self._forms_state and name == self.state:
             return HERE
         if not lead:
             return f"block({name}, lo_, hi_)"
         *first, row = lead
         return f"row_block({name}[{', '.join(first)}], {row}, lo_, hi_)" if first else f"row_block({name}, {row}, lo_, hi_)"
 
-    def _inside(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
-        """A loop over one block."""
-        if self._forming and self.fused is not None:
+    def _block_loop(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
+        """Writes a loop over one block."""
+        if self._forms_state and self.fused is not None:
             for line in self.fused.loops(self._loop(i, pairs, IndexedBase(self.state, shape=(BLOCK,))[i])):
                 self._put(depth, line)
         elif pairs:
@@ -143,7 +143,7 @@ class Nests:
     # -- several indices
 
     def _open(self, loops: Iterable[Symbol], bodies: list[Expr]) -> tuple[int, list[Expr]]:
-        """Loops over all indices; what does not depend on the inner ones is computed before them."""
+        """Writes the heads of loops over all indices, hoists what the inner ones do not change; returns (depth, remaining bodies)."""
         depth, known = 1, set[Symbol]()
         for i in loops:
             bodies = self._hoist(bodies, known, depth)
@@ -162,7 +162,7 @@ class Nests:
         extent = self.text(self.program.extents[s.bound])
         self._put(depth, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(depth + 1, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        self._inside(depth + 1, s.bound, [(_scratch(0)[s.bound], body)])
+        self._block_loop(depth + 1, s.bound, [(_scratch(0)[s.bound], body)])
         self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
         self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
 
@@ -184,14 +184,14 @@ class Nests:
     # -- expressions
 
     def text(self, e: Any) -> str:
-        """An extent or a number expression as text, sizes as whole numbers."""
+        """An extent or a scalar expression as text, with sizes as integers."""
         e = sp.sympify(e)
         if all(x.name in self.printer.integers for x in e.free_symbols if isinstance(x, Symbol)) and e.is_integer:
             return str(e)
         return self.printer.text(e)
 
     def _new(self, letter: str) -> Symbol:
-        """A name that nothing else has."""
+        """A symbol with an unused name."""
         name = next(f"{letter}{n}" for n in count() if f"{letter}{n}" not in self._taken)
         self._taken.add(name)
         return Symbol(name, real=True)
@@ -204,25 +204,25 @@ class Nests:
         return replace(s, target=s.target.xreplace(swap), free=tuple(i for _ in s.free), body=s.body.xreplace(swap), bound=s.bound and i)
 
     def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
-        """Assignments in the innermost loop, with their common subexpressions named once."""
-        made, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
-        for symbol, e in made:
+        """Writes assignments in the innermost loop, with common subexpressions named once."""
+        common, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
+        for symbol, e in common:
             self._put(depth, f"{symbol} = {self.printer.text(e)}")
         for (target, _), e in zip(pairs, bodies, strict=True):
             self._put(depth, f"{target} {sign} {self.printer.text(e)}")
 
     def _hoist(self, bodies: list[Expr], known: set[Symbol], depth: int) -> list[Expr]:
-        """Parts that depend on no index outside known get a name before the loop.
+        """The bodies with parts that depend on no index outside `known` replaced by names, which are assigned before the loop.
 
         for i: d_v[i] = f[i]*a*b/r0  ->  t0 = a*b/r0; for i: d_v[i] = f[i]*t0
         """
-        made: dict[Expr, Symbol] = {}
+        hoisted: dict[Expr, Symbol] = {}
 
         def name(e: Expr) -> Symbol:
-            if e not in made:
-                made[e] = self._new("t")
-                self._put(depth, f"{made[e]} = {self.printer.text(e)}")
-            return made[e]
+            if e not in hoisted:
+                hoisted[e] = self._new("t")
+                self._put(depth, f"{hoisted[e]} = {self.printer.text(e)}")
+            return hoisted[e]
 
         def fixed(e: Expr) -> bool:
             return not e.is_number and free_indices(e, self._indices) <= known
@@ -244,12 +244,12 @@ class Nests:
 
 
 def _scratch(slot: int) -> IndexedBase:
-    """One block of scratch."""
+    """One block of scratch memory, as an array of symbols."""
     return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
 
 
-def _plain(op: str, e: Expr, i: Symbol) -> list[str] | None:
-    """The names of the arrays where e is just element i of one, or for a sum the product of two."""
+def _direct_arrays(op: str, e: Expr, i: Symbol) -> list[str] | None:
+    """The names of the arrays where e is the element i of one array, or for a sum a product of two; else None."""
     factors = sp.Mul.make_args(e)
     if len(factors) > (2 if op == "sum" else 1) or not all(isinstance(f, Indexed) and f.indices == (i,) for f in factors):
         return None

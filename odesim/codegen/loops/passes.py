@@ -1,4 +1,4 @@
-"""How a right-hand side along one axis can be computed in fewer passes over memory."""
+"""Savings for a right-hand side along one axis: fewer passes over memory."""
 
 from dataclasses import dataclass, replace
 
@@ -12,9 +12,10 @@ from odesim.symbolic.system import System
 
 @dataclass(frozen=True)
 class Basis:
-    """d_z[i] = scale * r[i] + sum_q weight_q * constant_q[i]: the stage keeps r in its row, and a few numbers beside it.
+    """A right-hand side of the form d_z[i] = scale * r[i] + sum_q weight_q * constant_q[i].
 
-    temporary: the name of r. scale, weights: expressions without indices. constants: parameter arrays.
+    A stage then stores r in its row and a few numbers beside it. temporary: the name of r. scale, weights: expressions without
+    indices. constants: parameter arrays.
     """
 
     temporary: str
@@ -24,10 +25,11 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """fused: the first pass forms the state block by block from the stages. local: no later pass reads it.
+class LoopPlan:
+    """The savings that a right-hand side allows.
 
-    basis: the right-hand side as a scaled temporary, where it is one; program: what is left to compute.
+    fused: the first pass computes the state block by block from the stages. local: no later pass reads the state.
+    basis: the right-hand side as a scaled temporary, or None. program: the statements that remain.
     """
 
     fused: bool
@@ -36,15 +38,15 @@ class Shape:
     program: Program
 
 
-def shape_of(system: System, program: Program, *, strict: bool) -> Shape:
-    """What can be saved for this right-hand side; in strict mode a stage is what the equation says, and no more."""
+def make_loop_plan(system: System, program: Program, *, strict: bool) -> LoopPlan:
+    """The savings for this right-hand side; in strict mode stages are never scaled."""
     fused = _is_fusible(system, program)
     basis = _basis(system, program) if fused and not strict else None
     if basis is not None:
         program = replace(program, passes=program.passes[:-1])
     later = [s for group in program.passes[1:] for s in group]
     local = fused and not any(system.states[0] in s.reads() for s in later)
-    return Shape(fused, local, basis, program)
+    return LoopPlan(fused, local, basis, program)
 
 
 def _is_fusible(system: System, program: Program) -> bool:
@@ -62,14 +64,14 @@ def _is_fusible(system: System, program: Program) -> bool:
 
 
 def _basis(system: System, program: Program) -> Basis | None:
-    """The right-hand side as a sum of one temporary and parameter arrays, each times a number."""
+    """The right-hand side as a Basis; None where it is no sum of one temporary and parameter arrays, each times a number."""
     last = program.passes[-1]
     if len(program.passes) < 2 or len(last) != 1 or last[0].op != "map":
         return None
-    made = {s.name: s for group in program.passes[:-1] for s in group}
+    earlier = {s.name: s for group in program.passes[:-1] for s in group}
     parts = _parts(last[0], program)
     whole = [a for a in parts if isinstance(a, Indexed) and a.indices == last[0].free]  # not a[psi[i]], X[i, 1]
-    temporaries = [a for a in whole if base_name(a) in made and made[base_name(a)].op == "map"]
+    temporaries = [a for a in whole if base_name(a) in earlier and earlier[base_name(a)].op == "map"]
     params = {p.name for p in system.params}
     constants = [a for a in whole if base_name(a) in params]
     if len(temporaries) != 1 or len(temporaries) + len(constants) != len(parts):
@@ -79,12 +81,12 @@ def _basis(system: System, program: Program) -> Basis | None:
 
 
 def _parts(s: Statement, program: Program) -> dict[Expr, Expr]:
-    """{part that depends on the index: its coefficient}."""
+    """{factor that depends on the index: its coefficient} for the terms of a statement."""
     indices = set(program.extents)
-    found: dict[Expr, Expr] = {}
+    coefficients: dict[Expr, Expr] = {}
     for term in sp.Add.make_args(s.body):
         factors = sp.Mul.make_args(term)
         inside = sp.Mul(*(f for f in factors if free_indices(f, indices)))
         outside = sp.Mul(*(f for f in factors if not free_indices(f, indices)))
-        found[inside] = found.get(inside, sp.S.Zero) + outside
-    return found
+        coefficients[inside] = coefficients.get(inside, sp.S.Zero) + outside
+    return coefficients

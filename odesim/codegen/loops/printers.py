@@ -1,4 +1,4 @@
-"""Expressions as text: one walk over sympy trees, with the words of each language in subclasses."""
+"""Expressions as text: one walk over a sympy expression, with a subclass for the syntax of each language."""
 
 from collections.abc import Callable
 from math import isfinite
@@ -15,13 +15,13 @@ SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 
 
 class Printer:
-    """Text of an expression; integers lists the symbols (indices, sizes) that hold whole numbers."""
+    """A printer of expressions. integers: names of the symbols (indices, sizes) that are integers."""
 
     def __init__(self, integers: set[str]):
         self.integers = integers
 
     def text(self, e: Any, above: int = 0) -> str:
-        """e as text, in brackets where it binds less than above. Raises CodegenError for what no backend knows."""
+        """e as text, in brackets where it binds less than `above`. Raises CodegenError where no backend can compute e."""
         text, binds = self._walk(sp.sympify(e))
         return f"({text})" if binds < above else text
 
@@ -126,7 +126,7 @@ class Printer:
         return self._steps(x, "1.0", "-1.0", "0.0"), ATOM
 
     def _steps(self, x: str, above: str, below: str, at: str) -> str:
-        """A value on each side of 0 and at 0; NaN stays NaN."""
+        """The text of a value above 0, below 0 and at 0; NaN gives NaN."""
         return self.choice(f"{x} > 0.0", above, self.choice(f"{x} < 0.0", below, self.choice(f"{x} == 0.0", at, self.constant("nan"))))
 
     def _Heaviside(self, e: Any) -> tuple[str, int]:
@@ -134,7 +134,7 @@ class Printer:
 
     def _Weighted(self, e: Any) -> tuple[str, int]:
         weight, x = (self.text(a, PRODUCT) for a in e.args)
-        # a product and no choice, so that its slope along the weight is exp(x) at 0 too; exp(88) is finite in float32
+        # a product, not a choice, so that its slope by the weight is exp(x) at 0 too; exp(88) is finite in float32
         fits = self.either([f"{weight} != 0.0", f"{x} <= 88.0"])
         return f"{weight}*{self.call('exp', self.choice(fits, x, '88.0'))}", PRODUCT
 
@@ -164,7 +164,7 @@ class Printer:
         return self.whole(self.element(e.args[0])), ATOM
 
     def _re(self, e: Any) -> tuple[str, int]:
-        """sympy does not know that the elements of arrays are real: |exp(x)| -> exp(re(x))."""
+        """The real part of a real number: sympy writes |exp(x)| as exp(re(x)), as elements of arrays may be complex to it."""
         return self._walk(e.args[0])
 
     def _im(self, e: Any) -> tuple[str, int]:
@@ -177,36 +177,42 @@ class Printer:
         return self.element(e), ATOM
 
     def subscript(self, i: Any) -> str:
-        """An index as text: a loop variable, a number, a gathered element; a delta may hold any expression."""
+        """An index as text: a loop variable, a number, a gathered element, or in a delta any expression."""
         if isinstance(i, Indexed):
             return self.element(i)
         return i.name if isinstance(i, Symbol) else str(i) if i.is_Integer else self.text(i, UNARY)
 
     def whole(self, name: str) -> str:
-        """A whole number in an expression of real numbers."""
+        """An integer as text, converted to a real number."""
         return f"float({name})"
 
     def constant(self, name: str) -> str:
+        """The text of a constant, such as nan."""
         raise NotImplementedError
 
     def call(self, name: str, *args: str) -> str:
+        """The text of a function call."""
         raise NotImplementedError
 
     def choice(self, condition: str, yes: str, no: str) -> str:
+        """The text of a conditional expression."""
         raise NotImplementedError
 
     def both(self, parts: list[str]) -> str:
+        """The text of a conjunction: all parts hold."""
         raise NotImplementedError
 
     def either(self, parts: list[str]) -> str:
+        """The text of a disjunction: one of the parts holds."""
         raise NotImplementedError
 
     def element(self, e: Indexed) -> str:
+        """The text of an array element."""
         raise NotImplementedError
 
 
 class ScalarPrinter(Printer):
-    """Python on numbers, as numba compiles it."""
+    """A printer of Python expressions on numbers, for numba."""
 
     def constant(self, name: str) -> str:
         return f"float({name!r})"

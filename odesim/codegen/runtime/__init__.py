@@ -1,1 +1,1 @@
-"""What generated code calls: sums, functions of blocks, memory."""
+"""Functions that generated code calls: sums, elementary functions, blocks of arrays, memory."""

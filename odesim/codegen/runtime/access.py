@@ -1,6 +1,6 @@
-"""Arrays on given memory, blocks of them, and loads and stores in a loop: what numba does more slowly, or cannot say.
+"""Arrays at addresses, blocks of arrays, and loads and stores in a loop, where numba is slower or has no means.
 
-No array here has an owner, so none may outlive the memory it is made on. Nothing is checked.
+These arrays do not own their memory, so none may outlive it. Nothing is checked.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from numba.np.arrayobj import populate_array
 from odesim.codegen.runtime.intrinsics import intrinsic
 
 STORES = 32
-"""Arrays that one loop may write."""
+"""The most arrays that one loop writes."""
 
 
 def _array(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
-    """A contiguous array of this type on data, with these lengths."""
+    """A contiguous array of this type at the pointer data, with this shape."""
     made = context.make_array(kind)(context, builder)
     width = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     size = context.get_constant(types.intp, width)
@@ -29,7 +29,7 @@ def _array(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -
 
 
 def _at(dtype: Any, doc: str) -> Any:
-    """An intrinsic that makes an array at an address, of a length or of a tuple of lengths."""
+    """An intrinsic that makes an array at an address, from a length or a shape."""
 
     def make(typingctx: Any, address: Any, shape: Any) -> Any:
         tuple_ = isinstance(shape, types.BaseTuple)
@@ -58,7 +58,7 @@ def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 @intrinsic
 def part_of(typingctx: Any, a: Any, start: Any, shape: Any) -> Any:
-    """The part of a vector from start on, as an array of this shape (a tuple)."""
+    """The elements of a vector from start on, as an array of this shape (a tuple)."""
     kind = types.Array(a.dtype, len(shape), "C")
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -70,7 +70,7 @@ def part_of(typingctx: Any, a: Any, start: Any, shape: Any) -> Any:
 
 @intrinsic
 def block(typingctx: Any, a: Any, low: Any, high: Any) -> Any:
-    """a[low:high] of a vector, 0 <= low <= high <= its length."""
+    """The block a[low:high] of a vector, 0 <= low <= high <= its length."""
     kind = types.Array(a.dtype, 1, "C")
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -82,7 +82,7 @@ def block(typingctx: Any, a: Any, low: Any, high: Any) -> Any:
 
 @intrinsic
 def row_block(typingctx: Any, a: Any, row: Any, low: Any, high: Any) -> Any:
-    """a[row, low:high] of a matrix, 0 <= low <= high <= its width."""
+    """The block a[row, low:high] of a matrix, 0 <= low <= high <= its width."""
     kind = types.Array(a.dtype, 1, "C")
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -95,9 +95,9 @@ def row_block(typingctx: Any, a: Any, row: Any, low: Any, high: Any) -> Any:
 
 
 def _promise(builder: Any, access: Any, loop: int, own: str) -> None:
-    """Marks a load or store as reaching the arrays `own` of a loop and none of its others.
+    """Promises LLVM that a load or store touches only the arrays `own` of a loop (metadata alias.scope and noalias).
 
-    Without the promise a loop over more than a few arrays is not vectorised: LLVM compares at most eight pairs of pointers.
+    Without this a loop over more than a few arrays is not vectorised, because LLVM compares at most eight pairs of pointers.
     """
     module = builder.module
     text = lambda s: ir.MetaDataString(module, s)  # noqa: E731
@@ -110,7 +110,7 @@ def _promise(builder: Any, access: Any, loop: int, own: str) -> None:
 
 @intrinsic(prefer_literal=True)
 def load(typingctx: Any, loop: Any, a: Any, i: Any) -> Any:
-    """a[i] of a contiguous array that the loop of this number only reads."""
+    """The element a[i] of a contiguous array that the loop with this number only reads."""
     number = loop.literal_value
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -123,7 +123,7 @@ def load(typingctx: Any, loop: Any, a: Any, i: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def reload(typingctx: Any, loop: Any, q: Any, a: Any, i: Any) -> Any:
-    """a[i] that the loop of this number has written before, a its q-th written array."""
+    """The element a[i] that the loop with this number has written before; a is the q-th array that it writes."""
     number, place = loop.literal_value, q.literal_value
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -136,7 +136,7 @@ def reload(typingctx: Any, loop: Any, q: Any, a: Any, i: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def store(typingctx: Any, loop: Any, q: Any, a: Any, i: Any, x: Any) -> Any:
-    """a[i] = x, a the q-th contiguous array that the loop of this number writes, and reads by `reload` alone."""
+    """Stores a[i] = x; a is the q-th contiguous array that the loop with this number writes, and reads only by `reload`."""
     number, place = loop.literal_value, q.literal_value
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Single machine operations that numba has no name for; all of them vectorise inside a loop."""
+"""Machine operations that numba has no function for; all of them vectorise inside a loop."""
 
 from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
 
-intrinsic: Any = extending.intrinsic  # its stub counts the typing context among the arguments of a call
+intrinsic: Any = extending.intrinsic  # its type stub counts the typing context as an argument of calls
 _F64, _I64 = ir.DoubleType(), ir.IntType(64)
 
 
@@ -21,7 +21,7 @@ def bits(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def from_bits(typingctx: Any, i: Any) -> Any:
-    """The float64 that an int64's bits spell."""
+    """The float64 with the 64 bits of an int64."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], _F64)
@@ -31,7 +31,7 @@ def from_bits(typingctx: Any, i: Any) -> Any:
 
 @intrinsic
 def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """a*b + c, rounded once: the same bits on every machine, whatever fastmath says."""
+    """The fused multiply-add a*b + c, rounded once: the same bits on every machine, for any fastmath option."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
@@ -51,7 +51,7 @@ def rint(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def floor(typingctx: Any, x: Any) -> Any:
-    """The largest whole number not above x, as a float64: infinities and NaN are themselves."""
+    """The largest whole number not above x, as a float64; infinities and NaN are returned unchanged."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.call(builder.module.declare_intrinsic("llvm.floor", [_F64]), args)
@@ -61,7 +61,7 @@ def floor(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; both are computed: no branch."""
+    """a where the condition holds, else b, without a branch: both are computed."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(*args)
@@ -71,7 +71,7 @@ def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def polynomial(typingctx: Any, x: Any, coefficients: Any) -> Any:
-    """coefficients[0] + coefficients[1]*x + ..., in fma: even and odd powers apart, each by Horner's scheme in x^2."""
+    """The polynomial coefficients[0] + coefficients[1]*x + ..., by fma: Horner's scheme in x^2 for even and for odd powers."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x, packed = args

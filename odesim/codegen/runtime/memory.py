@@ -1,4 +1,4 @@
-"""Memory and functions by address, from compiled code: cheaper to compile than arrays, and free of numba's run time."""
+"""Pointers and function calls by address in compiled code: cheaper to compile than arrays, and without numba's run time."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 
 def _pointer_to(kind: Any) -> Any:
-    """What makes a pointer to this kind out of an address."""
+    """An intrinsic that turns an address into a pointer to this type."""
 
     def pointer(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -25,7 +25,7 @@ floats = _pointer_to(types.float32)
 
 
 def _call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Calls the function at address, which returns nothing, with a tuple of arguments: int64 and float64."""
+    """Calls the function at address, which returns nothing, with a tuple of int64 and float64 arguments."""
     double = [isinstance(kind, types.Float) for kind in arguments.types]
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

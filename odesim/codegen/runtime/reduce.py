@@ -1,4 +1,4 @@
-"""Sums and maxima in one fixed order, whatever the number of threads: the bits of a result depend on the numbers alone.
+"""Sums and maxima in one fixed order, for any number of threads: the bits of a result depend on the numbers alone.
 
 A vector is cut into blocks of 1024. Up to 64 numbers of a block are added in sequence, starting from 0. More go to 32 partial
 sums, each starting from 0: partial l adds b[l], b[l + 32], b[l + 64], ...; then partials 16..31 are added onto 0..15, 8..15
@@ -24,14 +24,14 @@ _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 
 
 def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """Emitter of code that combines b[0:n], or products of the elements of several arrays, in 32 lanes, then the lanes by halves."""
+    """An emitter of code that combines b[0:n], or products of several arrays' elements, in 32 lanes, and then the lanes by halves."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         arrays = [context.make_array(kind)(context, builder, a).data for kind, a in zip(signature.args[:-1], args[:-1], strict=True)]
         count, size = args[-1], args[-1].type
 
         def product(place: Any, vector: bool) -> Any:
-            """The product of the arrays' elements from place on, a row of lanes or one."""
+            """The product of the arrays' elements at place: a vector of 32 from there on, or one element."""
             at = [builder.gep(data, [place]) for data in arrays]
             values = [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=8) if vector else builder.load(p) for p in at]
             return reduce(builder.fmul, values)
@@ -41,7 +41,7 @@ def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable
         with cgutils.for_range(builder, rows) as loop:
             values = product(builder.mul(loop.index, size(LANES)), True)
             builder.store(combine(builder, builder.load(lanes), values), lanes)
-        # a copy for what is left over: an index that varies would keep the lanes above out of registers
+        # a copy for the remainder: with a variable index the lanes above would not stay in registers
         copy = cgutils.alloca_once_value(builder, builder.load(lanes))
         first = builder.bitcast(copy, _F64.as_pointer())
         done = builder.mul(rows, size(LANES))
@@ -72,25 +72,25 @@ def emit_max(builder: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def lanes_sum(typingctx: Any, b: Any, n: Any) -> Any:
-    """b[0:n] added in 32 lanes, then the lanes by halves."""
+    """The sum of b[0:n]: added in 32 lanes, then the lanes by halves."""
     return types.float64(b, types.intp), emit_fold(0.0, emit_add)
 
 
 @intrinsic
 def lanes_dot(typingctx: Any, a: Any, b: Any, n: Any) -> Any:
-    """a[k]*b[k], k < n, added in 32 lanes, then the lanes by halves."""
+    """The sum of a[k]*b[k], k < n: added in 32 lanes, then the lanes by halves."""
     return types.float64(a, b, types.intp), emit_fold(0.0, emit_add)
 
 
 @intrinsic
 def lanes_max(typingctx: Any, b: Any, n: Any) -> Any:
-    """The largest of b[0:n], -inf of none, NaN if there is one."""
+    """The maximum of b[0:n]; -inf for n = 0, NaN if there is one."""
     return types.float64(b, types.intp), emit_fold(float("-inf"), emit_max)
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def block_sum(b: Array, n: int) -> float:
-    """Sum of b[0:n], b contiguous float64, 0 <= n <= 1024."""
+    """The sum of b[0:n], b contiguous float64, 0 <= n <= 1024."""
     if n > SEQUENCE:
         return lanes_sum(b, n)
     total = 0.0
@@ -99,9 +99,9 @@ def block_sum(b: Array, n: int) -> float:
     return total
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def block_dot(a: Array, b: Array, n: int) -> float:
-    """Sum of a[0:n]*b[0:n], both contiguous float64, 0 <= n <= 1024: the bits of block_sum on the products."""
+    """The sum of a[0:n]*b[0:n], both contiguous float64, 0 <= n <= 1024, with the bits of block_sum of the products."""
     if n > SEQUENCE:
         return lanes_dot(a, b, n)
     total = 0.0
@@ -110,15 +110,15 @@ def block_dot(a: Array, b: Array, n: int) -> float:
     return total
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def block_max(b: Array, n: int) -> float:
-    """The largest of b[0:n], b contiguous float64; -inf of none, NaN if there is one."""
+    """The maximum of b[0:n], b contiguous float64; -inf for n = 0, NaN if there is one."""
     return lanes_max(b, n) + 0.0
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def tree_sum(p: Array, w: int) -> float:
-    """Sum of the block sums p[0:w], w >= 1; p is overwritten."""
+    """The sum of the block sums p[0:w], w >= 1; p is overwritten."""
     while w > 1:
         h = (w + 1) // 2
         for k in range(w - h):
@@ -127,15 +127,15 @@ def tree_sum(p: Array, w: int) -> float:
     return p[0]
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def tree_max(p: Array, w: int) -> float:
-    """The largest of the block maxima p[0:w]; p stays."""
+    """The maximum of the block maxima p[0:w]; p is unchanged."""
     return lanes_max(p, w) + 0.0
 
 
-@numba.njit(error_model="numpy", fastmath=False)  # said: else that of whoever calls it first
+@numba.njit(error_model="numpy", fastmath=False)  # fastmath is given: otherwise the first caller's would apply
 def blocked_sum(x: Array) -> float:
-    """Sum of x (n,), contiguous float64, block by block."""
+    """The sum of x (n,), contiguous float64, block by block."""
     blocks = max(1, (x.size + BLOCK - 1) // BLOCK)
     p = np.empty(blocks)
     for j in range(blocks):

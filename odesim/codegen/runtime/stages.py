@@ -1,4 +1,4 @@
-"""What generated numba modules call: arrays on addresses, linear combinations of stages, products of matrices."""
+"""Functions that generated numba modules call: linear combinations of stages, products of matrices, powers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from odesim.codegen.runtime.reduce import block_dot, block_max, block_sum, tree_
 BLOCK = 1024
 _compile: Any = numba.njit  # some of its options are not in its type
 INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
-# fastmath is said: what says nothing takes over that of whoever calls it first
+# fastmath is given: otherwise the first caller's would apply
 inlined = _compile(forceinline=True, fastmath=False, **INNER)
 strict = _compile(fastmath=False, **INNER)
 contracting = _compile(fastmath={"contract"}, **INNER)
@@ -23,7 +23,7 @@ EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
 
 @inlined
 def powi(x: float, n: int) -> float:
-    """x**n for n >= 1 by repeated squaring."""
+    """The power x**n, n >= 1, by repeated squaring."""
     y = 1.0
     while n > 1:
         if n % 2:
@@ -35,19 +35,19 @@ def powi(x: float, n: int) -> float:
 
 @inlined
 def maximum(a: float, b: float) -> float:
-    """The larger one; NaN where either is."""
+    """The larger of a and b; NaN where one of them is."""
     return a if a > b or a != a else b
 
 
 @inlined
 def minimum(a: float, b: float) -> float:
-    """The smaller one; NaN where either is."""
+    """The smaller of a and b; NaN where one of them is."""
     return a if a < b or a != a else b
 
 
 @inlined
 def next_terms(coef: Any, ns: int, j: int) -> Any:
-    """(where to go on, how many, their numbers): up to four terms from j on whose coefficient is not 0, in order."""
+    """The next terms, up to four, from j on whose coefficient is not 0: (where to continue, how many, their four indices)."""
     used, a, b, c, d = 0, 0, 0, 0, 0
     while j < ns and used < 4:
         if coef[j] != 0.0:
@@ -61,13 +61,13 @@ def next_terms(coef: Any, ns: int, j: int) -> Any:
 
 
 def make_combine(contract: bool) -> Any:
-    """combine_block with or without fused multiply-adds."""
+    """The function combine_block, with or without fused multiply-adds."""
 
     @(contracting if contract else strict)
     def combine_block(y: Any, K: Any, rows: Any, coef: Any, ns: int, lo: int, hi: int, out: Any) -> None:
-        """out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another; y may be empty: 0.
+        """Sets out[0:hi-lo] = y[lo:hi] + sum_j coef[j] K[rows[j], lo:hi], one term after another; an empty y counts as 0.
 
-        Four terms a pass over memory; where one to three are left, the first of them fills up with weight 0.
+        Each pass over memory adds four terms; where one to three are left, the first of them fills up with weight 0.
         """
         m = hi - lo
         if y.size == 0:
@@ -102,14 +102,14 @@ combine_block_strict = make_combine(False)
 
 @strict
 def scale_weights(coef: Any, rows: Any, ns: int, scales: Any, weights: Any) -> None:
-    """weights[j] = coef[j] * scales[rows[j], 0]: what a stage counts for where its row holds it unscaled."""
+    """Sets weights[j] = coef[j] * scales[rows[j], 0]: the weights of stages whose rows hold them unscaled."""
     for j in range(ns):
         weights[j] = coef[j] * scales[rows[j], 0] if coef[j] != 0.0 else 0.0
 
 
 @strict
 def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float:
-    """sum_j coef[j] * scales[rows[j], q]: what the q-th constant array of all stages counts for."""
+    """The weight of the q-th constant array in a combination of stages: sum_j coef[j] * scales[rows[j], q]."""
     total = 0.0
     for j in range(ns):
         if coef[j] != 0.0:
@@ -119,10 +119,10 @@ def constant_weight(coef: Any, rows: Any, ns: int, scales: Any, q: int) -> float
 
 @strict
 def split_terms(weights: Any, ns: int, early: Any, late: Any, amounts: Any) -> Any:
-    """(how many terms are late, whether there are early ones): late (LATE,) names the last ones whose weight is not 0.
+    """Splits the terms of a combination into late and early ones: (number of late terms, whether there are early ones).
 
-    early (ns,): the weights of the others. amounts (LATE,): those of the late ones. An odd number of late terms is made even by the
-    first of them with weight 0: a loop for each number would be twice the machine code.
+    late (LATE,): indices of the last terms whose weight is not 0. amounts (LATE,): their weights. early (ns,): the weights of the
+    other terms. An odd number of late terms is made even by the first of them with weight 0, which halves the number of loops.
     """
     count = 0
     for j in range(ns):
@@ -146,13 +146,13 @@ def split_terms(weights: Any, ns: int, early: Any, late: Any, amounts: Any) -> A
 
 @contracting
 def add_scaled(weight: float, a: Any, out: Any) -> None:
-    """out += weight * a, both (m,)."""
+    """Adds weight * a to out, both (m,)."""
     for i in range(a.size):
         out[i] += weight * a[i]
 
 
 def _matmul(a: Any, b: Any, out: Any) -> None:
-    """out (N, M) = a (N, K) @ b (K, M); each element is summed from k = 0 up, whatever the layout."""
+    """Sets out (N, M) = a (N, K) @ b (K, M); each element is summed from k = 0 up, for any memory layout."""
     n, depth = a.shape
     m = b.shape[1]
     out[...] = 0.0

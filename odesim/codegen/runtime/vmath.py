@@ -1,8 +1,8 @@
-"""Elementary functions of float64 in straight-line arithmetic, so that a loop that calls them becomes vector code.
+"""Elementary functions of float64 without branches, so that loops that call them are vectorised.
 
 Error bounds (ulp, whole range, subnormals included): exp, log 1; expm1, log1p, tanh, erf, pow 2. NaN, infinities and signed
-zeros as in C. Every fused product is written as an explicit fma and nothing else may fuse, so one text gives the same bits
-in a caller with fastmath={"contract"} and in a strict one.
+zeros as in C. Every fused product is an explicit fma and nothing else may fuse, so a function gives the same bits in a caller
+with fastmath={"contract"} and in a strict one.
 The coefficients are weighted least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
 """
 
@@ -13,7 +13,7 @@ import numba
 from odesim.codegen.runtime.intrinsics import bits, fma, from_bits, polynomial, rint, select
 from odesim.codegen.runtime.intrinsics import floor as floor
 
-# fastmath is said: what says nothing takes over that of whoever calls it first
+# fastmath is given: otherwise the first caller's would apply
 inlined = numba.njit(error_model="numpy", fastmath=False, forceinline=True)
 
 LOG2E = 1.4426950408889634  # 1/log(2)
@@ -103,20 +103,20 @@ ERFC = (
 
 @inlined
 def clamp(x: float, low: float, high: float) -> float:
-    """x held within [low, high]; NaN stays NaN."""
+    """x limited to [low, high]; NaN stays NaN."""
     x = select(x > high, high, x)
     return select(x < low, low, x)
 
 
 @inlined
 def with_sign(size: float, x: float) -> float:
-    """size >= 0 with the sign of x."""
+    """The number size >= 0 with the sign of x."""
     return from_bits(bits(size) | (bits(x) & SIGN))
 
 
 @inlined
 def exp_of_sum(x: float, tail: float) -> float:
-    """exp(x + tail) for x in [-746, 710] and abs(tail) far below 1.
+    """The exponential of x + tail, for x in [-746, 710] and abs(tail) far below 1.
 
     2^n in two factors: overflow becomes inf, and a subnormal result is rounded once.
     """
@@ -133,13 +133,13 @@ def exp_of_sum(x: float, tail: float) -> float:
 
 @inlined
 def exp(x: float) -> float:
-    """e^x."""
+    """The exponential e^x."""
     return exp_of_sum(clamp(x, -746.0, 710.0), 0.0)
 
 
 @inlined
 def half_expm1(x: float) -> tuple[float, float]:
-    """(e^x - 1)/2 in two parts, for x in [-40, 710]; the half because 2^n overflows before the result does."""
+    """The number (e^x - 1)/2 as a sum of two parts, for x in [-40, 710]; halved because 2^n overflows before the result does."""
     z = fma(x, LOG2E, MAGIC)
     n = z - MAGIC
     head = fma(-n, LN2, x)
@@ -153,14 +153,14 @@ def half_expm1(x: float) -> tuple[float, float]:
 
 @inlined
 def expm1(x: float) -> float:
-    """e^x - 1."""
+    """The number e^x - 1, accurate near x = 0."""
     half, _ = half_expm1(clamp(x, -40.0, 710.0))
     return select(abs(x) < TINY, x, 2.0 * half)
 
 
 @inlined
 def exponent_and_mantissa(x: float) -> tuple[float, float]:
-    """k and m with x = 2^k m, m in [sqrt(1/2), sqrt(2)), for 0 < x < inf."""
+    """The exponent k and the mantissa m of x = 2^k m, m in [sqrt(1/2), sqrt(2)), for 0 < x < inf."""
     tiny = x < SMALLEST_NORMAL
     i = bits(select(tiny, x * 2.0**54, x)) + (ONE - SQRT_HALF)
     k = from_bits(((i >> 52) & 0x7FF) | TWO_52) - select(tiny, 2.0**52 + 1077.0, 2.0**52 + 1023.0)
@@ -169,7 +169,7 @@ def exponent_and_mantissa(x: float) -> tuple[float, float]:
 
 @inlined
 def log_of_parts(k: float, f: float, tail: float) -> float:
-    """k log(2) + log(1 + f) + tail, for f in [sqrt(1/2) - 1, sqrt(2) - 1)."""
+    """The sum k log(2) + log(1 + f) + tail, for f in [sqrt(1/2) - 1, sqrt(2) - 1)."""
     s = f / (2.0 + f)
     z = s * s
     h = 0.5 * f * f
@@ -180,7 +180,7 @@ def log_of_parts(k: float, f: float, tail: float) -> float:
 
 @inlined
 def log(x: float) -> float:
-    """Natural logarithm."""
+    """The natural logarithm of x."""
     k, m = exponent_and_mantissa(x)
     y = select(x < inf, log_of_parts(k, m - 1.0, 0.0), x)
     return select(x > 0.0, y, select(x == 0.0, -inf, nan))
@@ -188,7 +188,7 @@ def log(x: float) -> float:
 
 @inlined
 def log1p(x: float) -> float:
-    """log(1 + x)."""
+    """The logarithm of 1 + x, accurate near x = 0."""
     u = 1.0 + x
     v = u - 1.0
     lost = (1.0 - (u - v)) + (x - v)  # 1 + x = u + lost, exactly
@@ -203,20 +203,20 @@ def log1p(x: float) -> float:
 
 @inlined
 def tanh(x: float) -> float:
-    """Hyperbolic tangent."""
+    """The hyperbolic tangent of x."""
     a = abs(x)
     e, e_low = half_expm1(clamp(2.0 * a, 0.0, 50.0))
     d = e + 1.0
     d_low = (1.0 - d) + e + e_low  # (d, d_low) is (e^2a + 1)/2
     inverse = 1.0 / d
     y = e * inverse
-    y = fma(fma(-y, d, e) + fma(-y, d_low, e_low), inverse, y)  # what e/d leaves over
+    y = fma(fma(-y, d, e) + fma(-y, d_low, e_low), inverse, y)  # corrects the rounding of e/d
     return with_sign(select(a < TINY, a, y), x)
 
 
 @inlined
 def erf(x: float) -> float:
-    """The error function: 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
+    """The error function of x: 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     a = clamp(abs(x), 0.0, 6.0)
     near = fma(a, polynomial(a * a, ERF), a)
     far = 1.0 - exp_of_sum(-polynomial(a - 1.0, ERFC), 0.0)
@@ -225,7 +225,7 @@ def erf(x: float) -> float:
 
 @inlined
 def log_two_parts(a: float) -> tuple[float, float]:
-    """log(a) as a sum of two float64 (about 64 bits), for 0 < a < inf."""
+    """The logarithm of a as a sum of two float64 (about 64 bits), for 0 < a < inf."""
     k, m = exponent_and_mantissa(a)
     d = m + 1.0
     inverse = 1.0 / d
@@ -247,7 +247,7 @@ def log_two_parts(a: float) -> tuple[float, float]:
 
 @inlined
 def pow(x: float, y: float) -> float:
-    """x^y."""
+    """The power x^y."""
     a = abs(x)
     high, low = log_two_parts(a)
     high = select(a == 0.0, -inf, select(a < inf, high, a))

@@ -8,7 +8,7 @@ from typing import Any
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide
-from odesim.codegen.loops.passes import shape_of
+from odesim.codegen.loops.passes import make_loop_plan
 from odesim.codegen.unrolled.interpreter import MOST, ZERO, RealText, Straight, make_view, real_of
 from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
@@ -40,7 +40,7 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
 
     Raises CodegenError where the system is too large.
     """
-    form = shape_of(system, program, strict=True)
+    form = make_loop_plan(system, program, strict=True)
     kernel = RightSide(system, form, dtype)
     blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
     found = _written(
@@ -97,7 +97,7 @@ def _written(
         given[p.name] = make_view(cells, shape) if shape else cells[0]
     state = [RealText(f"y{k}") for k in range(n)]
     out = make_view([ZERO] * total, (total,), cast=own)
-    slots = kernel.nests.slots
+    slots = kernel.nests.scratch_blocks
     temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
     env = {
         **sizes,

@@ -63,8 +63,8 @@ def test_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fold
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     module = cache.load_module("x = 3\n", "sample")
     assert Path(str(module.__file__)).parent.parent == tmp_path
-    (entry,) = cache.entries()
-    assert entry.path == Path(str(module.__file__)) and cache.clear() == entry.size and cache.entries() == ()
+    (entry,) = cache.cache_entries()
+    assert entry.path == Path(str(module.__file__)) and cache.clear_cache() == entry.size and cache.cache_entries() == ()
 
 
 def test_folder_of_others_is_not_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,11 +79,11 @@ def test_entries_and_clear(folder: Path) -> None:
     """What the cache holds with the bytes it takes; clearing leaves other files alone."""
     native.load_native(TEXT, "sample", ["scaled"])
     (folder / "notes.py").write_text("")
-    (entry,) = cache.entries()
+    (entry,) = cache.cache_entries()
     assert entry.name == cache.module_name(TEXT, "sample")
     assert entry.size > len(TEXT) + 500
-    assert cache.clear() == entry.size
-    assert cache.entries() == () and (folder / "notes.py").exists()
+    assert cache.clear_cache() == entry.size
+    assert cache.cache_entries() == () and (folder / "notes.py").exists()
     assert [p.name for p in folder.glob("*.*")] == ["notes.py"]
 
 
