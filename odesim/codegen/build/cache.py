@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -79,12 +79,14 @@ def load_module(text: str, stem: str) -> ModuleType:
     return module
 
 
-def sources_text(modules: Sequence[str]) -> str:
+def sources_text(modules: Sequence[str], plain: Collection[str] = (), decorator: str = "") -> str:
     """The source files of these modules (dotted names) as one text, without their imports from odesim.
 
-    A hash of it covers all helpers, so that a change of any of them is noticed.
+    plain: those of them whose functions have no decorator, and get this one. A hash of the text covers all helpers, so that a change of
+    any of them is noticed.
     """
-    return "\n\n".join(["from __future__ import annotations", *map(_inlined_text, modules)]) + "\n"
+    texts = [_inlined_text(module, decorator if module in plain else "") for module in modules]
+    return "\n\n".join(["from __future__ import annotations", *texts]) + "\n"
 
 
 def cache_entries() -> tuple[Entry, ...]:
@@ -234,11 +236,13 @@ def source_of(module: str) -> str:
     return Path(home.submodule_search_locations[0]).joinpath(*rest).with_suffix(".py").read_text(encoding="utf-8")
 
 
-def _inlined_text(module: str) -> str:
-    """The source of a module without its imports from odesim, whose names are in the same text."""
+def _inlined_text(module: str, decorator: str) -> str:
+    """The source of a module without its imports from odesim, whose names are in the same text, and with a decorator for its functions."""
     text = source_of(module)
     lines = text.splitlines()
     for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and decorator:
+            lines[node.lineno - 1] = f"{decorator}\n{lines[node.lineno - 1]}"
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):
             for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = ""

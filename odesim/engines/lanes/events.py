@@ -1,35 +1,20 @@
 """The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
 
-Where a value changes its sign, that lane alone is searched (runtime.py). What belongs to the method here is its
-interpolant (interpolant_text, load_lines, between_lines); the rest is the same for any that keeps where a step started and how long it
-was.
+Where a value changes its sign, that lane alone is searched (runtime.py). It is the same for any method that has an interpolant.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
+from odesim.engines.lanes.interpolant import between_lines, load_lines
 from odesim.engines.lanes.invariants import restore_lines
-from odesim.engines.lanes.plan import WatchedEvents
-
-if TYPE_CHECKING:
-    from odesim.engines.lanes.plan import KernelPlan
-    from odesim.engines.lanes.rows import Rows
+from odesim.engines.lanes.lines import at, real
+from odesim.engines.lanes.plan import KernelPlan, WatchedEvents
+from odesim.engines.lanes.rows import Rows
 
 
-def at(row: int, width: int) -> str:
-    return f"S[{row * width} + l]" if row else "S[l]"
-
-
-def cast(plan: "KernelPlan", text: str) -> str:
-    """The number as the dtype of the states."""
-    return f"float32({text})" if plan.formulas.dtype == "float32" else text
-
-
-def param_lines(plan: "KernelPlan", rows: "Rows") -> list[str]:
+def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that load the parameters that the functions read."""
     assert plan.watch is not None
     given = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
-    return [f"p{k} = {text if k in plan.formulas.doubles else cast(plan, text)}" for k, text in given]
+    return [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in given]
 
 
 def happen_text(watch: WatchedEvents) -> str:
@@ -41,62 +26,7 @@ def happen_text(watch: WatchedEvents) -> str:
     )
 
 
-def used_stages(plan: "KernelPlan") -> list[int]:
-    """The stages that the interpolant reads."""
-    return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
-
-
-def length(plan: "KernelPlan") -> str:
-    """What the weights of stages are times: the length of the step, which is in the stages of a stiff method already."""
-    return "" if plan.stiff else "h * "
-
-
-def interpolant_text(plan: "KernelPlan") -> str:
-    """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps. Said once: quick to compile."""
-    used = used_stages(plan)
-    lines = []
-    for j in used:
-        text = "0.0"
-        for x in reversed(plan.method.P[j]):
-            text = f"(({text} + {float(x)!r}) * theta)"
-        lines.append(f"c{j} = {length(plan)}{text}")
-    total = "y"
-    for q, j in enumerate(used):
-        total = f"({total} + c{j} * k{j})"
-        if (q + 1) % 4 == 0 or j == used[-1]:  # as a state of float32 is rounded when stages are added to it
-            total = cast(plan, total)
-    weights = [
-        "@inlined",
-        "def weights(h, theta):",
-        *(f"    {line}" for line in lines),
-        f"    return ({', '.join(f'c{j}' for j in used)},)",
-    ]
-    blend = ["@inlined", f"def blend(y, {', '.join(f'c{j}, k{j}' for j in used)}):", f"    return {total}"]
-    return "\n".join([*weights, "", "", *blend])
-
-
-def load_lines(plan: "KernelPlan", rows: "Rows", wanted: Iterable[int]) -> list[str]:
-    """Lines that load what the interpolant of the states wanted needs: y<d>, k<stage>_<d>."""
-    states = list(wanted)
-    lines = [f"y{d} = {at(rows.old[d], plan.width)}" for d in states]
-    return lines + [f"k{j}_{d} = {at(rows.stages[j][d], plan.width)}" for d in states for j in used_stages(plan)]
-
-
-def between_lines(plan: "KernelPlan", theta: str | float, wanted: Iterable[int]) -> list[str]:
-    """Lines that set z<d>, the states wanted at theta of the last step, from h and what was loaded. theta: a name, or a number."""
-    used = used_stages(plan)
-    lines = [f"{', '.join(f'c{j}' for j in used)}, = weights(h, theta)"]
-    if isinstance(theta, float):
-        lines = []
-        for j in used:
-            value = 0.0
-            for x in reversed(plan.method.P[j]):
-                value = (value + float(x)) * theta
-            lines.append(f"c{j} = {length(plan)}{value!r}")
-    return lines + [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
-
-
-def watch_text(plan: "KernelPlan", rows: "Rows") -> str:
+def watch_text(plan: KernelPlan, rows: Rows) -> str:
     """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
 
     A lane is searched where the values of a component are not all on one side of zero: the search looks closer. NaN is on no side.
@@ -113,10 +43,10 @@ def watch_text(plan: "KernelPlan", rows: "Rows") -> str:
     for k in range(1, watch.pieces + 1):
         theta = k / watch.pieces
         if k < watch.pieces:
-            lines += between_lines(plan, theta, watch.reads("y"))
+            lines += between_lines(plan, watch.reads("y"), theta)
             time = f"before + {theta!r} * h"
         else:
-            lines += [f"z{d} = {cast(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
+            lines += [f"z{d} = {real(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
             time = "new"
         lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
         lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
@@ -129,11 +59,11 @@ def watch_text(plan: "KernelPlan", rows: "Rows") -> str:
     return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
 
 
-def probe_text(plan: "KernelPlan", rows: "Rows") -> str:
+def probe_text(plan: KernelPlan, rows: Rows) -> str:
     """probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
-    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, "theta", watch.reads("y"))]
+    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, watch.reads("y"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
@@ -141,26 +71,26 @@ def probe_text(plan: "KernelPlan", rows: "Rows") -> str:
     return "\n".join(["@kernel", "def probe(S, l, theta, i):", *(f"    {line}" for line in lines)])
 
 
-def settle_text(plan: "KernelPlan", rows: "Rows") -> list[str]:
+def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """settle(S, l): lane l stands where the event that ended it lies."""
     if plan.watch is None or not plan.watch.terminal:
         return []
     w, states = plan.width, range(plan.formulas.states)
     lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
-    inside = [*load_lines(plan, rows, states), *between_lines(plan, "theta", states), *restore_lines(plan, rows, "z")]
+    inside = [*load_lines(plan, rows, states), *between_lines(plan, states), *restore_lines(plan, rows, "z")]
     lines += [f"    {line}" for line in inside]
     lines += [f"    {at(rows.y[d], w)} = z{d}" for d in states]
     return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
 
 
-def event_texts(plan: "KernelPlan", rows: "Rows") -> list[str]:
+def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a kernel that watches events."""
     if plan.watch is None:
         return []
-    return [interpolant_text(plan), watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
+    return [watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
 
 
-def begin_lines(plan: "KernelPlan", rows: "Rows") -> list[str]:
+def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that set the functions' values where a member begins."""
     if plan.watch is None:
         return []
@@ -215,7 +145,7 @@ if code == 2:
 """.strip("\n")
 
 
-def watching_words(plan: "KernelPlan", rows: "Rows") -> dict[str, object]:
+def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
     """What the templates above name."""
     w = plan.width
     if plan.watch is None:

@@ -10,10 +10,10 @@ from typing import Any
 from odesim.engines.lanes.events import begin_lines, event_texts, happen_text
 from odesim.engines.lanes.explicit_step import stage_lines
 from odesim.engines.lanes.feed import ending_words, fill_lines
+from odesim.engines.lanes.interpolant import blend_lines, interpolant_texts, load_lines, weight_lines
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.engines.lanes.save import dense_states, dense_weights
 from odesim.engines.template import fit, lane_where, put_state
 
 UNSEEN = 64
@@ -151,7 +151,7 @@ def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 def fixed_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step whose length is given."""
     events = [happen_text(plan.watch), *event_texts(plan, rows)] if plan.watch is not None else []
-    return [*step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
+    return [*interpolant_texts(plan), *step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
 
 
 def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -186,10 +186,11 @@ def dense_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     lines += [f"{at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)} = t, h, new"] if plan.watch is not None else []
     if not plan.saves:
         return [kernel("dense(S, t, h, new)", loop(w, lines))]
-    inside = [f"{at(row, w)} = {value}" for row, value in zip(rows.saved, dense_states(plan, rows), strict=True)]
+    inside = [*load_lines(plan, rows, range(n)), *blend_lines(plan, range(n))]
+    inside += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.saved)]
     return [
         kernel("dense(S, t, h, new)", loop(w, lines)),
-        kernel("interpolate(S, theta, h)", [*dense_weights(m), *loop(w, inside)]),
+        kernel("interpolate(S, theta, h)", [*weight_lines(plan), *loop(w, inside)]),
         kernel("copy(S)", loop(w, [f"{at(a, w)} = {at(b, w)}" for a, b in zip(rows.saved, rows.y, strict=True)])),
     ]
 

@@ -16,6 +16,7 @@ from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_ste
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
 from odesim.engines.lanes.fixed_step import fixed_texts
+from odesim.engines.lanes.interpolant import interpolant_texts
 from odesim.engines.lanes.lines import names
 from odesim.engines.lanes.look import limited_text
 from odesim.engines.lanes.plan import KernelPlan
@@ -46,12 +47,12 @@ def adaptive_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step that is each lane's own."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
-    save = rosenbrock_step.save_text if plan.stiff else save_texts
     return [
         *events,
         kind.begin_text(plan, rows),
         kind.step_text(plan, rows),
-        *save(plan, rows),
+        *interpolant_texts(plan),
+        *save_texts(plan, rows),
         *event_texts(plan, rows),
         judged_text(plan, rows),
         *limited_text(plan, rows),
@@ -62,6 +63,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.linear_systems",
     "odesim.engines.lanes.rosenbrock_step",
     "odesim.engines.lanes.rosenbrock_loops",
+    "odesim.engines.lanes.interpolant",
     "odesim.codegen.unrolled.elimination",
     "odesim.solve.methods.rodas5p",
     "odesim.solve.rosenbrock.control",

@@ -224,27 +224,3 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
     body = [f"        {inner}" for line in lines for inner in line.split("\n")]
     return "\n".join([*head, *body, "    return ended, due"])
-
-
-def save_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The state of all lanes at their next saved times, by the interpolant of the last step."""
-    if not plan.saves:
-        return []
-    m: Rosenbrock = plan.method
-    w = plan.width
-    lines = [
-        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
-        f"theta = (time - {at(rows.before, w)}) / h",
-        "rest = 1.0 - theta",
-    ]
-    for j in range(m.stages):
-        bent = "0.0"
-        for x in reversed(m.H[:, j].tolist()):
-            bent = f"({bent} * theta + {x!r})"
-        lines.append(f"c{j} = theta * ({float(m.weights[j])!r} + rest * {bent})")
-    for d in range(len(rows.saved)):
-        inside = " + ".join([at(rows.old[d], w), *(f"c{j} * {at(rows.stages[j][d], w)}" for j in range(m.stages))])
-        lines.append(f"s{d} = {inside}")
-    lines += restore_lines(plan, rows, "s")
-    lines += [f"{at(row, w)} = s{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)]
-    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]

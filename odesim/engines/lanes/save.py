@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from odesim.engines.lanes.lines import at, combination
+from odesim.engines.lanes.interpolant import bent_lines, between_lines, horner, load_lines, powers_text
+from odesim.engines.lanes.invariants import restore_lines
+from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import Where, fit, put_state
-from odesim.solve.methods import Method
 
 SAVING = """
 while due > 0:
@@ -67,55 +68,18 @@ def saving_text(plan: KernelPlan, rows: Rows, where: Where) -> str:
     )
 
 
-def horner(coefficients: list[str]) -> str:
-    """c0 + theta (c1 + theta (c2 + ...))."""
-    text = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        text = f"{c} + theta * ({text})"
-    return text
-
-
 def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S), the
-    polynomial in theta that the interpolant is, computed once for all times that a step passes."""
+    """interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S)."""
     if not plan.saves:
         return []
-    w = plan.width
-    if not plan.by_powers:
-        name = "interpolate"
-        lines = [
-            f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
-            f"theta = (time - {at(rows.before, w)}) / h",
-            *dense_weights(plan.method),
-        ]
-        inside = dense_states(plan, rows)
-        lines += [f"{at(rows.saved[d], w)} = {text} if time < new else {at(rows.y[d], w)}" for d, text in enumerate(inside)]
-    else:
-        name, lines = "powers", [f"h = {at(rows.step, w)}"]
-        for p, row in enumerate(rows.powers):
-            weights = [(float(x), rows.stages[j]) for j, x in enumerate(plan.method.P[:, p]) if x != 0.0]
-            sums = [" + ".join(f"{x!r} * {at(stage[d], w)}" for x, stage in weights) for d in range(plan.formulas.states)]
-            lines += [f"{at(target, w)} = h * ({text})" for target, text in zip(row, sums, strict=True)]
-    return ["\n".join(["@kernel", f"def {name}(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
-
-
-def dense_weights(m: Method) -> list[str]:
-    """c<j>: what stage j counts for at theta."""
-    lines = []
-    for j in dense_stages(m):
-        text = "0.0"
-        for x in reversed(m.P[j].tolist()):
-            text = f"(({text} + {x!r}) * theta)"
-        lines.append(f"c{j} = h * {text}")
-    return lines
-
-
-def dense_states(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The components of the state at theta."""
-    w, used = plan.width, dense_stages(plan.method)
-    return [combination(plan, at(row, w), [(f"c{j}", at(rows.stages[j][d], w)) for j in used]) for d, row in rows.old.items()]
-
-
-def dense_stages(m: Method) -> list[int]:
-    """The stages that the interpolant reads."""
-    return [j for j in range(m.stages) if any(m.P[j])]
+    if plan.by_powers:
+        return [powers_text(plan, rows)]
+    w, states = plan.width, range(plan.formulas.states)
+    lines = [
+        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
+        f"theta = (time - {at(rows.before, w)}) / h",
+        *(bent_lines(plan, rows) if plan.stiff else [*load_lines(plan, rows, states), *between_lines(plan, states)]),
+        *restore_lines(plan, rows, "z"),
+        *(f"{at(row, w)} = z{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)),
+    ]
+    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]

@@ -3,6 +3,7 @@
 LOOP = (
     "odesim.solve.explicit.norms",
     "odesim.solve.explicit.control",
+    "odesim.solve.step.interpolant",
     "odesim.solve.explicit.dense",
     "odesim.solve.step.roots",
     "odesim.solve.explicit.events",
@@ -10,3 +11,6 @@ LOOP = (
     "odesim.solve.explicit.loop",
 )
 """The modules of the loop, in the order in which their text is joined."""
+
+PLAIN = ("odesim.solve.step.interpolant",)
+"""Those of them that are functions of numbers, which the text compiles and Python may call."""

@@ -1,4 +1,4 @@
-"""Values between two steps: y(t + theta h) = y + h sum_j b_j(theta) k_j, the b_j polynomials without constant term."""
+"""States between the ends of a step, and the saved ones among them."""
 
 from typing import Any
 
@@ -29,6 +29,7 @@ from odesim.solve.explicit.places import (
     P,
     Y,
 )
+from odesim.solve.step.interpolant import weight
 
 
 @helper
@@ -49,14 +50,10 @@ def more_stages(at: Any, t: float, h: float) -> bool:
 
 @helper
 def interpolate(at: Any, h: float, theta: float, target: int) -> None:
-    """target (n,) = y(t + theta h); P (stages, degree): b_j = sum_p P[j, p] theta^(p+1). theta = 1 is the new state itself."""
+    """target (n,) = y(t + theta h), with the weights of odesim.solve.step.interpolant. theta = 1 is the new state itself."""
     coef, count = doubles(at[COEF]), ints(at[COUNT])
     for j in range(at[ROWS_ALL]):
-        polynomial = doubles(at[P] + 8 * j * at[DEGREE])
-        value = 0.0
-        for p in range(at[DEGREE]):
-            value = (value + polynomial[at[DEGREE] - 1 - p]) * theta
-        coef[j] = h * value
+        coef[j] = h * weight(doubles(at[P] + 8 * j * at[DEGREE]), at[DEGREE], theta)
     row = at[N] * at[WIDTH]
     if theta < 1.0:
         fill(at, at[WORK] + count[Y] * row, at[ROWS_ALL], target)

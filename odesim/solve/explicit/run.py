@@ -11,7 +11,7 @@ from typing import Any
 from odesim.base.arrays import Array
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
-from odesim.solve.explicit import LOOP, places
+from odesim.solve.explicit import LOOP, PLAIN, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.methods import Method
 from odesim.solve.options import check_options, save_grid
@@ -147,6 +147,6 @@ def driver() -> tuple[Callable[[int], int], float]:
     from odesim.codegen.build.cache import sources_text
     from odesim.codegen.build.native import load_native
 
-    address = load_native(sources_text(SOURCES), "explicit", ["run"])["run"]
+    address = load_native(sources_text(SOURCES, PLAIN, "@helper"), "explicit", ["run"])["run"]
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
     return run, time.perf_counter() - begun
