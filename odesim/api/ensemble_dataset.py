@@ -10,7 +10,8 @@ from odesim.engines.problem import dimensions
 from odesim.ensembles.design import Design
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import RESERVED_NAMES
-from odesim.ensembles.request import METHOD_NAMES, STATUSES, Chunk, EnsembleRequest, meanings
+from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest, meanings
+from odesim.solve.codes import STATUSES
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

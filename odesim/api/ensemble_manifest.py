@@ -15,11 +15,12 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import STATUSES, EnsembleRequest, meanings
+from odesim.ensembles.request import EnsembleRequest, meanings
 from odesim.ensembles.slabs import chunk_size
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.sizes import make_extent
 from odesim.inputs.stored_model import stored_model
+from odesim.solve.codes import STATUSES
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest, array_names
 from odesim.symbolic.system import System

@@ -18,12 +18,12 @@ from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, together
 from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress
-from odesim.ensembles.request import UNDONE, Chunk
+from odesim.ensembles.request import Chunk
 from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.stored_model import stored_model
+from odesim.solve.codes import UNDONE, Status
 from odesim.solve.occurrences import Events
-from odesim.solve.problem import Status
 from odesim.solve.solution import Solution
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.read import read_solution

@@ -17,11 +17,11 @@ from odesim.engines.choose import make_engine, together
 from odesim.engines.run import Engine, Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Progress, Tally, count_members
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import UNDONE, EnsembleRequest
+from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.solve.auto import STIFF
-from odesim.solve.problem import Status
+from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock

@@ -19,20 +19,20 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
-from odesim.ensembles.request import HANDED_OVER, METHOD_NAMES, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
+from odesim.solve.codes import HANDED_OVER, UNDONE, Status
 from odesim.solve.methods import METHODS
-from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""
 FEW = 1000
 """Steps that the stiff method is given at least where the explicit one took max_steps steps and stability does not limit them."""
-MAX_STEPS = EnsembleRequest.number(Status.MAX_STEPS)
-ENDED = [EnsembleRequest.number(s) for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
+MAX_STEPS = Status.MAX_STEPS.number
+ENDED = [s.number for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Work:
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
         part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
         part.method[...] = METHOD_NAMES.index(engine.request.options.method)
-        part.status[part.status == EnsembleRequest.number(Status.INTERRUPTED)] = UNDONE
+        part.status[part.status == Status.INTERRUPTED.number] = UNDONE
         return part
 
     @staticmethod

@@ -21,9 +21,10 @@ from odesim.codegen.extents import extents
 from odesim.codegen.loops.module import OWN, PLAIN, runtime_key
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
-from odesim.ensembles.request import UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
+from odesim.solve.codes import UNDONE
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 

@@ -54,7 +54,7 @@ def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
     reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
     with suppress(ValueError):
         chunk.y[i, :reached] = raw.y[:reached]
-    chunk.status[i], chunk.t_end[i] = EnsembleRequest.number(raw.status), raw.t_last
+    chunk.status[i], chunk.t_end[i] = raw.status.number, raw.t_last
     shapes = request.compiled.event_shapes(request.sizes)
     chunk.set_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
     if chunk.y_end.size:

@@ -9,6 +9,7 @@ from odesim.base.arrays import Array
 from odesim.engines.switching import Conditions
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.solve.codes import Code
 
 
 def part_obstacle(request: EnsembleRequest) -> str:
@@ -60,10 +61,10 @@ class Turns:
 
     def left(self, members: Array, k: int) -> Array:
         """Those of the members that have a part k to go on with, and steps left for it."""
-        fine = members[self.codes[members] == 1]
+        fine = members[self.codes[members] == Code.OK]
         left = fine[self.parts.counts[fine] > k]
         tried = self.steps[left] + self.rejected[left]
-        self.codes[left] = np.where(tried >= self.most, 3, 0)
+        self.codes[left] = np.where(tried >= self.most, Code.MAX_STEPS, Code.RUNNING)
         return np.ascontiguousarray(left[tried < self.most])
 
 

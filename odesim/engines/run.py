@@ -15,10 +15,10 @@ from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.not_numbers import first_nan_times, merge_not_numbers
-from odesim.ensembles.request import METHOD_NAMES, STATUSES, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.solve.codes import UNDONE, Status
 from odesim.solve.explicit.state import slack_of
-from odesim.solve.problem import Status
 from odesim.symbolic.guards import Guard
 
 WAIT = 0.05  # s between two looks at whether the run should stop
@@ -160,13 +160,13 @@ def complete(
 def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
     """Members that a guard ended, and no event of the System's own, have left the set that a state assumes."""
     guards = [e for e in request.system.events if isinstance(e, Guard)]
-    ended = np.flatnonzero(chunk.status == STATUSES.index(Status.EVENT))
+    ended = np.flatnonzero(chunk.status == Status.EVENT.number)
     if not guards or not len(ended):
         return
     states = request.layout.split(chunk.y_end[ended])
     slack = slack_of(request.options.rtol, request.options.atol, request.dtype)
     least = [np.min((guard.sign * states[guard.state]).reshape(len(ended), -1), axis=1) for guard in guards]
-    chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = STATUSES.index(Status.LEFT_DOMAIN)
+    chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = Status.LEFT_DOMAIN.number
 
 
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
@@ -174,7 +174,7 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
     chunk = engine.integrate(params, initial, count, stop, pool, into)
     tell_left(engine.request, chunk)
     observe(engine.request, engine.numbers, chunk, params)
-    chunk.status[chunk.status == STATUSES.index(Status.INTERRUPTED)] = UNDONE
+    chunk.status[chunk.status == Status.INTERRUPTED.number] = UNDONE
     if engine.request.options.method in METHOD_NAMES:  # of auto each member has its own
         chunk.method[...] = METHOD_NAMES.index(engine.request.options.method)
     chunk.method[chunk.status == UNDONE] = UNDONE

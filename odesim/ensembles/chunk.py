@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.solve.codes import UNDONE
 from odesim.solve.occurrences import Events
-
-UNDONE = -1
-HANDED_OVER = -2  # another method goes on with the member, because stability limits the steps; never a final status
 
 
 @dataclass(frozen=True)

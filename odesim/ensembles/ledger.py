@@ -8,9 +8,9 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.ensembles.not_numbers import NotNumber
-from odesim.ensembles.request import STATUSES, UNDONE, Chunk
+from odesim.ensembles.request import Chunk
 from odesim.ensembles.slabs import slabs
-from odesim.solve.problem import Status
+from odesim.solve.codes import STATUSES, UNDONE, Status
 
 
 class Ledger(Protocol):
@@ -69,11 +69,11 @@ class MemoryLedger:
         edges = np.flatnonzero(np.diff(undone, prepend=False, append=False))
         for first, end in edges.reshape(-1, 2).tolist():  # slices need no extra memory on a GPU
             self.members.y[first:end] = np.nan
-        self.members.status[undone] = STATUSES.index(Status.INTERRUPTED)
+        self.members.status[undone] = Status.INTERRUPTED.number
         return self.members
 
 
-SUCCESSES = tuple(STATUSES.index(s) for s in (Status.OK, Status.EVENT))
+SUCCESSES = tuple(s.number for s in (Status.OK, Status.EVENT))
 
 
 Progress = Callable[[int, int, int], None]  # (members done, members in all, members that failed)

@@ -10,23 +10,18 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.ensembles.chunk import HANDED_OVER, UNDONE, Chunk
+from odesim.ensembles.chunk import Chunk
 from odesim.ensembles.outputs import Outputs
+from odesim.solve.codes import STATUSES, Status
 from odesim.solve.methods import METHODS
-from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
 
-__all__ = ["HANDED_OVER", "METHOD_NAMES", "STATUSES", "UNDONE", "Chunk", "EnsembleRequest", "meanings"]
+__all__ = ["METHOD_NAMES", "Chunk", "EnsembleRequest", "meanings"]
 
 METHOD_NAMES = (*METHODS, *ROSENBROCK)
 
-STATUSES = (
-    *(Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP, Status.INTERRUPTED),
-    Status.SLIDING,
-    Status.LEFT_DOMAIN,
-)
 # the meaning of each status, and what to do about it
 _MEANINGS = {
     Status.OK: "reached the end of the span",
@@ -116,8 +111,3 @@ class EnsembleRequest:
     def allocate(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
         """A Chunk of `count` members that are not done, with y = empty(shape), uninitialised."""
         return self.outputs.allocate(count, len(self.times), self.layout.size, empty)
-
-    @staticmethod
-    def number(status: Status) -> int:
-        """The number of the status in arrays."""
-        return STATUSES.index(status)

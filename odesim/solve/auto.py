@@ -19,10 +19,11 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import CodegenError, SolveError, counted
+from odesim.solve.codes import Status
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.methods import METHODS, Method
 from odesim.solve.options import usable
-from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
 
 PILOT = 128

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -11,24 +10,11 @@ from odesim.base.arrays import Array, Layout
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.errors import SolveError, counted
+from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst
 from odesim.solve.occurrences import Events
 
 Progress = Callable[[float], None]
-
-
-class Status(StrEnum):
-    """How a run ended; all but OK and EVENT end before t1 for a reason that the message gives."""
-
-    OK = "ok"
-    EVENT = "event"
-    MAX_STEPS = "max_steps"
-    STEP_TOO_SMALL = "step_too_small"
-    NON_FINITE = "non_finite"
-    BLOW_UP = "blow_up"
-    INTERRUPTED = "interrupted"
-    SLIDING = "sliding"
-    LEFT_DOMAIN = "left_domain"
 
 
 class BoundSystem(Protocol):

@@ -6,20 +6,13 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.errors import counted
+from odesim.solve.codes import Code, Status
 from odesim.solve.explicit import places
 from odesim.solve.laws import Worst, with_broken
 from odesim.solve.methods import Method
 from odesim.solve.occurrences import Events
-from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.problem import Problem, Raw
 from odesim.solve.step.blow_up import runs_away
-
-_BY_CODE = {
-    places.FINISHED: Status.OK,
-    places.STOPPED_BY_EVENT: Status.EVENT,
-    places.TOO_MANY_STEPS: Status.MAX_STEPS,
-    places.TOO_SMALL: Status.STEP_TOO_SMALL,
-    places.NOT_FINITE: Status.NON_FINITE,
-}
 
 
 class Left(Protocol):
@@ -56,9 +49,9 @@ class Left(Protocol):
 
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
-    """The results of a run that the driver left with this code (RUNNING: interrupted)."""
+    """The results of a run that the driver left with this Code (RUNNING: interrupted)."""
     problem, count = state.problem, state.count
-    status = _BY_CODE.get(code, Status.INTERRUPTED)
+    status = Status[Code(code).name] if code > 0 else Status.INTERRUPTED
     if status is Status.STEP_TOO_SMALL and is_blow_up(problem, state):
         status = Status.BLOW_UP
     saved = int(count[places.SAVED])

@@ -12,11 +12,12 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import counted
+from odesim.solve.codes import Status
 from odesim.solve.integrate import integrate_problem
 from odesim.solve.laws import CLAUSE, Laws, broken, with_broken
 from odesim.solve.methods import METHODS
 from odesim.solve.occurrences import Events
-from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
 
 LONGEST = 1e15

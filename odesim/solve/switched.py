@@ -15,12 +15,13 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.errors import counted
 from odesim.solve.auto import PILOT, explicit_name, looks_between
+from odesim.solve.codes import Status
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.laws import with_broken
 from odesim.solve.methods import METHODS
 from odesim.solve.occurrences import Events
 from odesim.solve.options import save_grid
-from odesim.solve.problem import Problem, Raw, Status
+from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
 
 OFTEN, MOMENT = 16, 1e-11

@@ -13,9 +13,10 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_from_plain
 from odesim.ensembles.outputs import outputs_from_plain
-from odesim.ensembles.request import STATUSES, UNDONE, Chunk
+from odesim.ensembles.request import Chunk
 from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError, counted
+from odesim.solve.codes import STATUSES, UNDONE
 from odesim.store.chunks import WRITE_EMPTY, check_array_files, chunk_files, has_files
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
 from odesim.store.paths import damage_errors, open_group

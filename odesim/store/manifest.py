@@ -14,8 +14,9 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.outputs import Outputs
-from odesim.ensembles.request import METHOD_NAMES, UNDONE
+from odesim.ensembles.request import METHOD_NAMES
 from odesim.errors import ParamError, StoreError
+from odesim.solve.codes import UNDONE
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
 from odesim.store.plain_data import to_plain

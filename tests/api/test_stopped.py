@@ -18,8 +18,8 @@ import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
 from odesim.api.stored_ensemble import look, resume
 from odesim.engines import run as chunks_module
-from odesim.ensembles.request import STATUSES, UNDONE
 from odesim.errors import ModelError, ParamError, StoreError
+from odesim.solve.codes import STATUSES, UNDONE
 from odesim.store.ensemble import EnsembleStore
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 

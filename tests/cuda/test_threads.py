@@ -11,9 +11,9 @@ import xarray as xr
 
 import odesim
 from odesim.engines.gpu import engine as device_engine
-from odesim.ensembles.request import UNDONE
 from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
+from odesim.solve.codes import UNDONE
 from tests.engines.test_events import W, turning
 from tests.support.pulses import PULSES, own
 from tests.support.stiff_set import SET, Known, drag

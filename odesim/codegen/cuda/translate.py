@@ -12,6 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import EnumType
 from types import ModuleType
 from typing import Any
 
@@ -251,8 +252,8 @@ class FunctionText:
             case ast.Subscript(value=array, slice=index):
                 where = self._value(array)
                 return Typed(pointee(where.type), f"{where.text}[{self._value(index).text}]")
-            case ast.Attribute(value=ast.Name(id=module), attr=name) if isinstance(self.scope.known.get(module), ModuleType):
-                return literal(getattr(self.scope.known[module], name))  # math.inf
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if isinstance(self.scope.known.get(owner), ModuleType | EnumType):
+                return literal(getattr(self.scope.known[owner], name))  # math.inf, Code.OK
             case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(x))]):
                 return literal(float(x))
             case ast.Call():

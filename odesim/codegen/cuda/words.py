@@ -71,7 +71,7 @@ def literal(x: Any) -> Typed:
     if isinstance(x, bool):
         return Typed(TRUTH, "true" if x else "false")
     if isinstance(x, int):
-        return Typed(INT, f"{x}LL" if x >= -(2**63) + 1 else f"({x + 1}LL - 1LL)")
+        return Typed(INT, f"{int(x)}LL" if x >= -(2**63) + 1 else f"({x + 1}LL - 1LL)")
     if isinstance(x, float):
         if isnan(x):
             return Typed(REAL, "ODESIM_NAN")

@@ -10,13 +10,14 @@ from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import ModuleScope, Translation, module_scope
 from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS
-from odesim.engines.lanes.feed import FIRST_LOOK, TOO_SMALL, ending_words, fill_lines, first_save, part_words
+from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops
 from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
+from odesim.solve.codes import WORDS
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
@@ -41,7 +42,7 @@ def member(at, S, T, zeros, i):
     {first_look}
     {first_save}
     trials = 0
-    while S[{code} + l] == 0.0:
+    while S[{code} + l] == {RUNNING}:
         trials += 1
         if trials % {LOOK} == 0:
             if asked(at[{STOP}]) != 0:
@@ -54,19 +55,19 @@ def member(at, S, T, zeros, i):
     out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     {landing}
-    if code == {TOO_SMALL}:
+    if code == {STEP_TOO_SMALL}:
         code = judged(S, l, t0, rtol, atol)
     status[i], t_end[i] = code, S[{t} + l]
     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
     {placed}
-    if code == 1:
+    if code == {OK}:
         {finish}
     else:
         {stopped}
 """.strip("\n")
 
 LOOKING = """
-if S[{code} + l] == 3.0:
+if S[{code} + l] == {MAX_STEPS}:
     S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
 """.strip("\n")
 
@@ -95,7 +96,8 @@ def member(at, S, T, zeros, i):
             {watching}
             {saving}
     {landing}
-    status[i], t_end[i], taken[i] = 5 if wrong != 0 else (1 if todo == total else 3), moment(k, t0, t1, step, total), k
+    status[i] = {NON_FINITE} if wrong != 0 else ({OK} if todo == total else {MAX_STEPS})
+    t_end[i], taken[i] = moment(k, t0, t1, step, total), k
     if wrong == 0:
         {finish}
 """.strip("\n")
@@ -195,7 +197,7 @@ def in_thread(text: str, far: set[int]) -> str:
 def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
     """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
-    words |= AT | {"next": rows.next_save, "LOOK": LOOK, "TOO_SMALL": TOO_SMALL, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
+    words |= AT | WORDS | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
     words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
@@ -215,7 +217,7 @@ def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
 
 LANDING = """
 if ended > 0:
-    status[i], t_end[i], taken[i] = 2, S[{until}], k
+    status[i], t_end[i], taken[i] = {EVENT}, S[{until}], k
     if S[{until}] >= t1:
         {finish}
     settle(S, 0)
@@ -226,7 +228,7 @@ if ended > 0:
 
 def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a fixed step, and member(at, S, T, zeros, i)."""
-    words = {**AT, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
+    words = {**AT, **WORDS, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     march = "march(S, t0, t1, step, total, h, k, k + 1)"
     ending = ending_words(plan, rows, WHERE, **SEARCHED)
     terminal = plan.watch is not None and plan.watch.terminal
@@ -236,7 +238,7 @@ def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         **words,
         finish=ending["finish"],
         watching=ending["watching"],
-        landing=fit(LANDING, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
+        landing=fit(LANDING, **WORDS, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
         advance=ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else march,
         first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
         saving=fit(FIXED_SAVING, last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",

@@ -21,13 +21,13 @@ from odesim.engines.lanes.kernel import kernel_text
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.parts import Turns, part_obstacle, parts_of
-from odesim.ensembles.request import HANDED_OVER, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
+from odesim.solve.codes import stored
 from odesim.solve.explicit.state import longest_step
 from odesim.solve.methods import METHODS
 from odesim.solve.options import fixed_steps, usable
-from odesim.solve.problem import Status
 from odesim.solve.rosenbrock import ROSENBROCK
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
@@ -40,9 +40,6 @@ MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel take
 MOST_SLOPES = 1000  # lines of the right-hand side and its Jacobian, for a stiff method
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
 _PLANS: Memo[KernelPlan | str] = Memo()
-# by the code of a member that a kernel gives; 0: it was not done
-_CODES = (Status.OK, Status.EVENT, Status.MAX_STEPS, Status.STEP_TOO_SMALL, Status.NON_FINITE, Status.BLOW_UP)
-_STATUSES = np.array([UNDONE, *map(EnsembleRequest.number, _CODES), HANDED_OVER], np.int8)
 
 
 @lru_cache(maxsize=64)
@@ -207,8 +204,8 @@ def block_size(count: int, threads: int) -> int:
 
 
 def put_statuses(chunk: Chunk, codes: Array) -> None:
-    """The statuses of codes (N,); 0 is a member that was not done."""
-    chunk.status[...] = _STATUSES[codes]
+    """The statuses of members with these codes (N,)."""
+    chunk.status[...] = stored(codes)
 
 
 def reals(request: EnsembleRequest) -> list[float]:

@@ -8,6 +8,7 @@ from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.lines import at, real
 from odesim.engines.lanes.plan import KernelPlan, WatchedEvents
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.codes import WORDS
 
 
 def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -133,12 +134,12 @@ KEEPING = "keep(zeros, found, last, facts, {size}, {member} * {names}, kept, tim
 
 STOPPING = """
 if theta >= 0.0:
-    ended += 1 if S[{code} + l] == 0.0 else 0
-    S[{code} + l], S[{until} + l], S[{theta} + l] = 2.0, last, theta
+    ended += 1 if S[{code} + l] == {RUNNING} else 0
+    S[{code} + l], S[{until} + l], S[{theta} + l] = {EVENT}.0, last, theta
 """.strip("\n")
 
 LANDING = """
-if code == 2:
+if code == {EVENT}:
     if S[{until} + l] >= t1:
         {finish}
     settle(S, l)
@@ -152,4 +153,4 @@ def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
         return {}
     lanes = {n: getattr(rows, n) * w for n in ("hit", "before", "done", "step", "code", "until", "theta")}
     names = 1 + max(fact[2] for fact in plan.watch.facts)
-    return lanes | {"W": w, "base": rows.grid[0], "size": plan.watch.size, "pieces": plan.watch.pieces, "names": names}
+    return lanes | WORDS | {"W": w, "base": rows.grid[0], "size": plan.watch.size, "pieces": plan.watch.pieces, "names": names}

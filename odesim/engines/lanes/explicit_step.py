@@ -14,6 +14,7 @@ from odesim.engines.lanes.lines import (
 )
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.codes import Code
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:
@@ -62,7 +63,7 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
         "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
         f"{at(rows.h, w)} = guess if guess < most else most",
         *limit_lines(plan, rows, at(rows.h, w)),
-        f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]
     return "\n".join(
@@ -148,7 +149,7 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
             needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
             lines.append(f"error = nan if {needed} and wild != 0.0 else error")
     lines += [
-        f"running = {at(rows.code, w)} == 0.0",
+        f"running = {at(rows.code, w)} == {float(Code.RUNNING)}",
         "fits = error <= 1.0",
         "accept = running and fits and not small",
         "scale = log2(error if error > 1e-10 else 1e-10)",

@@ -8,6 +8,7 @@ from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
+from odesim.solve.codes import WORDS, Code
 from odesim.solve.step.blow_up import SOON
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
@@ -40,28 +41,28 @@ def run(table):
     following, live, looked = first, 0, 0.0
     for l in range({W}):
         members[l] = -1
-        S[{code} + l] = {IDLE}
+        S[{code} + l] = {IDLE}.0
     while True:
         for l in range({W}):
             code = int(S[{code} + l])
-            if code != 0:
+            if code != {RUNNING}:
                 i = members[l]
                 if i >= 0:
                     {looking}
                     {landing}
                     {last_look}
-                    if code == {TOO_SMALL}:
+                    if code == {STEP_TOO_SMALL}:
                         code = judged(S, l, t0, rtol, atol)
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     {placed}
-                    if code == 1:
+                    if code == {OK}:
                         {finish}
                     else:
                         {stopped}
                     live -= 1
                     members[l] = -1
-                    S[{code} + l] = {IDLE}
+                    S[{code} + l] = {IDLE}.0
                 if following < end and stop[0] == 0:
                     i, j = {the_next}, following - first
                     following += 1
@@ -83,12 +84,11 @@ def run(table):
             {saving}
 """.strip("\n")
 
-TOO_SMALL, BLOW_UP = 4, 6  # codes of members
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
 
 # a member that is alone stands in the first lane
 LOOK = """
-if at[{SEEN}] != 0 and S[{code}] == 0.0 and S[{steps}] > looked:
+if at[{SEEN}] != 0 and S[{code}] == {RUNNING} and S[{steps}] > looked:
     looked, l, i = S[{steps}], 0, 0
     {stopped}
     call(at[{SEEN}], (0, S[{t}], at[{LAST}], 0))
@@ -102,10 +102,10 @@ if at[{SEEN}] != 0 and S[{steps}] > looked:
 
 # a lane whose member goes on stays as it is
 LOOKING = """
-if code == 3:
+if code == {MAX_STEPS}:
     S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
     code = int(S[{code} + l])
-    if code == 0:
+    if code == {RUNNING}:
         continue
 """.strip("\n")
 FIRST_LOOK = "S[{limit} + l] = float(min(at[{PILOT}], at[{MOST}]))"
@@ -163,10 +163,9 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     kept = [(f"start[j * {len(start)} + {k}]", f"S[{row * w} + l]") for k, row in enumerate(start)]
     words = {
         **AT,
+        **WORDS,
         **at_lane,
-        "TOO_SMALL": TOO_SMALL,
         "W": w,
-        "IDLE": "9.0",
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
         "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
         "members": 8 * rows.count * w,
@@ -178,7 +177,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     words |= ending_words(plan, rows, where) | part_words(plan, rows, str(words["ERROR"]), where.saved)
     looks = {"look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
-    words |= {name: fit(text, **AT, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
+    words |= {name: fit(text, **AT, **WORDS, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
     words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
     words["first_look"] = FIRST_LOOK.format(limit=rows.most * w, **AT) if plan.looks else "pass"
     words["first_save"] = first_save(plan, rows, where, **words)
@@ -201,7 +200,7 @@ def judged_text(plan: KernelPlan, rows: Rows) -> str:
         *seen,
         f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - {at(rows.start, w) if plan.parts else 't0'})",
         "grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)",
-        f"return {BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {TOO_SMALL}",
+        f"return {Code.BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {Code.STEP_TOO_SMALL}",
     ]
     return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
 

@@ -15,6 +15,7 @@ from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit, lane_where, put_state
+from odesim.solve.codes import WORDS, Code
 
 UNSEEN = 64
 
@@ -31,9 +32,9 @@ def mark(at, S, first, count, k, t):
     status, t_end, steps = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}])
     found = 0
     for l in range(count):
-        if S[{code} + l] == 0.0 and S[{wrong} + l] != 0.0:
-            S[{code} + l] = 5.0
-            status[first + l], t_end[first + l], steps[first + l] = 5, t, k
+        if S[{code} + l] == {RUNNING} and S[{wrong} + l] != 0.0:
+            S[{code} + l] = {NON_FINITE}.0
+            status[first + l], t_end[first + l], steps[first + l] = {NON_FINITE}, t, k
             found += 1
     return found
 
@@ -74,8 +75,8 @@ def run(table):
             {landing}
         for l in range(count):
             i = tile + l
-            if S[{code} + l] == 0.0:
-                status[i], t_end[i], steps[i] = 1 if todo == total else 3, moment(todo, t0, t1, step, total), todo
+            if S[{code} + l] == {RUNNING}:
+                status[i], t_end[i], steps[i] = {OK} if todo == total else {MAX_STEPS}, moment(todo, t0, t1, step, total), todo
                 {finish}
 """.strip("\n")
 
@@ -112,8 +113,8 @@ LANDING = """
 if ended > 0:
     for l in range(count):
         i = tile + l
-        if S[{code} + l] == 2.0 and status[i] == 0:
-            status[i], t_end[i], steps[i] = 2, S[{until} + l], k
+        if S[{code} + l] == {EVENT} and status[i] == {RUNNING}:
+            status[i], t_end[i], steps[i] = {EVENT}, S[{until} + l], k
             if S[{until} + l] >= t1:
                 {end}
             settle(S, l)
@@ -160,13 +161,17 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     w, before = plan.width, load_numbers(plan, rows)
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old.values(), *rows.old_f), strict=True)]
     start = [*before, call_right(plan, "t0", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
-    start += [*(f"{at(row, w)} = 0.0" for row in (rows.code, *rows.extra)), *begin_lines(plan, rows)]
+    start += [f"{at(rows.code, w)} = {float(Code.RUNNING)}", *(f"{at(row, w)} = 0.0" for row in rows.extra), *begin_lines(plan, rows)]
     steps = [
         "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)",
         *loop(w, step_lines(plan, rows, plan.method.last)),
     ]
     wrong = " + ".join(f"({at(row, w)} - {at(row, w)})" for row in (*rows.y, *rows.f, *rows.extra))
-    look = [f"wrong = {wrong}", f"{at(rows.wrong, w)} = wrong", f"found += 1 if {at(rows.code, w)} == 0.0 and wrong != 0.0 else 0"]
+    look = [
+        f"wrong = {wrong}",
+        f"{at(rows.wrong, w)} = wrong",
+        f"found += 1 if {at(rows.code, w)} == {Code.RUNNING} and wrong != 0.0 else 0",
+    ]
     return [
         kernel("begin(S, t0)", loop(w, start)),
         kernel("march(S, t0, t1, step, total, h, first, end)", ["for k in range(first, end):", *(f"    {line}" for line in steps)]),
@@ -216,9 +221,11 @@ def loop(width: int, lines: list[str]) -> list[str]:
 def run_text(plan: KernelPlan, rows: Rows) -> str:
     """fill, and run(table)."""
     w, where = plan.width, lane_where(plan.formulas.states)
-    words: dict[str, Any] = {**AT, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
+    words: dict[str, Any] = {**AT, **WORDS, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
     words |= {"fill": "\n".join(fill_lines(plan, rows)), "until": rows.until * w}
-    ending = ending_words(plan, rows, replace(where, member=f"(tile + l if l < count and S[{rows.code * w} + l] == 0.0 else -1)"))
+    ending = ending_words(
+        plan, rows, replace(where, member=f"(tile + l if l < count and S[{rows.code * w} + l] == {Code.RUNNING} else -1)")
+    )
     words |= {
         "finish": ending["finish"],
         "event_arrays": ending["event_arrays"],
@@ -226,10 +233,10 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     }
     first = put_state(where.first, rows.y, w)
     later = put_state(where.out, rows.saved, w)
-    here = f"S[{rows.code * w} + l] == 0.0"
+    here = f"S[{rows.code * w} + l] == {Code.RUNNING}"
     words |= {"landing": "pass", "saves_here": here}
     if plan.watch is not None and plan.watch.terminal:
-        words["saves_here"] = f"{here} or (status[i] == 0 and save[q] <= S[{rows.until * w} + l])"
+        words["saves_here"] = f"{here} or (status[i] == {Code.RUNNING} and save[q] <= S[{rows.until * w} + l])"
         words["landing"] = fit(LANDING, end="pass" if plan.saves else first, stopped=ending["stopped"], **words)
     words["first_save"] = fit(FIRST_SAVE, put=first, **words) if plan.saves else "pass"
     words["saving"] = fit(SAVING, put=later, **words) if plan.saves else "pass"

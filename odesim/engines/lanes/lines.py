@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.codes import Code
 
 
 def at(row: int, width: int) -> str:
@@ -58,6 +59,7 @@ def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
     w = plan.width
     limit = at(rows.most, w) if plan.looks else "most"
+    running = float(Code.RUNNING)
     return [
         f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
         f"{at(rows.h, w)} = size if small else following",
@@ -65,10 +67,11 @@ def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
         f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
         f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
         f"{at(rows.t, w)} = new if accept else t",
-        f"code = 1.0 if accept and last else (4.0 if small else (3.0 if ahead + back >= {limit} else 0.0))",
+        f"code = {float(Code.MAX_STEPS)} if ahead + back >= {limit} else {running}",
+        f"code = {float(Code.OK)} if accept and last else ({float(Code.STEP_TOO_SMALL)} if small else code)",
         f"code = code if running else {at(rows.code, w)}",
         f"{at(rows.code, w)} = code",
-        "ended += 0 if code == 0.0 else 1",
+        f"ended += 0 if code == {running} else 1",
     ]
 
 

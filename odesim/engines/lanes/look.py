@@ -8,6 +8,7 @@ from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state,
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.auto import HELD, SHORT, stable_up_to
+from odesim.solve.codes import Code
 
 FEW, MANY = 3, 12
 """Right-hand sides for the spectral radius, computed for one lane alone: as much as four steps of all lanes, after 128 or more; and
@@ -16,16 +17,16 @@ differ,
 each one alone may be far off."""
 FAR = 1e15
 """The most steps that a member is said to be from its end."""
-LEFT = 7  # the code of a member that is left to another method
 
 
 def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps; first: the
     first such limit.
 
-    LEFT where stability holds the step and the rest is long, by the rule of odesim.solve.auto, with the next step and its power iterations;
-    else 3 where that is most, or 0 with twice the limit. Where the first limit is most nobody looks. A member that is left says in the
-    place of its accepted steps how many were tried, and in that of its rejected ones how many more it would take.
+    HANDED_OVER where stability holds the step and the rest is long, by the rule of odesim.solve.auto, with the next step and its power
+    iterations; else MAX_STEPS where that is most, or RUNNING with twice the limit. Where the first limit is most nobody looks. A member
+    that is handed over says in the place of its accepted steps how many were tried, and in that of its rejected ones how many more it
+    would take.
     """
     if not plan.looks:
         return []
@@ -54,17 +55,17 @@ def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
     lines = [
         f"tried, t, h = {at(rows.steps, w)} + {at(rows.rejected, w)}, {at(rows.t, w)}, {at(rows.h, w)}",
         "if first >= most:",
-        "    return 3.0",
+        f"    return {float(Code.MAX_STEPS)}",
         "left = (t1 - t) / h",
         f"if left >= {SHORT!r} * tried:",
         "    least = atol / rtol",
         *(f"    {inner}" for line in radius for inner in line.split("\n")),
         f"    if h * radius > {bound!r}:",
         f"        {at(rows.steps, w)}, {at(rows.rejected, w)} = tried, left if left < {FAR!r} else {FAR!r}",
-        f"        return {LEFT}.0",
+        f"        return {float(Code.HANDED_OVER)}",
         "if tried >= most:",
-        "    return 3.0",
+        f"    return {float(Code.MAX_STEPS)}",
         f"{at(rows.most, w)} = 2.0 * tried if 2.0 * tried < most else most",
-        "return 0.0",
+        f"return {float(Code.RUNNING)}",
     ]
     return ["\n".join(["@kernel", "def limited(S, l, t1, rtol, atol, first, most):", *(f"    {line}" for line in lines)])]

@@ -14,6 +14,7 @@ from odesim.engines.lanes.linear_systems import Factors, factor, residual
 from odesim.engines.lanes.lines import at, call_right, counted_lines, load_rows, span_arguments, span_lines
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.codes import Code
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED
@@ -40,7 +41,7 @@ def zero(values: Sequence[str]) -> str:
 
 
 def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
-    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does; code 5: not finite."""
+    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does."""
     linear, w = plan.linear, plan.width
     y = [f"y{d}" for d in range(len(f))]
     bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
@@ -59,7 +60,7 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
         "guess = guess if guess < most else most",
         f"{at(rows.h, w)} = guess if guess < span else span",
         *limit_lines(plan, rows, at(rows.h, w)),
-        f"{at(rows.code, w)} = 0.0 if finite else 5.0",
+        f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]
 
@@ -153,7 +154,7 @@ def judge_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     w, p = plan.width, float(plan.method.error_order)
     most = 1e-2 ** (-1 / p)
     return [
-        f"running = {at(rows.code, w)} == 0.0",
+        f"running = {at(rows.code, w)} == {float(Code.RUNNING)}",
         "fits = error <= 1.0",
         "accept = running and fits and not small",
         f"factor = {SAFETY!r} * less",

@@ -22,13 +22,14 @@ from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_s
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.outputs import make_outputs
-from odesim.ensembles.request import STATUSES, UNDONE, Chunk, EnsembleRequest
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
+from odesim.solve.codes import STATUSES, UNDONE, Code, Status
 from odesim.solve.explicit import places
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.options import check_options, save_grid, usable
-from odesim.solve.problem import Problem, Progress, Raw, Status
+from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -39,14 +40,6 @@ ROOM = 8192
 WAIT = 0.05  # s between two looks at the run
 LEAVE = 2
 _SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
-_CODES = {
-    Status.OK: places.FINISHED,
-    Status.EVENT: places.STOPPED_BY_EVENT,
-    Status.MAX_STEPS: places.TOO_MANY_STEPS,
-    Status.STEP_TOO_SMALL: places.TOO_SMALL,
-    Status.BLOW_UP: places.TOO_SMALL,  # told apart where the run is collected
-    Status.NON_FINITE: places.NOT_FINITE,
-}
 
 
 def alone(
@@ -242,5 +235,5 @@ class LaneRun:
         self.out = self._saved()
         stats: dict[str, float] = {"steps": steps, "rejected": rejected, "rhs_calls": calls}
         stats |= {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
-        code = places.RUNNING if self._status is None else _CODES[self._status]
+        code = Code.RUNNING if self._status is None else self._status.code
         return replace(collect(self, code, stats), kernel=kernel_name(self._engine.plan))

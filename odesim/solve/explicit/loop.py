@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.solve.codes import Code
 from odesim.solve.explicit.control import first_step, next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
 from odesim.solve.explicit.events import find_events
@@ -13,11 +14,9 @@ from odesim.solve.explicit.laws import watch_laws
 from odesim.solve.explicit.norms import all_finite, exported, fill, helper, squares
 from odesim.solve.explicit.places import (
     ATOL,
-    BUFFER_FULL,
     COEF,
     COUNT,
     EVENTS,
-    FINISHED,
     FIXED,
     FIXED_LAST,
     FOUND,
@@ -25,7 +24,6 @@ from odesim.solve.explicit.places import (
     LATER,
     LAW_SIZE,
     MAX,
-    NOT_FINITE,
     OUT,
     PHASE,
     PIECES,
@@ -37,7 +35,6 @@ from odesim.solve.explicit.places import (
     ROWS,
     ROWS_ALL,
     RTOL,
-    RUNNING,
     SAVE,
     SAVED,
     SAVES,
@@ -46,14 +43,11 @@ from odesim.solve.explicit.places import (
     STAGE,
     STEPS,
     STOP,
-    STOPPED_BY_EVENT,
     T0,
     T1,
     T_STOP,
     TABLE,
     THETA_STOP,
-    TOO_MANY_STEPS,
-    TOO_SMALL,
     TOTAL,
     WIDTH,
     WORK,
@@ -150,17 +144,17 @@ def run(address: int) -> int:
     if count[PHASE] == 0:
         count[PHASE] = 1
         if not begin(at):
-            return NOT_FINITE
+            return Code.NON_FINITE
     for _ in range(count[SLICE]):
         t = real[T]
         if t >= real[T1]:
-            return FINISHED
+            return Code.OK
         if count[STOP] != 0:
-            return RUNNING
+            return Code.RUNNING
         if count[STEPS] + count[REJECTED] >= at[MAX]:
-            return TOO_MANY_STEPS
+            return Code.MAX_STEPS
         if at[ROOM] - count[FOUND] < at[SIZE] * at[PIECES]:
-            return BUFFER_FULL
+            return Code.BUFFER_FULL
         if real[FIXED] > 0.0:
             k = count[STEPS] + 1
             h = real[FIXED] if k < at[TOTAL] else real[FIXED_LAST]
@@ -171,12 +165,12 @@ def run(address: int) -> int:
             if t + 1.01 * h >= real[T1]:
                 new = real[T1]
             elif new == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - real[T0]):
-                return TOO_SMALL
+                return Code.STEP_TOO_SMALL
             h = new - t
         error = take_step(at, t, h, new)
         if not error <= 1.0:
             if real[FIXED] > 0.0:
-                return NOT_FINITE
+                return Code.NON_FINITE
             count[REJECTED] += 1
             if error < math.inf:
                 next_step(at, h, error)
@@ -201,5 +195,5 @@ def run(address: int) -> int:
         rows[0], rows[at[LAST]] = rows[at[LAST]], rows[0]
         real[T] = end
         if stopped:
-            return STOPPED_BY_EVENT
-    return FINISHED if real[T] >= real[T1] else RUNNING
+            return Code.EVENT
+    return Code.OK if real[T] >= real[T1] else Code.RUNNING

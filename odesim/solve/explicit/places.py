@@ -25,6 +25,3 @@ T, T0, T1, H, FIXED, FIXED_LAST, RTOL, ATOL, LOG_OLD, SAFETY, ALPHA, BETA, SHRIN
 )
 REAL_SIZE = 18
 LOG2_LEAST = -13.287712379549449  # log2(1e-4): an old error norm below it counts for no less
-
-# what the driver answers
-RUNNING, FINISHED, STOPPED_BY_EVENT, TOO_MANY_STEPS, TOO_SMALL, NOT_FINITE, BUFFER_FULL = range(7)

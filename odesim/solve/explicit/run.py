@@ -11,6 +11,7 @@ from typing import Any
 from odesim.base.arrays import Array
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
+from odesim.solve.codes import Code
 from odesim.solve.explicit import LOOP, PLAIN, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.methods import Method
@@ -18,7 +19,7 @@ from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 
-SOURCES = ("odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP)
+SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
@@ -73,14 +74,14 @@ class ExplicitRun:
 
             self._run, self._compile_seconds = DeviceRun(self.state), 0.0
         self.problem, self.method = problem, method
-        self._progress, self._code, self._slice = progress, places.RUNNING, FIRST_SLICE
+        self._progress, self._code, self._slice = progress, int(Code.RUNNING), FIRST_SLICE
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
 
     def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
         """Begins with another part of the same run, on the processor, in the memory of this one."""
         self.state.anew(problem, save, max_steps)
         self.problem, self._progress = problem, progress
-        self._code, self._slice = places.RUNNING, FIRST_SLICE
+        self._code, self._slice = Code.RUNNING, FIRST_SLICE
         self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
 
     @property
@@ -118,10 +119,10 @@ class ExplicitRun:
             problem.rhs.check()
             if problem.laws is not None:
                 problem.laws.values.check()
-            if code == places.BUFFER_FULL:
+            if code == Code.BUFFER_FULL:
                 state.drain_events()
                 continue  # how long that call took says nothing of the steps that it was allowed
-            if code != places.RUNNING or state.count[places.STOP]:
+            if code != Code.RUNNING or state.count[places.STOP]:
                 self._code = code
                 return True
             self._slice = next_slice(steps, time.perf_counter() - begun)

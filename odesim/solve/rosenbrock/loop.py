@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.solve.codes import Code
 from odesim.solve.explicit import places
 from odesim.solve.explicit.state import longest_step
 from odesim.solve.laws import LawWatch, Worst
@@ -97,24 +98,24 @@ class Run:
             self.count[places.SAVED] = 1
         return True
 
-    def advance(self) -> int:
+    def advance(self) -> Code:
         """One step, taken or rejected: RUNNING, or how the run ended."""
         p, count = self.problem, self.count
         if self.t >= p.t1:
-            return places.FINISHED
+            return Code.OK
         if count[places.STEPS] + count[places.REJECTED] >= self.max_steps:
-            return places.TOO_MANY_STEPS
+            return Code.MAX_STEPS
         ahead = self._ahead()
         if ahead is None:
-            return places.TOO_SMALL
+            return Code.STEP_TOO_SMALL
         h, new = ahead
         after, f, error = self._try(h, new)
         if not error <= 1:
             if self.step is not None:
-                return places.NOT_FINITE
+                return Code.NON_FINITE
             count[places.REJECTED] += 1
             self.real[places.H] = min(self._control.after(h, error), self._longest)
-            return places.RUNNING
+            return Code.RUNNING
         return self._accept(h, new, after, f, error)
 
     def _ahead(self) -> tuple[float, float] | None:
@@ -150,7 +151,7 @@ class Run:
         usable = np.isfinite(f).all() and np.isfinite(after.astype(self.problem.rhs.dtype)).all()
         return after, f, error if usable else math.inf
 
-    def _accept(self, h: float, new: float, after: Array, f: Array, error: float) -> int:
+    def _accept(self, h: float, new: float, after: Array, f: Array, error: float) -> Code:
         t = self.t
 
         def between(theta: float) -> tuple[float, Array]:
@@ -174,7 +175,7 @@ class Run:
         if self._watch:
             self._watch.look(end, state)
         if stop is not None:
-            return places.STOPPED_BY_EVENT
+            return Code.EVENT
         if end < self.problem.t1:
             self.stages.start_at(end, state, f)
-        return places.RUNNING
+        return Code.RUNNING

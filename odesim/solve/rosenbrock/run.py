@@ -10,6 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
+from odesim.solve.codes import Code
 from odesim.solve.explicit import places
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.options import check_options, save_grid
@@ -58,7 +59,7 @@ class RosenbrockRun:
         self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
         options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
         self._run = Run(problem, linear, method, save_grid(problem, save), **options)
-        self._code, self._progress, self._begun = places.RUNNING, progress, False
+        self._code, self._progress, self._begun = Code.RUNNING, progress, False
         self._seconds = time.perf_counter() - begun
 
     @property
@@ -84,12 +85,12 @@ class RosenbrockRun:
         if not self._begun:
             self._begun = True
             if not run.begin():
-                self._code = places.NOT_FINITE
+                self._code = Code.NON_FINITE
                 return True
         p, told = run.problem, time.perf_counter()
         while self.tried < most and not run.count[places.STOP]:
             code = run.advance()
-            if code != places.RUNNING:
+            if code != Code.RUNNING:
                 self._code = code
                 return True
             if self._progress is not None and time.perf_counter() - told > PROGRESS_SECONDS:

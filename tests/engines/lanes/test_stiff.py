@@ -17,10 +17,10 @@ from odesim.engines.lanes import engine as lane_engine
 from odesim.engines.lanes import plan
 from odesim.engines.lanes import rows as lane_rows
 from odesim.engines.lanes.engine import LaneEngine
-from odesim.ensembles.request import STATUSES
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import ROSENBROCK, Status
+from odesim.solve.codes import STATUSES
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
 from tests.support.systems import SYSTEMS as COMMON

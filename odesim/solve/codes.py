@@ -1,0 +1,63 @@
+"""How a run stands: one number for each way, and the words for those that end one.
+
+Every integrator answers with these numbers, compiled code writes them, and arrays and stores hold them less one: -1 is not done.
+"""
+
+from enum import IntEnum, StrEnum
+from typing import Any
+
+
+class Code(IntEnum):
+    """How a run stands; above 0: how it ended, in an order that stored runs know."""
+
+    IDLE = -3  # a lane without a member
+    BUFFER_FULL = -2  # no room for the next events
+    HANDED_OVER = -1  # left where stability limits the steps, for another method to go on with: never an end
+    RUNNING = 0
+    OK = 1
+    EVENT = 2
+    MAX_STEPS = 3
+    STEP_TOO_SMALL = 4
+    NON_FINITE = 5
+    BLOW_UP = 6
+    INTERRUPTED = 7
+    SLIDING = 8
+    LEFT_DOMAIN = 9
+
+
+def stored(code: Any) -> Any:
+    """The number of a Code in arrays and stores; of an array of codes, their numbers."""
+    return code - 1
+
+
+UNDONE, HANDED_OVER = stored(Code.RUNNING), stored(Code.HANDED_OVER)
+
+
+class Status(StrEnum):
+    """How a run ended; all but OK and EVENT end before t1 for a reason that the message gives."""
+
+    OK = "ok"
+    EVENT = "event"
+    MAX_STEPS = "max_steps"
+    STEP_TOO_SMALL = "step_too_small"
+    NON_FINITE = "non_finite"
+    BLOW_UP = "blow_up"
+    INTERRUPTED = "interrupted"
+    SLIDING = "sliding"
+    LEFT_DOMAIN = "left_domain"
+
+    @property
+    def code(self) -> Code:
+        """Its Code."""
+        return Code[self.name]
+
+    @property
+    def number(self) -> int:
+        """Its number in arrays and stores."""
+        return int(stored(self.code))
+
+
+STATUSES = tuple(sorted(Status, key=lambda status: status.code))
+"""Each at its number in arrays and stores."""
+WORDS = {code.name: int(code) for code in Code}
+"""What the templates of generated text call them."""
