@@ -12,7 +12,7 @@ from odesim.solve.laws import Worst, with_broken
 from odesim.solve.methods import Method
 from odesim.solve.occurrences import Events
 from odesim.solve.problem import Problem, Raw
-from odesim.solve.step.blow_up import runs_away
+from odesim.solve.step.blow_up import blows_up
 
 
 class Left(Protocol):
@@ -82,7 +82,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
 
 def is_blow_up(problem: Problem, state: Left) -> bool:
     """Whether the state runs to infinity, where the step has fallen to its smallest value."""
-    return runs_away(problem.rhs, problem.t0, state.t, state.y, float(state.real[places.RTOL]), float(state.real[places.ATOL]))
+    return blows_up(problem.rhs, problem.t0, state.t, state.y, float(state.real[places.RTOL]), float(state.real[places.ATOL]))
 
 
 def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:

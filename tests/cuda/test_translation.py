@@ -19,11 +19,11 @@ from odesim.codegen.cuda.words import INT, REAL, SINGLE
 from odesim.codegen.runtime import stages as runtime
 from odesim.codegen.runtime import vmath
 from odesim.errors import CodegenError
-from odesim.solve.explicit import control
+from odesim.solve.step import arithmetic
 from tests.support.cuda_host import build
 
 ONE = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}
-ONE |= {"log2": control.log2, "exp2": control.exp2}
+ONE |= {"log2": arithmetic.log2, "exp2": arithmetic.exp2}
 TWO = {"pow": vmath.pow, "maximum": runtime.maximum, "minimum": runtime.minimum}
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 2.0**-1022, 1e308, -745.2, 709.8, 1e-17)
 

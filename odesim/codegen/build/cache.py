@@ -236,6 +236,15 @@ def source_of(module: str) -> str:
     return Path(home.submodule_search_locations[0]).joinpath(*rest).with_suffix(".py").read_text(encoding="utf-8")
 
 
+@cache
+def functions_of(module: str) -> dict[str, str]:
+    """The text of each function of a module by its name."""
+    text = source_of(module)
+    lines = text.splitlines()
+    nodes = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
+
+
 def _inlined_text(module: str, decorator: str) -> str:
     """The source of a module without its imports from odesim, whose names are in the same text, and with a decorator for its functions."""
     text = source_of(module)

@@ -197,7 +197,7 @@ def in_thread(text: str, far: set[int]) -> str:
 def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
     """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
-    words |= AT | WORDS | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST"}
+    words |= AT | WORDS | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST_OLD"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
     words["stride"] = AT["COUNT"] if plan.parts else AT["END"]

@@ -25,10 +25,10 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import stored
-from odesim.solve.explicit.state import longest_step
 from odesim.solve.methods import METHODS
 from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.step.control import longest_step
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one

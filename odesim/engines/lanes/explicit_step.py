@@ -6,8 +6,12 @@ from odesim.engines.lanes.lines import (
     call_right,
     combination,
     counted_lines,
+    end_lines,
+    fits_lines,
     load_numbers,
     load_state,
+    longest,
+    next_lines,
     real,
     span_arguments,
     span_lines,
@@ -48,21 +52,14 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
         f"size = sqrt(total / {n})",
         *squares("f", "y", "y", n),
         f"slope = sqrt(total / {n})",
-        "h = 0.01 * size / slope",
-        "most = 100.0 * h",
-        "fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span",
-        "h, most = (h if fair else 1e-6 * span), (most if fair else span)",
-        "h = span if h > span else h",
+        "h, most = trial_step(size, slope, span)",
         *(f"z{d} = {real(plan, f'y{d} + h * f{d}')}" for d in range(n)),
         call_right(plan, "t0 + h", "z", "g"),
         *(f"e{d} = -f{d} + g{d}" for d in range(n)),
         *squares("e", "y", "y", n),
-        f"change = sqrt(total / {n}) / h",
-        "steepest = change if change > slope and change < 1e300 else slope",
-        f"guess = power(0.01 / steepest, {1 / max(m.error_order, 1)!r})",
-        "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
-        f"{at(rows.h, w)} = guess if guess < most else most",
-        *limit_lines(plan, rows, at(rows.h, w)),
+        f"steep = steepest(slope, sqrt(total / {n}) / h)",
+        f"guess = power(0.01 / steep, {1 / max(m.error_order, 1)!r})",
+        f"{at(rows.h, w)} = first_step(guess, steep, most, span, {longest(plan, rows)})",
         f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]
@@ -73,12 +70,6 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
             *(f"        {line}" for line in lines),
         ]
     )
-
-
-def limit_lines(plan: KernelPlan, rows: Rows, step: str) -> list[str]:
-    """Lines that keep a step that is to come to the largest size there is."""
-    most = at(rows.longest, plan.width) if plan.limited else ""
-    return [f"{step} = {most} if {step} > {most} else {step}"] if plan.limited else []
 
 
 def stage_lines(plan: KernelPlan, first: int, last: int) -> list[str]:
@@ -134,10 +125,7 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         *load_state(plan, "k0_", rows.f),
         *span_lines(plan, rows),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
-        "last = t + 1.01 * size >= t1",
-        "new = t1 if last else t + size",
-        "small = (not last) and (new == t or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
-        "h = new - t",
+        *end_lines(),
         *stage_lines(plan, 1, m.last),
         *error_lines(plan),
     ]
@@ -149,19 +137,11 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
             needed = "error <= 1.0" if plan.watch is not None else f"error <= 1.0 and {at(rows.next_save, w)} < new"
             lines.append(f"error = nan if {needed} and wild != 0.0 else error")
     lines += [
-        f"running = {at(rows.code, w)} == {float(Code.RUNNING)}",
-        "fits = error <= 1.0",
-        "accept = running and fits and not small",
-        "scale = log2(error if error > 1e-10 else 1e-10)",
-        f"before, again = {at(rows.error, w)}, {at(rows.retry, w)}",
-        f"goal = {-m.gains[0]!r} * scale",
-        f"factor = 0.9 * exp2(goal + {m.gains[1]!r} * before if fits else goal)",
-        f"grow = ({m.factors[1]!r} if again == 0.0 else 1.0) if fits else 0.9",
-        f"factor = {m.factors[0]!r} if factor < {m.factors[0]!r} else factor",
-        "factor = factor if factor < grow else grow",
-        "following = h * factor if error < inf else 0.25 * h",
-        *limit_lines(plan, rows, "following"),
-        f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST else LOG2_LEAST) if accept else before",
+        *fits_lines(plan, rows),
+        f"scale, before = log2(error if error > LEAST else LEAST), {at(rows.error, w)}",
+        f"factor = SAFETY * exp2(pi_goal(scale, before, fits, {m.gains[0]!r}, {m.gains[1]!r}))",
+        *next_lines(plan, rows, m.factors),
+        f"{at(rows.error, w)} = (scale if scale > LOG2_LEAST_OLD else LOG2_LEAST_OLD) if accept else before",
         *counted_lines(plan, rows),
         *(f"{at(row, w)} = n{d} if accept else y{d}" for d, row in enumerate(rows.y)),
         *(f"{at(row, w)} = k{m.last}_{d} if accept else k0_{d}" for d, row in enumerate(rows.f)),

@@ -9,7 +9,6 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
 from odesim.solve.codes import WORDS, Code
-from odesim.solve.step.blow_up import SOON
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """
@@ -167,7 +166,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
-        "ERROR": "0.0" if plan.stiff else "LOG2_LEAST",
+        "ERROR": "0.0" if plan.stiff else "LOG2_LEAST_OLD",
         "members": 8 * rows.count * w,
         "places": 8 * (rows.count + 1) * w,
         "fill": "\n".join(fill_lines(plan, rows)),
@@ -187,7 +186,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
 
 def judged_text(plan: KernelPlan, rows: Rows) -> str:
     """judged(S, l, t0, rtol, atol): what a step that became too small means in lane l, a blow-up or that, by the rule of
-    odesim.solve.report.runs_away."""
+    odesim.solve.step.blow_up."""
     w, states = plan.width, range(plan.formulas.states)
     if w == 1:  # all places in S are constants
         seen = [line for d in states for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
@@ -199,8 +198,7 @@ def judged_text(plan: KernelPlan, rows: Rows) -> str:
         "most, value, slope = -1.0, 0.0, 0.0",
         *seen,
         f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - {at(rows.start, w) if plan.parts else 't0'})",
-        "grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)",
-        f"return {Code.BLOW_UP} if grows and abs(value) <= {SOON!r} * passed * abs(slope) else {Code.STEP_TOO_SMALL}",
+        f"return {Code.BLOW_UP} if runs_away(value, slope, passed) else {Code.STEP_TOO_SMALL}",
     ]
     return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
 

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Any
 
-from odesim.codegen.build.cache import source_of
+from odesim.codegen.build.cache import functions_of, source_of
 from odesim.codegen.loops.module import OWN, PLAIN, check_strict, runtime_key
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
@@ -22,15 +22,17 @@ from odesim.engines.lanes.look import limited_text
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
+from odesim.solve.step import control as step_control
 
-ARITHMETIC = ("LOG2_LEAST", "exp2", "log2", "moment", "power")
+ARITHMETIC = ("exp2", "log2", "power")
+CONTROL = "odesim.solve.step.control"
+EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
 SOURCES = (
-    "odesim.engines.lanes.arithmetic",
     "odesim.engines.lanes.runtime",
-    "odesim.solve.explicit.control",
+    "odesim.solve.step.arithmetic",
+    CONTROL,
     "odesim.codegen.runtime.memory",
     "odesim.solve.step.roots",
-    "odesim.solve.explicit.places",
 )
 RUNTIME = ("maximum", "minimum", "powi")
 
@@ -66,7 +68,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.interpolant",
     "odesim.codegen.unrolled.elimination",
     "odesim.solve.methods.rodas5p",
-    "odesim.solve.rosenbrock.control",
+    CONTROL,
 )
 
 
@@ -88,7 +90,10 @@ def head_text(plan: KernelPlan, body: str) -> str:
     plain = [w for w in PLAIN if w in used]
     if plan.strict:
         check_strict(plan.name, plain)
+    control = [f"@{'exact' if name in EXACT else 'inlined'}\n{text}" for name, text in functions_of(CONTROL).items() if name in used]
+    used |= set(re.findall(r"\w+", "\n".join(control)))
     math = [*plain, *(w for w in ("inf", "nan") if w in used)]
+    constants = [w for w in vars(step_control) if w.isupper() and w in used]
     runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
     mode = "False" if plan.strict else '{"contract"}'
     kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
@@ -99,13 +104,15 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
-    used_arithmetic = [w for w in ARITHMETIC if w in used]
+    arithmetic = [w for w in ARITHMETIC if w in used]
     lines += ["from odesim.engines.lanes.runtime import keep, search"] if plan.watch is not None else []
-    lines += [f"from odesim.engines.lanes.arithmetic import {', '.join(used_arithmetic)}"]
+    lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
+    lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
     lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
-    return "\n".join(lines)
+    lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if plan.fixed else []
+    return "\n\n\n".join(["\n".join(lines), *control])
 
 
 def right_text(plan: KernelPlan) -> str:

@@ -55,6 +55,32 @@ def combination(plan: KernelPlan, start: str, terms: list[tuple[str, str]], late
     return text
 
 
+def longest(plan: KernelPlan, rows: Rows) -> str:
+    """The largest size of a lane's steps."""
+    return at(rows.longest, plan.width) if plan.limited else "inf"
+
+
+def end_lines(shortest: str = "") -> list[str]:
+    """Lines that say where the next step of `size` from t goes: new, h; and whether it is the last one, or too small to be one.
+
+    shortest: what it must not be below either.
+    """
+    lost = f"(size < {shortest} or too_small(t, size, new, t0))" if shortest else "too_small(t, size, new, t0)"
+    return ["new, last = step_end(t, size, t1)", f"small = (not last) and {lost}", "h = new - t"]
+
+
+def fits_lines(plan: KernelPlan, rows: Rows) -> list[str]:
+    """Lines that say whether the step with this `error` fits, and is accepted."""
+    running = f"running = {at(rows.code, plan.width)} == {float(Code.RUNNING)}"
+    return [running, "fits = error <= 1.0", "accept = running and fits and not small"]
+
+
+def next_lines(plan: KernelPlan, rows: Rows, factors: tuple[float, float]) -> list[str]:
+    """Lines that say how long the step `following` is, by a rule's `factor`; factors: how much it may shrink and grow."""
+    again = f"{at(rows.retry, plan.width)} != 0.0"
+    return [f"following = next_step(h, error, factor, {again}, {factors[0]!r}, {factors[1]!r}, {longest(plan, rows)})"]
+
+
 def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
     w = plan.width

@@ -8,16 +8,26 @@ from collections.abc import Sequence
 
 from odesim.codegen.unrolled.elimination import SparseSystem
 from odesim.engines.lanes.events import begin_lines
-from odesim.engines.lanes.explicit_step import limit_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.linear_systems import Factors, factor, residual
-from odesim.engines.lanes.lines import at, call_right, counted_lines, load_rows, span_arguments, span_lines
+from odesim.engines.lanes.lines import (
+    at,
+    call_right,
+    counted_lines,
+    end_lines,
+    fits_lines,
+    load_rows,
+    longest,
+    next_lines,
+    span_arguments,
+    span_lines,
+)
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.codes import Code
 from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.rosenbrock.control import GROW, SAFETY, SHRINK
 from odesim.solve.rosenbrock.stages import CHECKED
+from odesim.solve.step.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 
 
 def slope_lines(linear: SparseSystem, state: str, t: str) -> tuple[list[str], list[str]]:
@@ -41,7 +51,7 @@ def zero(values: Sequence[str]) -> str:
 
 
 def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
-    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.rosenbrock.control does."""
+    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.step.control has it."""
     linear, w = plan.linear, plan.width
     y = [f"y{d}" for d in range(len(f))]
     bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
@@ -52,14 +62,10 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
         f"size = sqrt({mean_square(y)})",
         f"slope = sqrt({mean_square(f)})",
         f"bend = sqrt({mean_square([bend[x] for x in y])})",
-        "h = 0.01 * size / slope if slope > 0.0 else 0.0",
-        "most = 100.0 * h if size > 1e-5 and slope > 1e-5 and h > 1e-12 * span else span",
-        "steepest = bend if bend > slope and bend < 1e300 else slope",
-        f"guess = power(0.01 / steepest, {1 / plan.method.error_order!r})",
-        "guess = guess if 1e-15 < steepest and steepest < 1e300 else 1e-6 * span",
-        "guess = guess if guess < most else most",
-        f"{at(rows.h, w)} = guess if guess < span else span",
-        *limit_lines(plan, rows, at(rows.h, w)),
+        "h, most = trial_step(size, slope, span)",
+        "steep = steepest(slope, bend)",
+        f"guess = power(0.01 / steep, {1 / plan.method.error_order!r})",
+        f"{at(rows.h, w)} = first_step(guess, steep, most, span, {longest(plan, rows)})",
         f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]
@@ -140,31 +146,20 @@ def ahead_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     return [
         *span_lines(plan, rows),
         f"t, size = {at(rows.t, w)}, {at(rows.h, w)}",
-        "last = t + 1.01 * size >= t1",
-        "new = t1 if last else t + size",
-        "small = (not last) and (new == t or size < 1e-300 or size < 2.2e-15 * abs(t) or size < 2.2e-15 * (t - t0))",
-        "h = new - t",
+        *end_lines("SHORTEST"),
         f"g = {plan.method.gamma!r} * h",
-        f"ratio = {SAFETY!r} * h / {at(rows.error, w)}",  # of the last step: h * error^(-1/p)
+        f"ratio = SAFETY * h / {at(rows.error, w)}",  # of the last step: h * error^(-1/p)
     ]
 
 
 def judge_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that make accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
     w, p = plan.width, float(plan.method.error_order)
-    most = 1e-2 ** (-1 / p)
+    most = LEAST_OLD ** (-1 / p)
     return [
-        f"running = {at(rows.code, w)} == {float(Code.RUNNING)}",
-        "fits = error <= 1.0",
-        "accept = running and fits and not small",
-        f"factor = {SAFETY!r} * less",
-        "ahead = ratio * less * less",
-        "factor = ahead if fits and ahead < factor else factor",
-        f"grow = ({GROW!r} if {at(rows.retry, w)} == 0.0 else 1.0) if fits else 0.9",
-        f"factor = {SHRINK!r} if factor < {SHRINK!r} else factor",
-        "factor = factor if factor < grow else grow",
-        "following = h * factor if error < inf else 0.25 * h",
-        *limit_lines(plan, rows, "following"),
+        *fits_lines(plan, rows),
+        "factor = gustafsson(less, ratio, fits)",
+        *next_lines(plan, rows, (STIFF_SHRINK, STIFF_GROW)),
         f"{at(rows.error, w)} = h * (less if less < {most!r} else {most!r}) if accept else {at(rows.error, w)}",
         *counted_lines(plan, rows),
         *saved_lines(plan, rows),
@@ -183,7 +178,7 @@ def power_lines(plan: KernelPlan) -> list[str]:
     """less = error^(-1/p), of the larger one of error and defect where the error fits; both are squared norms."""
     return [
         "error = (error if error >= defect else defect) if error <= 1.0 else error",
-        "less = error if error > 1e-20 else 1e-20",
+        "less = error if error > LEAST_SQUARE else LEAST_SQUARE",
         f"less = power(less, {-0.5 / plan.method.error_order!r})",
     ]
 

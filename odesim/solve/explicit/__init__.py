@@ -2,6 +2,8 @@
 
 LOOP = (
     "odesim.solve.explicit.norms",
+    "odesim.solve.step.arithmetic",
+    "odesim.solve.step.control",
     "odesim.solve.explicit.control",
     "odesim.solve.step.interpolant",
     "odesim.solve.explicit.dense",
@@ -12,5 +14,5 @@ LOOP = (
 )
 """The modules of the loop, in the order in which their text is joined."""
 
-PLAIN = ("odesim.solve.step.interpolant",)
+PLAIN = ("odesim.solve.step.control", "odesim.solve.step.interpolant")
 """Those of them that are functions of numbers, which the text compiles and Python may call."""

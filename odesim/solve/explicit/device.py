@@ -13,8 +13,9 @@ from odesim.codegen.cuda.source import Driver
 from odesim.codegen.cuda.translate import ModuleScope
 from odesim.errors import DeviceError, counted
 from odesim.solve.codes import Code
-from odesim.solve.explicit import LOOP, control, places
+from odesim.solve.explicit import LOOP, places
 from odesim.solve.explicit.state import RunState
+from odesim.solve.step import control
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others
@@ -24,8 +25,7 @@ BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run
 @cache
 def driver_text() -> Driver:
     """The integrator's functions, read and not imported: numba would compile them."""
-    numbers = {name: value for name, value in vars(control).items() if isinstance(value, float)}
-    functions, known = dict[str, ast.FunctionDef](), {**vars(places), **numbers, "Code": Code, "math": math, "np": np}
+    functions, known = dict[str, ast.FunctionDef](), {**vars(places), **vars(control), "Code": Code, "math": math, "np": np}
     for name in LOOP:
         for node in ast.parse(source_of(name)).body:
             match node:

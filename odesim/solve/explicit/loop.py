@@ -7,7 +7,7 @@ import numpy as np
 
 from odesim.codegen.runtime.memory import call, doubles, ints
 from odesim.solve.codes import Code
-from odesim.solve.explicit.control import first_step, next_step
+from odesim.solve.explicit.control import set_first_step, set_next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
 from odesim.solve.explicit.events import find_events
 from odesim.solve.explicit.laws import watch_laws
@@ -29,7 +29,6 @@ from odesim.solve.explicit.places import (
     PIECES,
     REAL,
     REJECTED,
-    RETRY,
     RHS_CALLS,
     ROOM,
     ROWS,
@@ -61,6 +60,7 @@ from odesim.solve.explicit.places import (
     T,
     Y,
 )
+from odesim.solve.step.control import moment, step_end, too_small
 
 
 @helper
@@ -72,7 +72,7 @@ def begin(at: Any) -> bool:
     if not all_finite(at, np.int64(0), y):
         return False
     if real[FIXED] == 0.0:
-        first_step(at)
+        set_first_step(at)
     if at[SIZE] > 0:
         call(at[EVENTS], (at[TABLE], real[T0], y, at[G]))
     if at[LAW_SIZE] > 0:
@@ -158,13 +158,10 @@ def run(address: int) -> int:
         if real[FIXED] > 0.0:
             k = count[STEPS] + 1
             h = real[FIXED] if k < at[TOTAL] else real[FIXED_LAST]
-            new = real[T0] + k * real[FIXED] if k < at[TOTAL] else real[T1]
+            new = moment(k, real[T0], real[T1], real[FIXED], at[TOTAL])
         else:
-            h = real[H]
-            new = t + h
-            if t + 1.01 * h >= real[T1]:
-                new = real[T1]
-            elif new == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - real[T0]):
+            new, last = step_end(t, real[H], real[T1])
+            if not last and too_small(t, real[H], new, real[T0]):
                 return Code.STEP_TOO_SMALL
             h = new - t
         error = take_step(at, t, h, new)
@@ -172,11 +169,7 @@ def run(address: int) -> int:
             if real[FIXED] > 0.0:
                 return Code.NON_FINITE
             count[REJECTED] += 1
-            if error < math.inf:
-                next_step(at, h, error)
-            else:
-                count[RETRY] = 1
-                real[H] = 0.25 * h
+            set_next_step(at, h, error)
             continue
         stopped = at[SIZE] > 0 and find_events(at, t, h, new)
         end = real[T_STOP] if stopped else new
@@ -188,7 +181,7 @@ def run(address: int) -> int:
         if at[LAW_SIZE] > 0:
             watch_laws(at, end, at[WORK] + (1 - count[Y]) * row, np.int64(0))
         if real[FIXED] == 0.0:
-            next_step(at, h, error)
+            set_next_step(at, h, error)
         count[STEPS] += 1
         count[Y] = 1 - count[Y]
         rows = ints(at[ROWS])

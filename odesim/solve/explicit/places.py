@@ -20,8 +20,5 @@ COUNT_SIZE = 11
 
 # real (float64): H: the next step of an adaptive run; FIXED, FIXED_LAST: a fixed step, else 0, and the last one;
 #   LONGEST: that no step is above; LOG_OLD: log2 of the last accepted error norm; T_STOP, THETA_STOP: where a terminal event lies
-T, T0, T1, H, FIXED, FIXED_LAST, RTOL, ATOL, LOG_OLD, SAFETY, ALPHA, BETA, SHRINK, GROW, START_POWER, T_STOP, THETA_STOP, LONGEST = range(
-    18
-)
-REAL_SIZE = 18
-LOG2_LEAST = -13.287712379549449  # log2(1e-4): an old error norm below it counts for no less
+T, T0, T1, H, FIXED, FIXED_LAST, RTOL, ATOL, LOG_OLD, ALPHA, BETA, SHRINK, GROW, START_POWER, T_STOP, THETA_STOP, LONGEST = range(17)
+REAL_SIZE = 17

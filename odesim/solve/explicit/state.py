@@ -1,6 +1,5 @@
 """The arrays of one run: everything the driver knows between two calls."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from odesim.solve.laws import Worst
 from odesim.solve.methods import Method
 from odesim.solve.options import _MOST, fixed_steps, usable
 from odesim.solve.problem import Problem
+from odesim.solve.step.control import LOG2_LEAST_OLD, longest_step
 
 _EVENT_ROOM = 64
 
@@ -18,11 +18,6 @@ _EVENT_ROOM = 64
 def slack_of(rtol: float, atol: float, dtype: str) -> float:
     """How far outside the set that it assumes a state still counts as inside."""
     return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
-
-
-def longest_step(most: float) -> float:
-    """The size that keeps steps to `most`: the last one of a span may be 1 % longer than it was to be."""
-    return most / 1.01
 
 
 class RunState:
@@ -53,7 +48,7 @@ class RunState:
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_real(rtol, atol)
-        self.real[places.LONGEST] = math.inf if max_step is None else longest_step(max_step)
+        self.real[places.LONGEST] = longest_step(max_step)
         self._make_room()
         if step is not None:
             self._fill_fixed(step)
@@ -70,7 +65,7 @@ class RunState:
         self._rows[:] = range(self.method.stages)
         self.work[0] = problem.y0
         real[places.T], real[places.T0], real[places.T1], real[places.H] = problem.t0, problem.t0, problem.t1, 0.0
-        real[places.LOG_OLD] = places.LOG2_LEAST
+        real[places.LOG_OLD] = LOG2_LEAST_OLD
         if problem.laws is not None and problem.laws.before is not None:
             self.best[:], self.violations[:], self.law_times[:] = problem.laws.before
             self.count[places.LATER] = 1
@@ -200,7 +195,7 @@ class RunState:
         real = self.real
         real[places.T], real[places.T0], real[places.T1] = p.t0, p.t0, p.t1
         real[places.RTOL], real[places.ATOL] = usable(rtol, atol, p.rhs.dtype)
-        real[places.LOG_OLD], real[places.SAFETY] = places.LOG2_LEAST, 0.9
+        real[places.LOG_OLD] = LOG2_LEAST_OLD
         (real[places.ALPHA], real[places.BETA]), (real[places.SHRINK], real[places.GROW]) = m.gains, m.factors
         real[places.START_POWER] = 1 / max(m.error_order, 1)
 

@@ -7,13 +7,14 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.solve.codes import Code
 from odesim.solve.explicit import places
-from odesim.solve.explicit.state import longest_step
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.methods.rosenbrock import Rosenbrock
+from odesim.solve.options import fixed_steps, usable
 from odesim.solve.problem import Derivatives, Problem
-from odesim.solve.rosenbrock.control import Control, first_step, norm
+from odesim.solve.rosenbrock.control import Control, norm
 from odesim.solve.rosenbrock.events import Search
 from odesim.solve.rosenbrock.stages import Stages
+from odesim.solve.step.control import SHORTEST, longest_step, moment, step_end, too_small
 
 
 class Run:
@@ -34,18 +35,17 @@ class Run:
     ) -> None:
         self.problem, self.method, self.save, self.step, self.max_steps = problem, method, save, step, max_steps
         dtype = np.dtype(problem.rhs.dtype)
-        self.rtol, self.atol = max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
+        self.rtol, self.atol = usable(rtol, atol, problem.rhs.dtype)
         self.count, self.real = np.zeros(places.COUNT_SIZE, np.int64), np.zeros(places.REAL_SIZE)
         self.real[places.RTOL], self.real[places.ATOL] = self.rtol, self.atol
         self.out = np.empty((len(save) + 1, len(problem.y0)), dtype)
         self.t = problem.t0
-        self._longest = math.inf if max_step is None else longest_step(max_step)
         self._y = problem.y0.astype(np.float64)
         self.stages = Stages(problem, linear, method)
-        self._control = Control(method.error_order)
+        self._control = Control(method.error_order, longest_step(max_step))
         self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
         self._watch = LawWatch(problem.laws, problem.rhs.dtype) if problem.laws else None
-        self._total = min(max(1, math.ceil((problem.t1 - problem.t0) / step - 1e-9)), 2**62) if step is not None else 0
+        self._fixed = fixed_steps(problem.t0, problem.t1, step) if step is not None else (0, 0.0)
 
     @property
     def y(self) -> Array:
@@ -86,9 +86,9 @@ class Run:
             return False
         self.stages.start_at(self.t, self._y, f)
         if self.step is None:
-            bend = self.stages.curvature()
-            guess = first_step(self._y, f, bend, p.t1 - p.t0, self.method.error_order, self.rtol, self.atol)
-            self.real[places.H] = min(guess, self._longest)
+            parts = (self._y, f, self.stages.curvature())
+            size, slope, bend = (norm(v, self._y, self._y, self.rtol, self.atol) for v in parts)
+            self.real[places.H] = self._control.first(size, slope, bend, p.t1 - p.t0)
         if self._search:
             self._search.g = self._search.values(self.t, self._y)
         if self._watch:
@@ -114,7 +114,7 @@ class Run:
             if self.step is not None:
                 return Code.NON_FINITE
             count[places.REJECTED] += 1
-            self.real[places.H] = min(self._control.after(h, error), self._longest)
+            self.real[places.H] = self._control.after(h, error)
             return Code.RUNNING
         return self._accept(h, new, after, f, error)
 
@@ -122,16 +122,13 @@ class Run:
         """The next step and its end; None where it would be too small."""
         p, t = self.problem, self.t
         if self.step is not None:
-            k = int(self.count[places.STEPS]) + 1
-            new = p.t0 + k * self.step if k < self._total else p.t1
-            rest = p.t1 - (p.t0 + (self._total - 1) * self.step)
-            return (self.step if k < self._total or abs(rest - self.step) <= 1e-9 * self.step else rest), new
+            k, (total, rest) = int(self.count[places.STEPS]) + 1, self._fixed
+            return (self.step if k < total else rest), moment(k, p.t0, p.t1, self.step, total)
         h = float(self.real[places.H])
-        if t + 1.01 * h >= p.t1:
-            return p.t1 - t, p.t1
-        if h < 1e-300 or t + h == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - p.t0):
+        new, last = step_end(t, h, p.t1)
+        if not last and (h < SHORTEST or too_small(t, h, new, p.t0)):
             return None
-        return (t + h) - t, t + h
+        return new - t, new
 
     def _try(self, h: float, new: float) -> tuple[Array, Array, float]:
         """State and derivative at new, and the error norm: not finite where the step cannot be used, 0 with a fixed step."""
@@ -169,7 +166,7 @@ class Run:
             self.out[i] = inside((self.save[i] - t) / h)[1] if self.save[i] < new else after
             count[places.SAVED] += 1
         if self.step is None:
-            self.real[places.H] = min(self._control.after(h, error), self._longest)
+            self.real[places.H] = self._control.after(h, error)
         count[places.STEPS] += 1
         self.t, self._y = end, state
         if self._watch:

@@ -4,12 +4,10 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.solve.problem import BoundSystem
-
-SOON = 2.2e-10
-"""Of the time passed: 1e5 smallest steps."""
+from odesim.solve.step.control import runs_away
 
 
-def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
+def blows_up(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
     """Whether a run from t0 that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
 
     The component that moves most in units of its tolerance must grow, and the time |y/f| in which it would double must be no more
@@ -23,5 +21,4 @@ def runs_away(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol
         value, f = y.astype(np.float64), slope.astype(np.float64)
         weighed = np.abs(f) / (atol + rtol * np.abs(value))
         i = int(np.argmax(np.where(np.isnan(weighed), -1.0, weighed)))
-    passed = max(abs(t), t - t0)
-    return bool(np.sign(value[i]) == np.sign(f[i]) and abs(value[i]) <= SOON * passed * abs(f[i]))
+    return runs_away(float(value[i]), float(f[i]), max(abs(t), t - t0))

@@ -1,14 +1,14 @@
-"""The functions of the step controller."""
+"""Logarithms and powers of the step control."""
 
 import numba
 import numpy as np
 import pytest
 
-from odesim.solve.explicit import control
-from odesim.solve.explicit.places import LOG2_LEAST
+from odesim.solve.step import arithmetic
+from odesim.solve.step.control import LOG2_LEAST_OLD
 
 compiled = numba.njit(error_model="numpy", fastmath=False)
-log2, exp2 = compiled(control.log2.py_func), compiled(control.exp2.py_func)
+log2, exp2 = compiled(arithmetic.log2.py_func), compiled(arithmetic.exp2.py_func)
 
 # both ends of the polynomials' ranges, and numbers as an error norm and a step have them
 NUMBERS = (1e-300, 1e-10, 1e-4, 0.25, np.nextafter(1.0, 0.0), 1.0, 1.0 + 1e-9, 1.4142135, 1.5, np.nextafter(2.0, 0.0), 7.0, 1e10, 1e300)
@@ -28,4 +28,4 @@ def test_extremes():
     assert (exp2(2000.0), exp2(-2000.0)) == (pytest.approx(2.0**1000, rel=1e-6), pytest.approx(2.0**-1000, rel=1e-6))
     for half in (-2.5, -0.5, 0.5, 1.5):
         assert exp2(half) == pytest.approx(2.0**half, rel=1e-7)
-    assert pytest.approx(np.log2(1e-4), rel=1e-15) == LOG2_LEAST
+    assert pytest.approx(np.log2(1e-4), rel=1e-15) == LOG2_LEAST_OLD

@@ -1,0 +1,28 @@
+"""The text of the loop, made of several modules."""
+
+import ast
+from collections import Counter
+
+from odesim.codegen.build.cache import source_of
+from odesim.solve.explicit.run import SOURCES
+
+AGAIN = {"_compile", "helper"}  # how functions are compiled, which a module that is imported by itself says too
+
+
+def names_of(module: str) -> set[str]:
+    """What a module defines, its imports apart."""
+    found = set()
+    for node in ast.parse(source_of(module)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def test_no_name_is_defined_twice() -> None:
+    """In one text the second would take the place of the first."""
+    counts = Counter(name for module in SOURCES for name in names_of(module))
+    assert not {name for name, count in counts.items() if count > 1} - AGAIN

@@ -1,0 +1,95 @@
+"""The rules of the step control by themselves, and that there is one text of them."""
+
+import ast
+import inspect
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import odesim
+from odesim.solve.step import control
+
+ROOT = Path(odesim.__file__).parent
+FUNCTIONS = {name: f for name, f in vars(control).items() if inspect.isfunction(f)}
+OWN = "solve/step/control.py"
+# numbers that only the rules know: what a last step may be longer, the smallest step, when a blow-up is near, the least old error
+NUMBERS = {1.01, 2.2e-15, control.SOON, abs(control.LOG2_LEAST_OLD)}
+WHERE = ("solve", "engines", "codegen/cuda")
+SOURCES = {str(path.relative_to(ROOT)): path.read_text() for room in WHERE for path in sorted((ROOT / room).rglob("*.py"))}
+
+
+def numbers_of(text: str) -> set[float]:
+    """The numbers in a text, in its strings too, but for what describes."""
+    tree = ast.parse(text)
+    described = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in described]
+    found = {float(c.value) for c in constants if isinstance(c.value, int | float)}
+    strings = " ".join(c.value for c in constants if isinstance(c.value, str))
+    return found | {float(word) for word in re.findall(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?", strings)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_rule_is_defined_once(name: str) -> None:
+    """No other module of what integrates has a function of this name, in its text or in the text that it writes."""
+    defined = [where for where, text in SOURCES.items() if re.search(rf"\bdef {name}\(", text)]
+    assert defined == [OWN]
+
+
+def test_numbers_of_the_rules_stand_there_only() -> None:
+    """A rule that is written out elsewhere would have its numbers."""
+    others = {where: numbers_of(text) & NUMBERS for where, text in SOURCES.items() if where != OWN}
+    assert numbers_of(SOURCES[OWN]) >= NUMBERS and not {where: found for where, found in others.items() if found}
+
+
+ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "trial_step": [(s, k, 10.0) for s, k in itertools.product((0.0, 1e-7, 0.3, 1e9), (0.0, 1e-6, 2.0, 1e12))],
+    "steepest": [(1.0, 2.0), (2.0, 1.0), (1.0, 1e301), (1.0, float("nan"))],
+    "first_step": [(0.1, s, m, 10.0, x) for s, m, x in itertools.product((0.0, 1.0, 1e301), (0.05, 1.0), (float("inf"), 0.01))],
+    "step_end": [(t, h, 1.0) for t, h in itertools.product((0.0, 0.5, 0.99), (0.1, 0.5, 0.4999, 1e-20))],
+    "too_small": [(t, h, t + h, 0.0) for t, h in itertools.product((0.0, 1.0, -3.0), (1e-16, 1e-15, 1e-3))],
+    "runs_away": [(v, f, 1.0) for v, f in itertools.product((-1.0, 0.0, 1.0), (-1e12, -1.0, 0.0, 1.0, 1e12))],
+    "pi_goal": [(s, o, f, 0.14, 0.08) for s, o, f in itertools.product((-3.0, 0.5), (-13.0, -1.0), (True, False))],
+    "gustafsson": [(x, r, f) for x, r, f in itertools.product((0.5, 2.0), (0.1, 1.0), (True, False))],
+    "gustafsson_by_norms": [(e, r, 0.5, 4) for e, r in itertools.product((1e-10, 0.5, 3.0), (0.0, 0.9))],
+    "next_step": [
+        (0.1, e, f, a, 0.2, 6.0, x)
+        for e, f, a, x in itertools.product((0.5, 2.0, float("inf"), float("nan")), (0.01, 1.5, 20.0), (True, False), (float("inf"), 0.05))
+    ],
+    "longest_step": [(0.3,), (1.01,)],
+    "moment": [(k, 0.0, 1.0, 0.3, 4) for k in range(5)],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_rules_decide_as_python_does(name: str) -> None:
+    """The bits of each rule compiled, as the loops have it, are those of Python's floats, as the Rosenbrock run has it.
+
+    The library's powers are the same functions there; all else is sums, products and choices.
+    """
+    compiled = numba.njit(error_model="numpy")(FUNCTIONS[name])
+    for row in ROWS[name]:
+        assert repr(compiled(*row)) == repr(FUNCTIONS[name](*row))
+
+
+ERRORS = st.one_of(st.floats(1e-14, 1e6), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ERRORS, st.floats(0.0, 1e3), st.booleans(), st.sampled_from([(0.2, 10.0), (0.2, 6.0)]), st.floats(1e-3, 10.0))
+def test_a_step_is_held(error: float, factor: float, again: bool, factors: tuple[float, float], longest: float) -> None:
+    """Whatever a rule says: a rejected step is followed by a shorter one, the first accepted one after it does not grow, and none is above
+    the largest there is."""
+    shrink, grow = factors
+    most = 0.9 if not error <= 1 else 1.0 if again else grow
+    following = control.next_step(0.7, error, factor, again, shrink, grow, longest)
+    assert min(0.7 * shrink, longest) <= following <= min(0.7 * most, longest)
