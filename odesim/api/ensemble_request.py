@@ -68,7 +68,7 @@ def make_request(
         raise SolveError(no_such("method", options.method, METHOD_NAMES))
     if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
-    check_options(options.step, options.rtol, options.atol, options.max_steps, options.max_step)
+    check_options(options)
     check_run_options(options, ENSEMBLE)
     if options.on.gpu:
         cupy_here()

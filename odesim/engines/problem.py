@@ -56,7 +56,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
     def strict(*asked: Any, **options: Any) -> StiffRun:
         from odesim.engines.lanes.strict_run import LaneRun
 
-        return LaneRun(compiled, numbers.sizes, numbers.params, *asked, **options)
+        return LaneRun(compiled, numbers, *asked, **options)
 
     alone = strict if compiled.strict and compiled.backend == "numba" else None
     costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)

@@ -5,12 +5,14 @@ import math
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.errors import SolveError
 from odesim.solve.problem import Problem
 
 
-def check_options(step: float | None, rtol: float, atol: float, max_steps: int, max_step: float | None = None) -> None:
-    """Raises SolveError for options that make no sense."""
+def check_options(options: RunOptions) -> RunOptions:
+    """The options. Raises SolveError for those that make no sense."""
+    step, rtol, atol, max_steps, max_step = options.step, options.rtol, options.atol, options.max_steps, options.max_step
     if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
         raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
     if max_step is not None and step is not None:
@@ -23,6 +25,7 @@ def check_options(step: float | None, rtol: float, atol: float, max_steps: int, 
         raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
     if max_steps < 1:
         raise SolveError(f"max_steps must be at least 1, not {max_steps}")
+    return options
 
 
 def save_grid(problem: Problem, save: Array | None) -> Array:

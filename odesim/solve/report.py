@@ -5,26 +5,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.run_options import RunOptions
 from odesim.errors import counted
 from odesim.solve.codes import Code, Status
-from odesim.solve.explicit import places
 from odesim.solve.laws import Worst, with_broken
 from odesim.solve.methods import Method
 from odesim.solve.occurrences import Events
 from odesim.solve.problem import Problem, Raw
+from odesim.solve.standing import Standing
 from odesim.solve.step.blow_up import blows_up
 
 
 class Left(Protocol):
-    """What a driver leaves behind. count, real: as in slots; save (T,), out (T + 1, n): the first SAVED of their rows are filled."""
+    """What a driver leaves behind. save (T,), out (T + 1, n): as many of their rows are filled as the standing says are saved."""
 
     problem: Problem
+    options: RunOptions
     save: Array
     out: Array
-    count: Array
-    real: Array
-    step: float | None
-    max_steps: int
+
+    @property
+    def standing(self) -> Standing:
+        """How far it has come."""
 
     @property
     def method(self) -> Any:
@@ -50,11 +52,11 @@ class Left(Protocol):
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this Code (RUNNING: interrupted)."""
-    problem, count = state.problem, state.count
+    problem, standing = state.problem, state.standing
     status = Status[Code(code).name] if code > 0 else Status.INTERRUPTED
-    if status is Status.STEP_TOO_SMALL and is_blow_up(problem, state):
+    if status is Status.STEP_TOO_SMALL and blows_up(problem.rhs, problem.t0, state.t, state.y, standing.rtol, standing.atol):
         status = Status.BLOW_UP
-    saved = int(count[places.SAVED])
+    saved = standing.saved
     times, rows = state.save, state.out
     if status is not Status.OK and (saved == 0 or times[saved - 1] < state.t):
         times = np.append(times[:saved], state.t)
@@ -80,11 +82,6 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     )
 
 
-def is_blow_up(problem: Problem, state: Left) -> bool:
-    """Whether the state runs to infinity, where the step has fallen to its smallest value."""
-    return blows_up(problem.rhs, problem.t0, state.t, state.y, float(state.real[places.RTOL]), float(state.real[places.ATOL]))
-
-
 def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
     """All events up to the last time reached, by name, and the name of the one that ended the run."""
     out: dict[str, Events] = {}
@@ -105,10 +102,10 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
 
 
 def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
-    t, step = state.t, state.step
+    t, step, standing = state.t, state.options.step, state.standing
     if status is Status.OK:
-        return f"reached t = {t:.9g} in {counted(int(state.count[places.STEPS]), 'step')}"
-    h = float(state.real[places.H]) if step is None else step
+        return f"reached t = {t:.9g} in {counted(standing.steps, 'step')}"
+    h = standing.h if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
     what = f"{largest(problem, state.y)} is the largest component"
@@ -126,7 +123,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 else ""
             )
             advice = f"allow more steps{other}, loosen rtol or shorten the span"
-            return f"max_steps = {state.max_steps} reached at {where} {at_step}, {what}; {advice}"
+            return f"max_steps = {state.options.max_steps} reached at {where} {at_step}, {what}; {advice}"
         case Status.BLOW_UP:
             where = f"{where} (step {h:.3g}), {what}"
             other = ", or find its time in the rescaled clock (--clock rescaled)" if problem.clocked else ""
@@ -138,7 +135,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             )
         case _ if bad := not_finite(problem, t, state.y):
             return f"{bad} at {where}; change the initial values or the parameters, or end the span before"
-        case _ if state.count[places.STEPS] == 0 and step is None:
+        case _ if standing.steps == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:
             return (

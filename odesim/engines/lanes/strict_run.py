@@ -26,13 +26,13 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import STATUSES, UNDONE, Code, Status
-from odesim.solve.explicit import places
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.options import check_options, save_grid, usable
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.standing import Standing
 from odesim.symbolic.clock import START, STOP
 
 ROOM = 8192
@@ -71,37 +71,30 @@ class LaneRun:
     def __init__(
         self,
         compiled: CompiledRHS,
-        sizes: Mapping[str, int],
-        params: Mapping[str, Any],
+        numbers: Numbers,
         problem: Problem,
         name: str,
         save: Array | None = None,
         *,
-        step: float | None = None,
-        rtol: float = 1e-6,
-        atol: float = 1e-9,
-        max_steps: int = 1_000_000,
-        max_step: float | None = None,
         progress: Progress | None = None,
+        **options: Any,
     ) -> None:
-        check_options(step, rtol, atol, max_steps, max_step)
+        self.options = asked = check_options(RunOptions(**options))
         begun = time.perf_counter()
-        self.problem, self.method, self.step, self.max_steps = problem, ROSENBROCK[name], step, max_steps
+        self.problem, self.method = problem, ROSENBROCK[name]
         self.save = save_grid(problem, save)
         # both ends are known without an interpolant
         self._inside = bool(np.any((self.save > problem.t0) & (self.save < problem.t1)))
         times = self.save if self._inside else np.array([problem.t1])
-        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "step": step, "max_step": max_step}
-        request = alone(compiled, sizes, name, (problem.t0, problem.t1), times, **options)
-        numbers = Numbers(dict(sizes), dict(params), problem.rhs.layout.split(problem.y0), problem.t0, problem.t1)
+        request = alone(compiled, numbers.sizes, name, (problem.t0, problem.t1), times, **options)
+        numbers = replace(numbers, initial=problem.rhs.layout.split(problem.y0), t0=problem.t0, t1=problem.t1)
         plan = lane_plan(request, numbers, frozenset())
         if not isinstance(plan, KernelPlan):
             raise SolveError(no_strict(name, plan))
         self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
         self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0
-        self.count, self.real = np.zeros(places.COUNT_SIZE, np.int64), np.zeros(places.REAL_SIZE)
-        self.real[places.RTOL], self.real[places.ATOL] = usable(rtol, atol, request.dtype)
+        self._tolerances = usable(asked.rtol, asked.atol, request.dtype)
         self._leave()
         self._compile_seconds = time.perf_counter() - begun
 
@@ -130,6 +123,13 @@ class LaneRun:
     def y(self) -> Array:
         """The state there (n,)."""
         return self._lanes[self._rows.y, 0].copy()
+
+    @property
+    def standing(self) -> Standing:
+        """How far it has come."""
+        steps, rejected = (int(self._number(row)) for row in (self._rows.steps, self._rows.rejected))
+        saved = int(np.searchsorted(self.save, self.t, side="right"))
+        return Standing(steps, rejected, saved, self._number(self._rows.h), *self._tolerances)
 
     def _saved(self) -> Array:
         """(T + 1, n): the states at the saved times that were reached."""
@@ -162,7 +162,7 @@ class LaneRun:
 
     def go(self, most: float = np.inf) -> bool:
         """The run from its start to its end, or until most steps were tried; whether it has ended, Ctrl-C included."""
-        compiled, allowed = self._engine.request.compiled, int(min(most, self.max_steps))
+        compiled, allowed = self._engine.request.compiled, int(min(most, self.options.max_steps))
         begun, before = time.perf_counter(), compiled.seconds
         self._engine = replace(self._engine, request=self._engine.request.changed(max_steps=allowed))
         self._leave()
@@ -174,7 +174,7 @@ class LaneRun:
                 self._leave()
                 self._watched()
         self._seconds += time.perf_counter() - begun - (compiled.seconds - before)  # a look at a blow-up may compile
-        return self._status is not Status.MAX_STEPS or allowed == self.max_steps
+        return self._status is not Status.MAX_STEPS or allowed == self.options.max_steps
 
     def stop(self) -> None:
         """Makes the kernel leave after the step it is in."""
@@ -226,14 +226,11 @@ class LaneRun:
 
     def raw(self) -> Raw:
         """What came out."""
-        steps, rejected = int(self._number(self._rows.steps)), int(self._number(self._rows.rejected))
-        self.count[places.STEPS], self.count[places.REJECTED] = steps, rejected
-        self.count[places.SAVED] = np.searchsorted(self.save, self.t, side="right")
-        self.real[places.H] = self._number(self._rows.h)
+        standing = self.standing
         # f and J at the start, and of every step tried the stages but the first, the check of the interpolant, the new point
-        calls = 1 + (steps + rejected) * (self.method.stages + 1)
+        calls = 1 + standing.tried * (self.method.stages + 1)
         self.out = self._saved()
-        stats: dict[str, float] = {"steps": steps, "rejected": rejected, "rhs_calls": calls}
+        stats: dict[str, float] = {"steps": standing.steps, "rejected": standing.rejected, "rhs_calls": calls}
         stats |= {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
         code = Code.RUNNING if self._status is None else self._status.code
         return replace(collect(self, code, stats), kernel=kernel_name(self._engine.plan))

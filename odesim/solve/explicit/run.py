@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.codes import Code
@@ -39,36 +40,25 @@ def integrate_explicit(problem: Problem, method: Method, *, save: Array | None =
 class ExplicitRun:
     """A run of an explicit method that can be left and gone on with, in the same steps.
 
-    step: a fixed step, the last one shortened to meet t1. max_step: no step is longer. A relative tolerance below four roundings counts
-    as those. progress is told the fraction of the span about 20 times a second.
+    options: those of a RunOptions. A fixed step is shortened at last to meet t1; a relative tolerance below four roundings counts as those.
+    progress is told the fraction of the span about 20 times a second.
     """
 
     _run: Callable[[int], int]
 
     def __init__(
-        self,
-        problem: Problem,
-        method: Method,
-        save: Array | None = None,
-        *,
-        step: float | None = None,
-        rtol: float = 1e-6,
-        atol: float = 1e-9,
-        max_steps: int = 1_000_000,
-        max_step: float | None = None,
-        progress: Progress | None = None,
+        self, problem: Problem, method: Method, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:
-        if step is None and not method.adaptive:
+        asked = check_options(RunOptions(**options))
+        if asked.step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
-        check_options(step, rtol, atol, max_steps, max_step)
         rhs = problem.rhs
         self.on_device = hasattr(rhs, "kernel")
         if not self.on_device:
             self._run, self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
-        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
-        self.state = RunState(problem, method, save_grid(problem, save), **options)
+        self.state = RunState(problem, method, save_grid(problem, save), asked)
         if self.on_device:
             from odesim.solve.explicit.device import DeviceRun
 
@@ -87,7 +77,7 @@ class ExplicitRun:
     @property
     def tried(self) -> int:
         """Steps so far, taken or rejected."""
-        return int(self.state.count[places.STEPS] + self.state.count[places.REJECTED])
+        return self.state.standing.tried
 
     @property
     def t(self) -> float:

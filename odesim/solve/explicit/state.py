@@ -1,15 +1,18 @@
 """The arrays of one run: everything the driver knows between two calls."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array, arena
+from odesim.base.run_options import RunOptions
 from odesim.solve.explicit import places
 from odesim.solve.laws import Worst
 from odesim.solve.methods import Method
 from odesim.solve.options import _MOST, fixed_steps, usable
 from odesim.solve.problem import Problem
+from odesim.solve.standing import Standing
 from odesim.solve.step.control import LOG2_LEAST_OLD, longest_step
 
 _EVENT_ROOM = 64
@@ -23,20 +26,8 @@ def slack_of(rtol: float, atol: float, dtype: str) -> float:
 class RunState:
     """The state of a run; `address` is where its table lies, which is all that the driver is told."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        method: Method,
-        save: Array,
-        *,
-        step: float | None,
-        rtol: float,
-        atol: float,
-        max_steps: int,
-        max_step: float | None = None,
-    ) -> None:
-        self.problem, self.method, self.save, self.step = problem, method, save, step
-        self.max_steps = max_steps
+    def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
+        self.problem, self.method, self.save, self.options = problem, method, save, options
         # one value more than the interpolant has powers
         self.pieces = max(4, method.P.shape[1])
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
@@ -47,15 +38,14 @@ class RunState:
         self._found: list[tuple[Array, Array]] = []
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
-        self._fill_real(rtol, atol)
-        self.real[places.LONGEST] = longest_step(max_step)
+        self._fill_real(options)
         self._make_room()
-        if step is not None:
-            self._fill_fixed(step)
+        if options.step is not None:
+            self._fill_fixed(options.step)
 
     def anew(self, problem: Problem, save: Array, max_steps: int) -> None:
         """Begins with another part of the same run: only its span, start, saved times and steps allowed are others."""
-        self.problem, self.save, self.max_steps = problem, save, max_steps
+        self.problem, self.save, self.options = problem, save, replace(self.options, max_steps=max_steps)
         self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
         at, real = self.at, self.real
         at[places.SAVE], at[places.OUT], at[places.SAVES] = save.ctypes.data, self.out.ctypes.data, len(save)
@@ -69,8 +59,8 @@ class RunState:
         if problem.laws is not None and problem.laws.before is not None:
             self.best[:], self.violations[:], self.law_times[:] = problem.laws.before
             self.count[places.LATER] = 1
-        if self.step is not None:
-            self._fill_fixed(self.step)
+        if self.options.step is not None:
+            self._fill_fixed(self.options.step)
 
     @property
     def address(self) -> int:
@@ -114,6 +104,14 @@ class RunState:
         """The worst violation of each law so far."""
         laws = self.problem.laws
         return laws.worst(self.violations, self.law_times) if laws else {}
+
+    @property
+    def standing(self) -> Standing:
+        """How far it has come."""
+        count, real = self.count, self.real
+        steps, rejected, saved = (int(count[place]) for place in (places.STEPS, places.REJECTED, places.SAVED))
+        h, rtol, atol = (float(real[place]) for place in (places.H, places.RTOL, places.ATOL))
+        return Standing(steps, rejected, saved, h, rtol, atol)
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
@@ -181,7 +179,7 @@ class RunState:
         at[places.N], at[places.WIDTH] = n, width
         at[places.LAST], at[places.ROWS_ALL], at[places.DEGREE] = m.last, m.stages, m.P.shape[1]
         at[places.SAVES], at[places.SIZE], at[places.PIECES] = len(self.save), rhs.n_events, self.pieces
-        at[places.MAX] = min(self.max_steps, _MOST)
+        at[places.MAX] = min(self.options.max_steps, _MOST)
 
     def _make_room(self) -> None:
         """New arrays for the events to come; a step finds at most one a component and piece."""
@@ -190,11 +188,12 @@ class RunState:
         times, numbers = self.room = np.empty(room), np.empty(room, np.int64)
         self.at[places.FOUND_T], self.at[places.FOUND_I], self.at[places.ROOM] = times.ctypes.data, numbers.ctypes.data, room
 
-    def _fill_real(self, rtol: float, atol: float) -> None:
+    def _fill_real(self, options: RunOptions) -> None:
         p, m = self.problem, self.method
         real = self.real
         real[places.T], real[places.T0], real[places.T1] = p.t0, p.t0, p.t1
-        real[places.RTOL], real[places.ATOL] = usable(rtol, atol, p.rhs.dtype)
+        real[places.RTOL], real[places.ATOL] = usable(options.rtol, options.atol, p.rhs.dtype)
+        real[places.LONGEST] = longest_step(options.max_step)
         real[places.LOG_OLD] = LOG2_LEAST_OLD
         (real[places.ALPHA], real[places.BETA]), (real[places.SHRINK], real[places.GROW]) = m.gains, m.factors
         real[places.START_POWER] = 1 / max(m.error_order, 1)

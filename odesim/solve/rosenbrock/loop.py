@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.solve.codes import Code
-from odesim.solve.explicit import places
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.options import fixed_steps, usable
@@ -14,38 +14,26 @@ from odesim.solve.problem import Derivatives, Problem
 from odesim.solve.rosenbrock.control import Control, norm
 from odesim.solve.rosenbrock.events import Search
 from odesim.solve.rosenbrock.stages import Stages
+from odesim.solve.standing import Standing
 from odesim.solve.step.control import SHORTEST, longest_step, moment, step_end, too_small
 
 
 class Run:
     """The state of a run between two steps, for odesim.solve.report.collect as for that of an explicit method."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        linear: Derivatives,
-        method: Rosenbrock,
-        save: Array,
-        *,
-        step: float | None,
-        rtol: float,
-        atol: float,
-        max_steps: int,
-        max_step: float | None = None,
-    ) -> None:
-        self.problem, self.method, self.save, self.step, self.max_steps = problem, method, save, step, max_steps
+    def __init__(self, problem: Problem, linear: Derivatives, method: Rosenbrock, save: Array, options: RunOptions) -> None:
+        self.problem, self.method, self.save, self.options, self._step = problem, method, save, options, options.step
         dtype = np.dtype(problem.rhs.dtype)
-        self.rtol, self.atol = usable(rtol, atol, problem.rhs.dtype)
-        self.count, self.real = np.zeros(places.COUNT_SIZE, np.int64), np.zeros(places.REAL_SIZE)
-        self.real[places.RTOL], self.real[places.ATOL] = self.rtol, self.atol
+        self.rtol, self.atol = usable(options.rtol, options.atol, problem.rhs.dtype)
+        self.standing, self.stopped = Standing(rtol=self.rtol, atol=self.atol), False
         self.out = np.empty((len(save) + 1, len(problem.y0)), dtype)
         self.t = problem.t0
         self._y = problem.y0.astype(np.float64)
         self.stages = Stages(problem, linear, method)
-        self._control = Control(method.error_order, longest_step(max_step))
+        self._control = Control(method.error_order, longest_step(options.max_step))
         self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
         self._watch = LawWatch(problem.laws, problem.rhs.dtype) if problem.laws else None
-        self._fixed = fixed_steps(problem.t0, problem.t1, step) if step is not None else (0, 0.0)
+        self._fixed = fixed_steps(problem.t0, problem.t1, options.step) if options.step is not None else (0, 0.0)
 
     @property
     def y(self) -> Array:
@@ -54,7 +42,7 @@ class Run:
 
     def stop(self) -> None:
         """Makes the loop end after the step it is in."""
-        self.count[places.STOP] = 1
+        self.stopped = True
 
     def found(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
@@ -73,8 +61,8 @@ class Run:
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
         return {
-            "steps": int(self.count[places.STEPS]),
-            "rejected": int(self.count[places.REJECTED]),
+            "steps": self.standing.steps,
+            "rejected": self.standing.rejected,
             "rhs_calls": self.stages.rhs_calls,
         }
 
@@ -85,25 +73,25 @@ class Run:
         if not (np.isfinite(self._y).all() and np.isfinite(f).all()):
             return False
         self.stages.start_at(self.t, self._y, f)
-        if self.step is None:
+        if self._step is None:
             parts = (self._y, f, self.stages.curvature())
             size, slope, bend = (norm(v, self._y, self._y, self.rtol, self.atol) for v in parts)
-            self.real[places.H] = self._control.first(size, slope, bend, p.t1 - p.t0)
+            self.standing.h = self._control.first(size, slope, bend, p.t1 - p.t0)
         if self._search:
             self._search.g = self._search.values(self.t, self._y)
         if self._watch:
             self._watch.look(self.t, self._y)
         if len(self.save) and self.save[0] == self.t:
             self.out[0] = self._y
-            self.count[places.SAVED] = 1
+            self.standing.saved = 1
         return True
 
     def advance(self) -> Code:
         """One step, taken or rejected: RUNNING, or how the run ended."""
-        p, count = self.problem, self.count
+        p = self.problem
         if self.t >= p.t1:
             return Code.OK
-        if count[places.STEPS] + count[places.REJECTED] >= self.max_steps:
+        if self.standing.tried >= self.options.max_steps:
             return Code.MAX_STEPS
         ahead = self._ahead()
         if ahead is None:
@@ -111,20 +99,20 @@ class Run:
         h, new = ahead
         after, f, error = self._try(h, new)
         if not error <= 1:
-            if self.step is not None:
+            if self._step is not None:
                 return Code.NON_FINITE
-            count[places.REJECTED] += 1
-            self.real[places.H] = self._control.after(h, error)
+            self.standing.rejected += 1
+            self.standing.h = self._control.after(h, error)
             return Code.RUNNING
         return self._accept(h, new, after, f, error)
 
     def _ahead(self) -> tuple[float, float] | None:
         """The next step and its end; None where it would be too small."""
         p, t = self.problem, self.t
-        if self.step is not None:
-            k, (total, rest) = int(self.count[places.STEPS]) + 1, self._fixed
-            return (self.step if k < total else rest), moment(k, p.t0, p.t1, self.step, total)
-        h = float(self.real[places.H])
+        if self._step is not None:
+            k, (total, rest) = self.standing.steps + 1, self._fixed
+            return (self._step if k < total else rest), moment(k, p.t0, p.t1, self._step, total)
+        h = self.standing.h
         new, last = step_end(t, h, p.t1)
         if not last and (h < SHORTEST or too_small(t, h, new, p.t0)):
             return None
@@ -137,7 +125,7 @@ class Run:
             return self._y, self.stages.f, math.inf
         after, e = made
         error = norm(e, self._y, after, self.rtol, self.atol)
-        if self.step is not None and np.isfinite(after).all():
+        if self._step is not None and np.isfinite(after).all():
             error = 0.0
         elif error <= 1:
             defect = self.stages.defect(h)
@@ -160,14 +148,14 @@ class Run:
 
         stop = self._search.find(t, h, new, between) if self._search else None
         end, state = (new, after) if stop is None else inside(stop)
-        count = self.count
-        while count[places.SAVED] < len(self.save) and self.save[count[places.SAVED]] <= end:
-            i = count[places.SAVED]
+        standing = self.standing
+        while standing.saved < len(self.save) and self.save[standing.saved] <= end:
+            i = standing.saved
             self.out[i] = inside((self.save[i] - t) / h)[1] if self.save[i] < new else after
-            count[places.SAVED] += 1
-        if self.step is None:
-            self.real[places.H] = self._control.after(h, error)
-        count[places.STEPS] += 1
+            standing.saved += 1
+        if self._step is None:
+            self.standing.h = self._control.after(h, error)
+        standing.steps += 1
         self.t, self._y = end, state
         if self._watch:
             self._watch.look(end, state)

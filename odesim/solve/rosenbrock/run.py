@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.codes import Code
-from odesim.solve.explicit import places
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw, StiffRun
@@ -33,39 +33,28 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
 
 
 class RosenbrockRun:
-    """A run of a Rosenbrock method that can be left and gone on with, in the same steps."""
+    """A run of a Rosenbrock method that can be left and gone on with, in the same steps. options: those of a RunOptions."""
 
     def __init__(
-        self,
-        problem: Problem,
-        method: Rosenbrock,
-        save: Array | None = None,
-        *,
-        step: float | None = None,
-        rtol: float = 1e-6,
-        atol: float = 1e-9,
-        max_steps: int = 1_000_000,
-        max_step: float | None = None,
-        progress: Progress | None = None,
+        self, problem: Problem, method: Rosenbrock, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:
         if problem.linear is None:
             raise SolveError(
                 f"{method.name} needs the Jacobian of the right-hand side, which {problem.ref or 'this problem'} does not have"
             )
-        check_options(step, rtol, atol, max_steps, max_step)
+        asked = check_options(RunOptions(**options))
         _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         linear, begun = problem.linear(), time.perf_counter()
         linear.prepare()
         self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
-        options: dict[str, Any] = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
-        self._run = Run(problem, linear, method, save_grid(problem, save), **options)
+        self._run = Run(problem, linear, method, save_grid(problem, save), asked)
         self._code, self._progress, self._begun = Code.RUNNING, progress, False
         self._seconds = time.perf_counter() - begun
 
     @property
     def tried(self) -> int:
         """Steps so far, taken or rejected."""
-        return int(self._run.count[places.STEPS] + self._run.count[places.REJECTED])
+        return self._run.standing.tried
 
     @property
     def t(self) -> float:
@@ -78,7 +67,7 @@ class RosenbrockRun:
         with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
             ended = self._loop(most)
         self._seconds += time.perf_counter() - begun
-        return ended or bool(self._run.count[places.STOP])
+        return ended or self._run.stopped
 
     def _loop(self, most: float) -> bool:
         run = self._run
@@ -88,7 +77,7 @@ class RosenbrockRun:
                 self._code = Code.NON_FINITE
                 return True
         p, told = run.problem, time.perf_counter()
-        while self.tried < most and not run.count[places.STOP]:
+        while self.tried < most and not run.stopped:
             code = run.advance()
             if code != Code.RUNNING:
                 self._code = code

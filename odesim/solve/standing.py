@@ -1,0 +1,21 @@
+"""How far a run has come, in numbers that every integrator has."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Standing:
+    """Steps taken and rejected; how many saved times were reached; h: the size of the next adaptive step, 0 before the first one; the
+    tolerances that errors are held against."""
+
+    steps: int = 0
+    rejected: int = 0
+    saved: int = 0
+    h: float = 0.0
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    @property
+    def tried(self) -> int:
+        """Steps, taken or rejected."""
+        return self.steps + self.rejected
