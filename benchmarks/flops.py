@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from odesim.codegen.cuda.translate import ModuleScope
+from odesim.codegen.cuda.scope import ModuleScope
 from odesim.engines.gpu.source import thread_scope
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,7 +90,7 @@ class Observed:
             found = write_values(system, lower_expressions(outputs, system.axes), self.sizes, self.whole)
         except CodegenError:
             return (), None
-        return (tuple(shown), found) if len(found.lines) <= MOST_LINES else ((), None)
+        return (tuple(shown), found) if len(found.code) <= MOST_LINES else ((), None)
 
     @cached_property
     def function(self) -> Callable[[int], None]:
@@ -204,10 +203,8 @@ def loop_text(model: str, f: Formulas) -> str:
     """The module: run(table) computes the formulas for all members and saved times."""
     from odesim.engines.template import fit
 
-    text = "\n".join([*f.lines, *f.outputs])
-    used = set(re.findall(r"\w+", text))
-    states = [d for d in range(f.states) if f"y{d}" in used]
-    arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in range(f.count) if f"p{k}" in used)]
+    used, states, given = f.words, f.reads("y"), f.reads("p")
+    arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
     imports = [f"from math import {', '.join(words)}"] if (words := [w for w in PLAIN if w in used]) else []
     imports += ["import numba as nb"]
     for module, names in (("odesim.codegen.runtime.stages", RUNTIME), ("odesim.codegen.runtime.vmath", OWN)):
@@ -216,7 +213,7 @@ def loop_text(model: str, f: Formulas) -> str:
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")
-        params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if f"p{q}" in used]
+        params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if q in given]
     return fit(
         TEXT,
         model=model,

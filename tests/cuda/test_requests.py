@@ -137,7 +137,7 @@ def test_shim_doctor_says_why_there_is_no_gpu(kind: str, shim: Shim, monkeypatch
         monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(gpu, "cuda_driver", lambda: driver)
     monkeypatch.setattr(doctor, "version_of", lambda name: "14.2.0" if name in packages else None)
-    monkeypatch.setattr(nvrtc, "version", lambda: version)
+    monkeypatch.setattr(nvrtc, "compiler_version", lambda: version)
     done = run("doctor")
     assert (done.exit_code, done.stderr) == (0, "")
     found = " ".join(done.stdout.partition("\ngpu\n")[2].split())

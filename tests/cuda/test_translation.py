@@ -13,8 +13,9 @@ from numba import njit
 from odesim.base.gpu import architecture, load_module
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
+from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import Translation, module_scope
+from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
 from odesim.codegen.runtime import stages as runtime
 from odesim.codegen.runtime import vmath

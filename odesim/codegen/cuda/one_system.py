@@ -13,9 +13,10 @@ import sympy as sp
 
 from odesim.codegen.cuda.phases import ArrayType, Phases
 from odesim.codegen.cuda.product import PRODUCT
+from odesim.codegen.cuda.scope import ModuleScope, module_scope
 from odesim.codegen.cuda.source import Driver, cuda_source
 from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
-from odesim.codegen.cuda.translate import ModuleScope, Translation, module_scope
+from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE

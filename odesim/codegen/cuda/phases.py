@@ -12,7 +12,8 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from odesim.codegen.cuda.translate import FunctionText, ModuleScope, Translation
+from odesim.codegen.cuda.scope import Functions, ModuleScope
+from odesim.codegen.cuda.statements import FunctionText
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
 from odesim.errors import CodegenError
 
@@ -35,7 +36,7 @@ class Phases(FunctionText):
 
     def __init__(
         self,
-        translation: Translation,
+        translation: Functions,
         scope: ModuleScope,
         node: ast.FunctionDef,
         arrays: dict[str, ArrayType],

@@ -6,7 +6,7 @@ The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA'
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odesim.codegen.cuda.translate import ModuleScope
+from odesim.codegen.cuda.scope import ModuleScope
 
 PRELUDE = """
 #ifdef ODESIM_HOST

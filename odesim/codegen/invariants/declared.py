@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from odesim.codegen.extents import extents
-from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_text
+from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_operand
 from odesim.codegen.invariants.modular import PRIMES, random_values
 from odesim.codegen.invariants.monomials import Terms, right_side_terms
 from odesim.codegen.unrolled.formulas import Formulas, write_values
@@ -37,8 +37,7 @@ def verified_invariants(declared: Sequence[LinearInvariant], formulas: Formulas)
     """The declared invariants that hold for a right-hand side written out as formulas."""
     if not declared:
         return ()
-    texts = [weight_text(w) for invariant in declared for w in invariant.weights]
-    values = random_values(formulas, POINTS, PRIMES[0], more=texts)
+    values = random_values(formulas, POINTS, PRIMES[0], [weight_operand(w) for invariant in declared for w in invariant.weights])
     f, weights = values[: formulas.states], values[formulas.states :]
     if f.shape[1] < LEAST_POINTS:
         return ()

@@ -34,7 +34,7 @@ def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = 
     They include dependent ones: two sums with large states in common may combine to a sum of small states, which would otherwise be
     lost in the rounding of the large states.
     """
-    if formulas.states > MOST_STATES or len(formulas.lines) > MOST_LINES:
+    if formulas.states > MOST_STATES or len(formulas.code) > MOST_LINES:
         return _ordered(declared)
     basis: list[Array] = []
     for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.codegen.unrolled.operations import Operand, Operation
 
 SPLIT = 2.0**27 + 1
 
@@ -61,14 +62,18 @@ def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | fl
     return total
 
 
-def weight_text(weight: Weight) -> str:
-    """The weight as generated code, with parameter entries p0, p1, ...; it has the same operations as weight_at."""
+def weight_operand(weight: Weight) -> Operand:
+    """The weight in generated code, with parameter entries p0, p1, ...; it has the same operations as weight_at."""
     if isinstance(weight, float):
         return repr(weight)
-    terms = []
+    total: Operand = "0.0"
     for c, factors in weight:
-        terms.append("".join([repr(c), *(f" {'*' if n > 0 else '/'} p{k}" * abs(n) for k, n in factors)]))
-    return f"({' + '.join(['0.0', *terms])})"
+        term: Operand = repr(c)
+        for k, n in factors:
+            for _ in range(abs(n)):
+                term = Operation("*" if n > 0 else "/", (term, f"p{k}"))
+        total = Operation("+", (total, term))
+    return total
 
 
 def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, Array | float] | None = None) -> Array:

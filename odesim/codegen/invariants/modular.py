@@ -4,8 +4,7 @@ Sums, products and quotients are exact. A function returns a random number for e
 so an identity that holds there holds for every function, such as sum_k w_k exp(y_k) / sum_k w_k exp(y_k) = 1.
 """
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import isfinite
 from zlib import crc32
@@ -14,25 +13,24 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.codegen.unrolled.formulas import Formulas
+from odesim.codegen.unrolled.operations import Operand, Operation, is_number
 
 PRIMES = (2**31 - 1, 2**31 - 61)
 """Both are one less than a multiple of four, so that a number or its negative has a square root."""
 TRIALS = 8
 
 
-def random_values(formulas: Formulas, count: int, prime: int, more: Sequence[str] = ()) -> Array:
+def random_values(formulas: Formulas, count: int, prime: int, more: Sequence[Operand] = ()) -> Array:
     """The values of the formulas' outputs, and of further expressions, at random points modulo prime: (outputs, count).
 
     more: expressions in the formulas' names. There are fewer than count points where many points have no square root.
     """
     columns = np.empty((len(formulas.outputs) + len(more), 0), np.int64)
-    lines = [(name, ast.parse(text, mode="eval").body) for name, _, text in (line.partition(" = ") for line in formulas.lines)]
-    outputs = [ast.parse(text, mode="eval").body for text in (*formulas.outputs, *more)]
     for seed in range(TRIALS):
         reader = _ResidueReader(count, prime, seed)
-        for name, node in lines:
-            reader.variables[name] = reader.read(node)
-        values = np.array([reader.read(node) for node in outputs])
+        for name, operation in formulas.code.items():
+            reader.variables[name] = reader.read(operation)
+        values = np.array([reader.read(output) for output in (*formulas.outputs, *more)])
         columns = np.hstack([columns, values[:, reader.usable]])
         if columns.shape[1] >= count:
             break
@@ -70,52 +68,60 @@ class _ResidueReader:
         self._rng, self._count, self._prime = np.random.default_rng([seed, prime]), count, prime
         self.usable = np.ones(count, bool)
 
-    def read(self, node: ast.expr) -> Array:
+    def read(self, operand: Operand) -> Array:
         p = self._prime
-        match node:
-            case ast.Constant(value=int() | float() as number) if isfinite(number):
-                return np.full(self._count, residue(Fraction(number), p))
-            case ast.Name(id=name):
+        match operand:
+            case str(number) if is_number(number) and isfinite(float(number)):
+                return np.full(self._count, residue(Fraction(float(number)), p))
+            case str(name):
                 if name not in self.variables:
                     self.variables[name] = self._rng.integers(1, p, self._count)
                 return self.variables[name]
-            case ast.UnaryOp(op=ast.USub(), operand=a):
-                return -self.read(a) % p
-            case ast.UnaryOp(op=ast.Not(), operand=a):
-                return ~self.read(a)
-            case ast.BinOp(left=a, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as op, right=b):
-                x, y = self.read(a), self.read(b)
-                operations: dict[type, Callable[[], Array]] = {ast.Add: lambda: x + y, ast.Sub: lambda: x - y, ast.Mult: lambda: x * y}
-                return operations.get(type(op), lambda: x * inverse(y, p))() % p
-            case ast.IfExp(test=test, body=a, orelse=b):
-                return np.where(self.read(test), self.read(a), self.read(b))
-            case ast.BoolOp(op=op, values=parts):
-                join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-                return np.asarray(join.reduce([self.read(part) for part in parts]))
-            case ast.Compare(left=a, ops=[op], comparators=[b]):
-                x, y = self.read(a), self.read(b)
-                if isinstance(op, ast.Gt | ast.GtE):
-                    x, y = y, x
-                return self._random("before" if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) else type(op).__name__, x, y) % 2 == 1
-            case ast.Call(func=ast.Name(id="float32" | "float64"), args=[a]):
-                return self.read(a)
-            case ast.Call(func=ast.Name(id="maximum" | "minimum" as which), args=[a, b]):
-                x, y = self.read(a), self.read(b)
-                first = self._random("before", x, y) % 2 == 1
-                return np.where(first, y, x) if which == "maximum" else np.where(first, x, y)
-            case ast.Call(func=ast.Name(id="powi"), args=[a, ast.Constant(value=int(n))]):
-                x, out = self.read(a), np.ones(self._count, np.int64)
-                for _ in range(min(abs(n), 64)):
-                    out = out * x % p
-                return self._random(f"powi {n}", x) if abs(n) > 64 else inverse(out, p) if n < 0 else out
-            case ast.Call(func=ast.Name(id="sqrt"), args=[a]):
-                x = self.read(a)
+            case Operation("powi", (a, str(n))):
+                return self._whole_power(self.read(a), int(n))
+        x, *others = map(self.read, operand.operands)
+        match operand.function, others:
+            case "-", []:
+                return -x % p
+            case "+", [y]:
+                return (x + y) % p
+            case "-", [y]:
+                return (x - y) % p
+            case "*", [y]:
+                return x * y % p
+            case "/", [y]:
+                return x * inverse(y, p) % p
+            case "if", [yes, no]:
+                return np.where(x, yes, no)
+            case "and" | "or" as join, _:
+                return np.asarray((np.logical_and if join == "and" else np.logical_or).reduce([x, *others]))
+            case "<" | "<=", [y]:
+                return self._half("before", x, y)
+            case ">" | ">=", [y]:
+                return self._half("before", y, x)
+            case "==" | "!=" as sign, [y]:
+                return self._half(sign, x, y)
+            case "maximum" | "minimum" as which, [y]:
+                return np.where(self._half("before", x, y) == (which == "maximum"), y, x)
+            case "float32" | "float64", []:
+                return x
+            case "sqrt", []:
                 root = power(x, (p + 1) // 4, p)
                 self.usable &= root * root % p == x
                 return root
-            case ast.Call(func=ast.Name(id=name), args=args):
-                return self._random(name, *map(self.read, args))
-        return self._random(ast.unparse(node))
+        return self._random(operand.function, x, *others)
+
+    def _whole_power(self, x: Array, n: int) -> Array:
+        if abs(n) > 64:
+            return self._random(f"powi {n}", x)
+        out = np.ones(self._count, np.int64)
+        for _ in range(abs(n)):
+            out = out * x % self._prime
+        return inverse(out, self._prime) if n < 0 else out
+
+    def _half(self, name: str, *arguments: Array) -> Array:
+        """A condition on the arguments, which holds at half of the points."""
+        return self._random(name, *arguments) % 2 == 1
 
     def _random(self, name: str, *arguments: Array) -> Array:
         """The value of an unknown function: a random number for each value of the arguments."""

@@ -3,12 +3,12 @@
 x0 = p0*y0; d y0 = -x0, d y1 = 2*x0 - y1  ->  {p0 y0: -1}, {p0 y0: 2, y1: -1}
 """
 
-import ast
 from collections.abc import Hashable
 from fractions import Fraction
 from math import isfinite
 
 from odesim.codegen.unrolled.formulas import Formulas
+from odesim.codegen.unrolled.operations import Operand, Operation, is_number
 
 Monomial = tuple[tuple[str, int], ...]
 """The (factor, power) pairs of a product, ordered by name."""
@@ -21,10 +21,9 @@ MOST_PRODUCTS = 400
 def right_side_terms(formulas: Formulas) -> list[Terms]:
     """The terms of each output; a subexpression that is no sum, product or quotient by one term becomes a factor with a name."""
     reader = _TermReader()
-    for line in formulas.lines:
-        name, _, text = line.partition(" = ")
-        reader.variables[name] = reader.read(ast.parse(text, mode="eval").body)
-    return [reader.read(ast.parse(text, mode="eval").body) for text in formulas.outputs]
+    for name, operation in formulas.code.items():
+        reader.variables[name] = reader.read(operation)
+    return [reader.read(output) for output in formulas.outputs]
 
 
 class _TermReader:
@@ -34,50 +33,41 @@ class _TermReader:
         self.variables: dict[str, Terms] = {}
         self._names: dict[Hashable, str] = {}
 
-    def read(self, node: ast.expr) -> Terms:
-        match node:
-            case ast.Constant(value=bool()):
-                pass
-            case ast.Constant(value=int() | float() as x) if isfinite(x):
-                return {(): Fraction(x)} if x else {}
-            case ast.Name(id=name):
+    def read(self, operand: Operand) -> Terms:
+        match operand:
+            case str(x) if is_number(x) and isfinite(float(x)):
+                return {(): Fraction(float(x))} if float(x) else {}
+            case str(name):
                 return self.variables.get(name, {((name, 1),): Fraction(1)})
-            case ast.UnaryOp(op=ast.USub(), operand=a):
+            case Operation("-", (a,)):
                 return scale_terms(self.read(a), Fraction(-1))
-            case ast.BinOp(left=a, op=ast.Add(), right=b):
+            case Operation("+", (a, b)):
                 return add_terms(self.read(a), self.read(b))
-            case ast.BinOp(left=a, op=ast.Sub(), right=b):
+            case Operation("-", (a, b)):
                 return add_terms(self.read(a), scale_terms(self.read(b), Fraction(-1)))
-            case ast.BinOp(left=a, op=ast.Mult(), right=b):
+            case Operation("*", (a, b)):
                 return self._product(self.read(a), self.read(b))
-            case ast.BinOp(left=a, op=ast.Div(), right=b):
+            case Operation("/", (a, b)):
                 return self._product(self.read(a), self._power(self.read(b), -1))
-            case ast.Call(func=ast.Name(id="float32" | "float64"), args=[a]):
+            case Operation("float32" | "float64", (a,)):
                 return self.read(a)  # what is rounded alike is still the same term
-            case ast.Call(func=ast.Name(id="powi"), args=[a, ast.Constant(value=int(n))]):
-                return self._power(self.read(a), n)
-            case ast.IfExp(test=test, body=a, orelse=b):
+            case Operation("powi", (a, str(n))):
+                return self._power(self.read(a), int(n))
+            case Operation("if", (test, a, b)):
                 condition = self._parts(test)
                 yes, no = (self._factor((which, condition)) for which in ("if", "unless"))
                 return add_terms(self._product(yes, self.read(a)), self._product(no, self.read(b)))
-        return self._factor(self._parts(node))
+        return self._factor(self._parts(operand))
 
-    def _parts(self, node: ast.AST) -> Hashable:
+    def _parts(self, operand: Operand) -> Hashable:
         """A key of an expression, equal for two expressions that are the same function of the same terms."""
-        kind = type(node).__name__
-        match node:
-            case ast.Call(func=ast.Name(id=name), args=args):
-                return (name, *(self._canonical(a) for a in args))
-            case ast.Compare(left=a, ops=[op], comparators=[b]):
-                return (type(op).__name__, self._canonical(a), self._canonical(b))
-            case ast.BoolOp(op=op, values=parts):
-                return (type(op).__name__, *map(self._parts, parts))
-            case ast.UnaryOp(op=op, operand=a):
-                return (type(op).__name__, self._parts(a))
-        return (kind, ast.unparse(node) if isinstance(node, ast.expr) else "")
+        if isinstance(operand, str):
+            return operand
+        read = self._parts if operand.function in ("and", "or") else self._canonical
+        return (operand.function, *map(read, operand.operands))
 
-    def _canonical(self, node: ast.expr) -> Hashable:
-        return frozenset(self.read(node).items())
+    def _canonical(self, operand: Operand) -> Hashable:
+        return frozenset(self.read(operand).items())
 
     def _factor(self, key: Hashable) -> Terms:
         """The single term whose factor stands for this key."""

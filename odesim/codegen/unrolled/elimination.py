@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from odesim.codegen.unrolled.builder import CodeBuilder
 from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.operations import Flat, Operations, is_number
+from odesim.codegen.unrolled.operations import Code, is_number, needed, printed
+from odesim.codegen.unrolled.slopes import Slopes
 
 SOLVES = 9
 """Right-hand sides for each matrix, about: what an entry beside the pivot costs."""
@@ -24,13 +26,13 @@ Rows = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class SparseSystem:
-    """lines compute, from t, y0, ..., p0, ..., the derivatives outputs (n,) and what rows names.
+    """code computes, from t, y0, ..., p0, ..., the derivatives outputs (n,) and what rows names.
 
     rows: of the states (named y0, y1, ...: the row is that of the derivative) and of the sums that stay unknown.
     order: the pivots, all unknowns.
     """
 
-    lines: tuple[str, ...]
+    code: Code
     outputs: tuple[str, ...]
     rows: Rows
     order: tuple[str, ...]
@@ -62,33 +64,30 @@ class SparseSystem:
 
     def tangent(self, direction: Mapping[str, str], time: str | None = None) -> tuple[list[str], dict[str, str]]:
         """Lines, and by the name of a state the change of its derivative along a direction of the states (and of t)."""
-        text, known = Operations("v"), dict(direction)
+        builder, known = CodeBuilder("v"), dict(direction)
         for name in (*self.sums, *(f"y{k}" for k in range(self.states))):
             total: str | None = None
             for read, entry in self.rows[name].items():
                 if read == "t" and time is None:
                     continue
-                term = text.times(entry, time if read == "t" and time is not None else known[read])
-                total = term if total is None else text.plus(total, term)
+                term = builder.times(entry, time if read == "t" and time is not None else known[read])
+                total = term if total is None else builder.plus(total, term)
             known[name if name[0] != "y" else f"f{name}"] = total or "0.0"
-        return [f"{a} = {b}" for a, b in text.lines.items()], {f"y{k}": known[f"fy{k}"] for k in range(self.states)}
+        return printed(builder.code), {f"y{k}": known[f"fy{k}"] for k in range(self.states)}
 
 
-def linear_text(formulas: Formulas) -> SparseSystem:
-    """The Linear of a right-hand side. Raises CodegenError for an operation without a derivative."""
-    flat = Flat(formulas)
+def sparse_system(formulas: Formulas) -> SparseSystem:
+    """The system of a right-hand side. Raises CodegenError for an operation without a derivative."""
+    slopes = Slopes(formulas)
     states = [f"y{k}" for k in range(formulas.states)]
-    rows: Rows = {name: dict(slopes) for name, slopes in flat.slopes.items()}
-    rows |= {y: ({} if is_number(f) else {f"={f}": "1.0"}) for y, f in zip(states, flat.outputs, strict=True)}
-    rows = {name: {read.removeprefix("="): e for read, e in row.items()} for name, row in rows.items()}
-    active = {*flat.slopes, *states, "t"}
-    rows = {name: {read: e for read, e in row.items() if read in active} for name, row in rows.items()}
-    rows = _needed(rows, states)
+    rows = slopes.rows | {y: {f: "1.0"} for y, f in zip(states, slopes.outputs, strict=True)}
+    active = {*slopes.rows, *states, "t"}
+    rows = _needed({name: {read: e for read, e in row.items() if read in active} for name, row in rows.items()}, states)
     for name in _early(rows, states):
-        _substitute(rows, name, flat.text)
+        _substitute(rows, name, slopes.builder)
     left = _order({name: set(row) - {"t"} for name, row in rows.items()}, set(rows) - set(states))
-    used = [*flat.outputs, *(e for row in rows.values() for e in row.values())]
-    return SparseSystem(tuple(flat.text.part(used)), flat.outputs, rows, tuple(name for name, _ in left))
+    used = [*slopes.outputs, *(e for row in rows.values() for e in row.values())]
+    return SparseSystem(needed(slopes.builder.code, used), slopes.outputs, rows, tuple(name for name, _ in left))
 
 
 def _needed(rows: Rows, states: Iterable[str]) -> Rows:
@@ -100,15 +99,15 @@ def _needed(rows: Rows, states: Iterable[str]) -> Rows:
     return {name: row for name, row in rows.items() if name in wanted}
 
 
-def _substitute(rows: Rows, name: str, text: Operations) -> None:
+def _substitute(rows: Rows, name: str, builder: CodeBuilder) -> None:
     """Eliminates an operation: who reads it reads what it reads."""
     own = rows.pop(name)
     for row in rows.values():
         if name in row:
             factor = row.pop(name)
             for read, entry in own.items():
-                term = text.times(factor, entry)
-                row[read] = text.plus(row[read], term) if read in row else term
+                term = builder.times(factor, entry)
+                row[read] = builder.plus(row[read], term) if read in row else term
 
 
 def _early(rows: Rows, states: Iterable[str]) -> list[str]:

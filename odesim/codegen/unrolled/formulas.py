@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -9,7 +10,10 @@ from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide
 from odesim.codegen.loops.passes import make_loop_plan
-from odesim.codegen.unrolled.interpreter import MOST, ZERO, RealText, Straight, make_view, real_of
+from odesim.codegen.unrolled.calls import MOST, ZERO
+from odesim.codegen.unrolled.interpreter import Interpreter
+from odesim.codegen.unrolled.operations import Code, Operand, printed, real_of, words_of
+from odesim.codegen.unrolled.views import make_view
 from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
@@ -17,14 +21,14 @@ from odesim.symbolic.system import System
 
 @dataclass(frozen=True)
 class Formulas:
-    """lines that compute outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+    """code that computes outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
     values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
     parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
-    them; it rounds after every four of the others. shifts: names of lines that hold maxima over an axis.
+    them; it rounds after every four of the others. shifts: names of maxima over an axis.
     """
 
-    lines: tuple[str, ...]
+    code: Code
     outputs: tuple[str, ...]
     states: int
     values: dict[str, int]
@@ -33,6 +37,21 @@ class Formulas:
     doubles: frozenset[int] = frozenset()
     late: int = 0
     shifts: frozenset[str] = frozenset()
+
+    @property
+    def lines(self) -> list[str]:
+        """The code as text."""
+        return printed(self.code)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All names and functions in it."""
+        operands: list[Operand] = [*self.code.values(), *self.outputs]
+        return frozenset(word for operand in operands for word in words_of(operand))
+
+    def reads(self, letter: str) -> list[int]:
+        """Which states (y) or parameters (p) it reads."""
+        return sorted(int(word[1:]) for word in self.words if word[0] == letter and word[1:].isdigit())
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
@@ -74,12 +93,12 @@ def _written(
     sizes: Mapping[str, int],
     whole: Mapping[str, Any],
     blocks: int,
-    more: Callable[[int, list[RealText]], dict[str, Any]],
+    more: Callable[[int, list[str]], dict[str, Any]],
     dtype: str = "float64",
 ) -> Formulas:
     """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
     own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
-    run = Straight(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
+    run = Interpreter(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
     if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
@@ -91,11 +110,11 @@ def _written(
             cells: list[Any] = [int(x) for x in whole[p.name].ravel()] if shape else [int(whole[p.name])]
         else:
             values[p.name] = count_
-            cells = [RealText(f"p{count_ + k}") for k in range(size)]
+            cells = [f"p{count_ + k}" for k in range(size)]
             doubles |= set() if shape else {count_}
             count_ += size
         given[p.name] = make_view(cells, shape) if shape else cells[0]
-    state = [RealText(f"y{k}") for k in range(n)]
+    state = [f"y{k}" for k in range(n)]
     out = make_view([ZERO] * total, (total,), cast=own)
     slots = kernel.nests.scratch_blocks
     temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
@@ -103,11 +122,11 @@ def _written(
         **sizes,
         **given,
         **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
-        **{"t": RealText("t"), "y_": make_view([*state], (n,), cast=own), "out_": out},
+        **{"t": "t", "y_": make_view([*state], (n,), cast=own), "out_": out},
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
         **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
         **more(n, state),
     }
     run.run(kernel.name, env)
-    outputs = tuple(real_of(run.named(v)).text for v in out.values())
-    return Formulas(tuple(run.lines), outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.shifts))
+    outputs = tuple(str(real_of(run.calls.named(v))) for v in out.values())
+    return Formulas(run.calls.code, outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.calls.shifts))

@@ -6,8 +6,9 @@ of S is one number of the thread: all places in S are constants, so that the com
 
 import re
 
+from odesim.codegen.cuda.scope import ModuleScope, module_scope
 from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import ModuleScope, Translation, module_scope
+from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS
 from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words

@@ -286,7 +286,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     compiled, fixed = request.right, request.options.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
-    for what, lines in (("a right-hand side", len(formulas.lines)), ("events", watch.lines if watch else 0)):
+    for what, lines in (("a right-hand side", len(formulas.code)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
     small = formulas.states <= FEW and request.options.method not in ROSENBROCK
@@ -296,8 +296,8 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=verified_invariants(declared, formulas))
-    if plan.stiff and len(plan.linear.lines) > MOST_SLOPES:
-        return f"a Jacobian of {counted(len(plan.linear.lines), 'operation')}: at most {MOST_SLOPES}"
+    if plan.stiff and len(plan.linear.code) > MOST_SLOPES:
+        return f"a Jacobian of {counted(len(plan.linear.code), 'operation')}: at most {MOST_SLOPES}"
     return plan
 
 

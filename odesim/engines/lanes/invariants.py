@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import exact_sums, parameter_values, weight_text
+from odesim.codegen.invariants.linear import exact_sums, parameter_values, weight_operand
+from odesim.engines.lanes.linear_systems import product
 
 if TYPE_CHECKING:
     from odesim.engines.lanes.plan import KernelPlan
@@ -21,7 +22,7 @@ def restore_lines(plan: "KernelPlan", rows: "Rows", state: str) -> list[str]:
         terms = []
         for place, weight in zip(invariant.places, invariant.weights, strict=True):
             terms.append(f"m{i}_{place}")
-            lines.append(f"m{i}_{place} = {'' if weight == 1 else '-' if weight == -1 else f'{weight_text(weight)} * '}{state}{place}")
+            lines.append(f"m{i}_{place} = {product(weight_operand(weight), f'{state}{place}')}")
         lines += [
             f"rest = S[{row * plan.width} + l] - ({' + '.join(terms)})",
             f"size = {' + '.join(f'{m} * {m}' for m in terms)}",

@@ -6,8 +6,9 @@ whose residual is not small is rejected: with a shorter one the matrix is nearer
 
 from dataclasses import dataclass, field
 
+from odesim.codegen.unrolled.builder import CodeBuilder
 from odesim.codegen.unrolled.elimination import WORST, SparseSystem
-from odesim.codegen.unrolled.operations import Operations, is_number
+from odesim.codegen.unrolled.operations import Code, Operand, Operation, is_number, printed
 
 Vector = dict[str, str]
 """{unknown: name}; 0 where it has none."""
@@ -19,7 +20,7 @@ class Factors:
     divided by the pivot."""
 
     linear: SparseSystem
-    lines: list[str] = field(default_factory=list)
+    code: Code = field(default_factory=dict)
     inverse: dict[str, str] = field(default_factory=dict)
     below: dict[str, Vector] = field(default_factory=dict)
     beside: dict[str, Vector] = field(default_factory=dict)
@@ -36,48 +37,48 @@ class Factors:
 
     def solve(self, b: Vector, into: str) -> tuple[list[str], Vector]:
         """Lines, and the names of x; of a state y<k> it is <into><k>."""
-        text, x = Operations(f"{into}_"), dict(b)
+        builder, x = CodeBuilder(f"{into}_"), dict(b)
         for name in self.linear.order:
             if name in x:
                 for row, factor in self.below[name].items():
-                    term = text.times(factor, x[name])
-                    x[row] = text.plus(x[row], term) if row in x else term
-        lines = [f"{a} = {e}" for a, e in text.lines.items()]
+                    term = builder.times(factor, x[name])
+                    x[row] = builder.plus(x[row], term) if row in x else term
+        lines = printed(builder.code)
         for name in reversed(self.linear.order):
             terms = [product(self.inverse[name], x[name])] if name in x else []
             terms += [product(e, x[read]) for read, e in self.beside[name].items() if read in x]
             if terms:
                 x[name] = f"{into}{name[1:]}" if name[0] == "y" else f"{into}_{name}"
-                lines.append(f"{x[name]} = {' + '.join(terms)}")
+                lines.append(f"{x[name]} = {' + '.join(map(str, terms))}")
         return lines, x
 
 
-def product(a: str, b: str) -> str:
+def product(a: Operand, b: str) -> Operand:
     """a*b in an expression."""
-    return {"1.0": b, "-1.0": f"-{b}"}.get(a, f"{a} * {b}")
+    return b if a == "1.0" else Operation("-", (b,)) if a == "-1.0" else Operation("*", (a, b))
 
 
 def factor(linear: SparseSystem, g: str) -> Factors:
     """The elimination of 1 - g J, each unknown by its diagonal entry."""
-    text, found = Operations("w"), Factors(linear)
+    builder = CodeBuilder("w")
+    found = Factors(linear, builder.code)
     rows = {name: {read: e for read, e in row.items() if read != "t"} for name, row in linear.rows.items()}
     for name in linear.order:
         own, scale = rows.pop(name), g if name[0] == "y" else "1.0"
         loop = own.pop(name, "0.0")
-        inverse = "1.0" if loop == "0.0" else text.name(f"1.0 / {text.name(f'1.0 - {product(scale, loop)}')}")
-        scale = text.times(scale, inverse)
+        inverse = "1.0" if loop == "0.0" else builder.name("/", "1.0", builder.name("-", "1.0", product(scale, loop)))
+        scale = builder.times(scale, inverse)
         found.inverse[name], found.below[name] = inverse, {}
-        found.beside[name] = {read: text.times(entry, scale) for read, entry in own.items()}
+        found.beside[name] = {read: builder.times(entry, scale) for read, entry in own.items()}
         for other, row in rows.items():
             if name in row:
                 entry = row.pop(name)
                 # the row of a state stands times g, with its right-hand side
-                found.below[name][other] = text.times(entry, text.times(g, inverse) if other[0] == "y" else inverse)
-                multiple = text.times(entry, scale)
+                found.below[name][other] = builder.times(entry, builder.times(g, inverse) if other[0] == "y" else inverse)
+                multiple = builder.times(entry, scale)
                 for read, entry in own.items():
-                    term = text.times(multiple, entry)
-                    row[read] = text.plus(row[read], term) if read in row else term
-    found.lines = [f"{a} = {b}" for a, b in text.lines.items()]
+                    term = builder.times(multiple, entry)
+                    row[read] = builder.plus(row[read], term) if read in row else term
     return found
 
 
@@ -85,7 +86,7 @@ def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str) -> l
     """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row."""
     lines = []
     for name, row in linear.rows.items():
-        terms = [product(e, x[read]) for read, e in row.items() if read in x]
+        terms = [str(product(e, x[read])) for read, e in row.items() if read in x]
         moved, sizes = " + ".join(terms), " + ".join(f"abs({term})" for term in terms)
         if terms and name[0] == "y":
             moved, sizes = f"{g} * ({moved})", f"{g} * ({sizes})"

@@ -1,6 +1,5 @@
 """What a lane kernel is made for: its formulas, method and events. Data only; the text is written elsewhere."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import Any
 
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.unrolled.elimination import SparseSystem, linear_text
+from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
 from odesim.solve.rosenbrock import Rosenbrock
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
@@ -36,7 +35,7 @@ AT = {name: k for k, name in enumerate(SLOTS)}
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvents:
-    """Event functions as text, and of each of their components: direction, whether it is terminal, its event, its number there.
+    """Event functions written out, and of each of their components: direction, whether it is terminal, its event, its number there.
 
     pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
     """
@@ -54,7 +53,7 @@ class WatchedEvents:
     @property
     def lines(self) -> int:
         """How many lines they take, at the ends of all pieces."""
-        return self.pieces * (len(self.formulas.lines) + self.size)
+        return self.pieces * (len(self.formulas.code) + self.size)
 
     @property
     def terminal(self) -> bool:
@@ -62,8 +61,7 @@ class WatchedEvents:
 
     def reads(self, letter: str) -> list[int]:
         """Which states (y) or parameters (p) the functions read."""
-        text = "\n".join([*self.formulas.lines, *self.formulas.outputs])
-        return sorted({int(k) for k in re.findall(rf"\b{letter}(\d+)\b", text)})
+        return self.formulas.reads(letter)
 
     def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
         """into0, into1, ... = the functions at a time and state."""
@@ -114,12 +112,12 @@ class KernelPlan:
     @property
     def loops(self) -> bool:
         """Whether a stiff step is loops over rows: one of many operations, written out, would be long to compile."""
-        return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.lines) > 10 * MOST_WRITTEN)
+        return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.code) > 10 * MOST_WRITTEN)
 
     @cached_property
     def linear(self) -> SparseSystem:
-        """The Jacobian of a stiff method in lines. Raises CodegenError where an operation has no derivative."""
-        return linear_text(self.formulas)
+        """The Jacobian of a stiff method, written out. Raises CodegenError where an operation has no derivative."""
+        return sparse_system(self.formulas)
 
     @cached_property
     def invariants(self) -> tuple[LinearInvariant, ...]:

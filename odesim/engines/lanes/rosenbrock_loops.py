@@ -4,6 +4,7 @@ The right-hand side, the Jacobian and its elimination are a function each, compi
 it is that of a dense matrix, in loops as well.
 """
 
+from odesim.codegen.unrolled.operations import printed
 from odesim.engines.lanes.invariants import restore_lines, touched
 from odesim.engines.lanes.linear_systems import residual
 from odesim.engines.lanes.lines import at, call_right, load_rows, span_arguments, span_lines
@@ -132,7 +133,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     unknown = [*linear.sums, *states]
     if loops.factors is not None:
         names = loops.factors.names()
-        eliminate = [*load, *loops.factors.lines, *(f"{at(r, w)} = {x}" for r, x in zip(loops.matrix, names, strict=True))]
+        eliminate = [*load, *printed(loops.factors.code), *(f"{at(r, w)} = {x}" for r, x in zip(loops.matrix, names, strict=True))]
         lines, x = loops.factors.solve({y: f"b{d}" for d, y in enumerate(states)} | late, "x")
         solve = [*(f"{name} = {at(r, w)}" for r, name in zip(loops.matrix, names, strict=True)), *loads_late]
         solve += [*(f"b{d} = S[at + {d * w} + l]" for d in range(n)), *lines]

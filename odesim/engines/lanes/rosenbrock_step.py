@@ -3,10 +3,10 @@
 f, J and df/dt of the point that a step starts from stay in rows: a rejected step is tried again from there with another matrix.
 """
 
-import re
 from collections.abc import Sequence
 
 from odesim.codegen.unrolled.elimination import SparseSystem
+from odesim.codegen.unrolled.operations import printed, renamed
 from odesim.engines.lanes.events import begin_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.linear_systems import Factors, factor, residual
@@ -32,11 +32,9 @@ from odesim.solve.step.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 
 def slope_lines(linear: SparseSystem, state: str, t: str) -> tuple[list[str], list[str]]:
     """Lines that compute f and J at a state (named <state>0, ...) and time, and the names of f."""
-
-    def moved(text: str) -> str:
-        return re.sub(r"\bt\b", t, re.sub(r"\by(\d+)\b", rf"{state}\1", text))
-
-    return [moved(line) for line in linear.lines], [moved(f) for f in linear.outputs]
+    names = {"t": t} | {f"y{d}": f"{state}{d}" for d in range(linear.states)}
+    moved = {name: renamed(operation, names) for name, operation in linear.code.items()}
+    return printed(moved), [names.get(f, f) for f in linear.outputs]
 
 
 def mean_square(what: list[str], units: str = "r") -> str:
@@ -201,7 +199,7 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         *(f"{name} = {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
         *ahead_lines(plan, rows),
         f"good = {zero(linear.kept)} == 0.0",  # an infinite entry would solve every system by 0
-        *factors.lines,
+        *printed(factors.code),
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
         *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),
         *restore_lines(plan, rows, "n"),

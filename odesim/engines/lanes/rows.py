@@ -63,7 +63,7 @@ class Loops:
     def __init__(self, plan: KernelPlan, rows: Rows) -> None:
         linear, n = plan.linear, plan.formulas.states
         found = factor(linear, "g")
-        self.factors: Factors | None = found if len(found.lines) <= MOST_FACTORS else None
+        self.factors: Factors | None = found if len(found.code) <= MOST_FACTORS else None
         self.unknown = n + len(linear.sums)
         take = rows.take
         self.u = [range(r[0], r[0] + n) for r in rows.stages] or [take(n) for _ in range(plan.method.stages)]

@@ -9,8 +9,8 @@ import numpy as np
 
 from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.codegen.build.cache import source_of
+from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
-from odesim.codegen.cuda.translate import ModuleScope
 from odesim.errors import DeviceError, counted
 from odesim.solve.codes import Code
 from odesim.solve.explicit import LOOP, places

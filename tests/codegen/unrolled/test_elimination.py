@@ -33,9 +33,9 @@ from sympy import (
 )
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.elimination import linear_text
+from odesim.codegen.unrolled.elimination import sparse_system
 from odesim.codegen.unrolled.formulas import Formulas, write_out
-from odesim.codegen.unrolled.operations import is_number
+from odesim.codegen.unrolled.operations import Operation, is_number, printed
 from odesim.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
@@ -89,10 +89,10 @@ def written(system: System, sizes: Any, params: Any) -> tuple[Formulas, Any]:
 
 def evaluated(f: Formulas, t: float, y: Any, p: Any) -> tuple[Any, Any, Any]:
     """f, J and df/dt from the lines, the sums that stay unknown taken along."""
-    linear = linear_text(f)
+    linear = sparse_system(f)
     known = {**WORDS, "t": t, **{f"y{i}": x for i, x in enumerate(y)}, **{f"p{i}": x for i, x in enumerate(p)}}
     with np.errstate(all="ignore"):
-        exec("\n".join(linear.lines), known)
+        exec("\n".join(printed(linear.code)), known)
     value = lambda text: float(eval(text, known))  # noqa: E731
     columns = []
     for i in range(len(y) + 1):
@@ -157,7 +157,7 @@ FORMS = {"elementwise": (60, 0, 60), "softmax": (60, 1, 180), "mean_field": (60,
 def test_structure(name):
     """60 states: a diagonal one has 60 entries; each sum over all of them stays unknown, with a row and a column."""
     given = numbers(SYSTEMS[name], big=60)
-    linear = linear_text(written(SYSTEMS[name], given.sizes, given.params)[0])
+    linear = sparse_system(written(SYSTEMS[name], given.sizes, given.params)[0])
     assert (linear.states, len(linear.sums), sum(map(len, linear.rows.values()))) == FORMS[name]
     assert linear.diagonal == (name == "elementwise") and not linear.moves
     assert set(linear.order) == set(linear.rows)
@@ -168,4 +168,4 @@ def test_structure(name):
 def test_what_has_no_derivative_is_refused():
     """A function without a rule."""
     with pytest.raises(CodegenError, match=r"no derivative of: gamma\(y0\)"):
-        linear_text(Formulas(("x0 = gamma(y0)",), ("x0",), 1, {}, 0))
+        sparse_system(Formulas({"x0": Operation("gamma", ("y0",))}, ("x0",), 1, {}, 0))

@@ -11,6 +11,7 @@ from odesim.codegen.compiled import compile_system
 from odesim.codegen.runtime import stages as runtime
 from odesim.codegen.runtime import vmath
 from odesim.codegen.unrolled.formulas import Formulas, write_out
+from odesim.codegen.unrolled.operations import Operation
 from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
 from tests.support.systems import SYSTEMS, numbers
@@ -87,6 +88,6 @@ def test_the_bits_of_float32(name, big):
     y = bound.layout.join(x.states, "float32")
     out = np.empty_like(y)
     bound(0.3, y, out)
-    casts = tuple(f"p{k} = float32(p{k})" for k in range(f.count) if k not in f.doubles)
-    again = function(replace(f, lines=casts + f.lines), True)(0.3, y, values)
+    casts = {f"p{k}": Operation("float32", (f"p{k}",)) for k in range(f.count) if k not in f.doubles}
+    again = function(replace(f, code=casts | f.code), True)(0.3, y, values)
     np.testing.assert_array_equal(np.array(again), out)

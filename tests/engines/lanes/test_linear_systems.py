@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.elimination import SparseSystem, linear_text
+from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
 from odesim.codegen.unrolled.formulas import write_out
+from odesim.codegen.unrolled.operations import printed
 from odesim.engines.lanes.linear_systems import factor, residual
 from tests.support.systems import SYSTEMS, numbers
 
@@ -16,7 +17,7 @@ def dense(J: Any) -> SparseSystem:
     """The Linear of a matrix (n, n); entries that are 0 have no place."""
     names = [f"y{k}" for k in range(len(J))]
     rows = {a: {b: repr(float(J[i, j])) for j, b in enumerate(names) if J[i, j] != 0} for i, a in enumerate(names)}
-    return SparseSystem((), tuple("0.0" for _ in names), rows, tuple(names))
+    return SparseSystem({}, tuple("0.0" for _ in names), rows, tuple(names))
 
 
 def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> tuple[Any, bool]:
@@ -25,7 +26,7 @@ def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> t
     names = {f"y{k}": f"b{k}" for k in range(len(b))}
     lines, x = found.solve(dict(names), "x")
     env = {**known, "g": g, **{f"b{k}": g * v for k, v in enumerate(b)}}
-    everything = [*found.lines, *lines, "good = True", *residual(linear, "g", names, x, "good")]
+    everything = [*printed(found.code), *lines, "good = True", *residual(linear, "g", names, x, "good")]
     with np.errstate(all="ignore"):
         exec("\n".join(everything), {"abs": abs}, env := {k: np.float64(v) for k, v in env.items()})
     return np.array([env[x[f"y{k}"]] for k in range(len(b))]), bool(env["good"])
@@ -39,12 +40,12 @@ def test_solution(name, big):
     given = numbers(system, big=big)
     compiled = compile_system(system, backend="numpy")
     f = write_out(system, compiled.program, given.sizes, {p.name: given.params[p.name] for p in system.params if p.integer})
-    linear, layout = linear_text(f), compiled.layout(given.sizes)
+    linear, layout = sparse_system(f), compiled.layout(given.sizes)
     y, p = layout.join(given.states), np.concatenate([[], *(np.ravel(np.asarray(given.params[n], float)) for n in f.values)])
     from tests.codegen.unrolled.test_elimination import WORDS
 
     known: dict[str, Any] = {**WORDS, "t": 0.3, **{f"y{k}": v for k, v in enumerate(y)}, **{f"p{k}": v for k, v in enumerate(p)}}
-    exec("\n".join(linear.lines), known)
+    exec("\n".join(printed(linear.code)), known)
     entries = {k: v for k, v in known.items() if isinstance(v, float | int) and k[0] in "jyp"}
     J = compiled.linear.bind(given.sizes, given.params, layout).jacobian(0.3, y).dense()
     b = np.random.default_rng(0).normal(size=len(y))

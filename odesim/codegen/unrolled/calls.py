@@ -1,0 +1,127 @@
+"""What a kernel calls, written out: loads and stores, sums, maxima and products of matrices, as odesim.codegen.runtime has them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from odesim.codegen.runtime.reduce import LANES, SEQUENCE
+from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
+from odesim.codegen.unrolled.views import View
+from odesim.errors import CodegenError
+
+MOST = 20_000
+"""Operations: beyond it a system is too large to be written out."""
+ZERO = "0.0"
+
+
+class Calls:
+    """The functions of the runtime, and the code that they write.
+
+    shifts: names of maxima over an axis, and of all that these are made of.
+    """
+
+    def __init__(self) -> None:
+        self.code: Code = {}
+        self.shifts: set[str] = set()
+        self._chains: dict[Operand, set[str]] = {}
+
+    def named(self, value: Any) -> Any:
+        """value as a name or a number."""
+        if not isinstance(value, Operation):
+            return value
+        if len(self.code) >= MOST:
+            raise CodegenError(f"written out the system has more than {MOST} operations")
+        name = f"x{len(self.code)}"
+        self.code[name] = value
+        return name
+
+    def keep(self, value: Any) -> None:
+        """A maximum that has a derivative, with what it is made of: they are no shifts."""
+        self.shifts -= self._chains.get(value, set())
+
+    # -- parts of arrays
+
+    def block(self, a: View, low: int, high: int) -> View:
+        return a.part(low, (high - low,))
+
+    def row_block(self, a: View, row: int, low: int, high: int) -> View:
+        return a.row(row).part(low, (high - low,))
+
+    def part_of(self, a: View, start: int, shape: tuple[int, ...]) -> View:
+        return a.part(start, shape)
+
+    def load(self, loop: int, a: View, i: int) -> Any:
+        return a.cells[a.place((i,))]
+
+    def reload(self, loop: int, q: int, a: View, i: int) -> Any:
+        return self.load(loop, a, i)
+
+    def store(self, loop: int, q: int, a: View, i: int, x: Any) -> None:
+        a.cells[a.place((i,))] = self.named(a.stored(real_of(x)))
+
+    # -- the state of a stage, which is formed outside
+
+    def split_terms(self, coef: Any, ns: int, early: Any, late: Any, amounts: Any) -> tuple[int, bool]:
+        assert ns == 0
+        return 0, False
+
+    def combine_block(self, y: View, k: Any, rows: Any, coef: Any, ns: int, low: int, high: int, out: View) -> None:
+        assert ns == 0
+        for i in range(high - low):
+            out.cells[out.place((i,))] = y.cells[y.place((low + i,))]
+
+    # -- sums
+
+    def block_sum(self, a: View, n: int) -> Any:
+        return self._sum(a.values()[:n])
+
+    def block_dot(self, a: View, b: View, n: int) -> Any:
+        return self._sum([Operation("*", pair) for pair in zip(a.values()[:n], b.values()[:n], strict=True)])
+
+    def tree_sum(self, part: View, width: int) -> Any:
+        sums = part.values()[:width]
+        while len(sums) > 1:
+            half = (len(sums) + 1) // 2
+            for k in range(len(sums) - half):
+                sums[k] = self._add(sums[k], sums[k + half])
+            sums = sums[:half]
+        return sums[0]
+
+    def matmul(self, a: View, b: View, out: View) -> None:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                total = self.named(out.stored(ZERO))
+                for k in range(a.shape[1]):
+                    total = self._add(total, Operation("*", (a.cells[a.place((i, k))], b.cells[b.place((k, j))])))
+                out.cells[out.place((i, j))] = total
+
+    def _sum(self, terms: Sequence[Operand]) -> Any:
+        """Their sum in the order of odesim.codegen.runtime.reduce."""
+        lanes = LANES if len(terms) > SEQUENCE else 1
+        sums = [ZERO] * lanes
+        for i, term in enumerate(terms):
+            sums[i % lanes] = self._add(sums[i % lanes], term)
+        while len(sums) > 1:
+            half = len(sums) // 2
+            sums = [self._add(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
+        return sums[0]
+
+    def _add(self, a: Operand, b: Operand) -> Any:
+        return self.named(Operation("+", (a, b)))
+
+    # -- maxima
+
+    def block_max(self, a: View, n: int) -> Any:
+        highest = self.tree_max(a, n)
+        return self._chained(self._add(highest, ZERO), highest)  # that of one element too
+
+    def tree_max(self, part: View, width: int) -> Any:
+        top, *others = part.values()[:width]
+        for value in others:
+            top = self._chained(self.named(Operation("maximum", (top, value))), top, value)
+        return top
+
+    def _chained(self, top: str, *parts: str) -> str:
+        """top, the name of a maximum, with those of what it is made of."""
+        self._chains[top] = {top}.union(*(self._chains.get(p, set()) for p in parts))
+        self.shifts.add(top)
+        return top

@@ -1,0 +1,63 @@
+"""A right-hand side in single operations, and the slopes of each by what it reads.
+
+x1 = exp(y0*y0) - p0  ->  j0 = y0*y0, j1 = exp(j0), j2 = j1 - p0;  d j0 = (y0 + y0) d y0, d j1 = j1 d j0, d j2 = d j1
+"""
+
+from collections.abc import Sequence
+
+from odesim.codegen.unrolled.builder import CodeBuilder
+from odesim.codegen.unrolled.derivatives import derivatives
+from odesim.codegen.unrolled.formulas import Formulas
+from odesim.codegen.unrolled.guards import Guard, guards_of
+from odesim.codegen.unrolled.operations import Operation, is_number
+
+
+class Slopes:
+    """The single operations of a right-hand side, and in `rows` how each depends on the states y0, y1, ..., on t and on others.
+
+    rows: {operation: {name that it reads: its slope by that, a name or a number}}. outputs: the derivatives of the states, names or
+    numbers.
+    """
+
+    def __init__(self, formulas: Formulas) -> None:
+        self.builder = CodeBuilder("j")
+        self.rows: dict[str, dict[str, str]] = {}
+        known = dict[str, str]()
+        for name, operation in formulas.code.items():
+            known[name] = self.builder.write(operation, known, fresh=name in formulas.shifts)
+        self.outputs = tuple(known.get(output, output) for output in formulas.outputs)
+        shifts = {known[name] for name in formulas.shifts}
+        self._active = {"t", *(f"y{k}" for k in range(formulas.states))}
+        self._guards = guards_of(self.builder.code, self.outputs)
+        for name, operation in list(self.builder.code.items()):
+            slopes = {} if name in shifts else self._derive(name, operation)
+            if slopes:
+                self.rows[name] = slopes
+                self._active.add(name)
+
+    def _derive(self, name: str, operation: Operation) -> dict[str, str]:
+        """The slopes of an operation: 0 where it stands in the branch that was not taken, and could be infinite there."""
+        found: dict[str, str] = {}
+        for read, slope in derivatives(self.builder, name, operation):
+            if read not in self._active:
+                continue
+            value = slope()
+            if not is_number(value):
+                value = self._taken(value, self._guards[name])
+            if not _is_zero(value):
+                found[read] = self.builder.plus(found[read], value) if read in found else value
+        return {read: value for read, value in found.items() if not _is_zero(value)}
+
+    def _taken(self, value: str, ways: Sequence[Guard]) -> str:
+        """value where one of the ways is taken, else 0."""
+        out = "0.0"
+        for way in ways:
+            chosen = value
+            for condition, held in reversed(way):
+                chosen = self.builder.name("if", condition, *((chosen, out) if held else (out, chosen)))
+            out = chosen
+        return out
+
+
+def _is_zero(value: str) -> bool:
+    return is_number(value) and float(value) == 0.0
