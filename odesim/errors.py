@@ -1,16 +1,16 @@
-"""Exceptions, one a layer, and the sentence that names what was meant instead."""
+"""Exceptions of odesim, one for each layer, and helpers for messages."""
 
 from collections.abc import Iterable
 from typing import Any
 
 MAX_WORD = 200  # characters of one word of a message
-UNESCAPED = "\n\u00a0\u2009\u202f"  # what is printed as it is, though Python calls it unprintable: ends of lines and narrow spaces
+UNESCAPED = "\n\u00a0\u2009\u202f"  # line ends and narrow spaces: they stay, though str.isprintable() refuses them
 
 
 def escaped(text: str, keep: str = UNESCAPED) -> str:
-    """text with every character escaped that a terminal would act on or not show: ESC, carriage returns, marks of direction, ...
+    """text with control and invisible characters escaped: ESC, carriage returns, marks of direction, ...
 
-    keep: characters that stay.
+    keep: characters that are not escaped.
     """
     if text.isprintable():
         return text
@@ -18,9 +18,9 @@ def escaped(text: str, keep: str = UNESCAPED) -> str:
 
 
 class OdesimError(Exception):
-    """A request that cannot be met: the message is one sentence for the person who asked.
+    """Base class: a request that cannot be met. The message is one sentence for the user.
 
-    Words beyond 200 characters are cut, and what a terminal would act on is escaped.
+    Words of more than 200 characters are shortened, and control characters are escaped.
     """
 
     def __init__(self, sentence: str = "", *more: object) -> None:
@@ -28,36 +28,36 @@ class OdesimError(Exception):
 
 
 class SpecError(OdesimError):
-    """A System is not well formed; the message holds the expression. part: the field of the System and the number of its item."""
+    """A System is not well formed; the message shows the expression. part: (field of the System, number of the item)."""
 
     part: tuple[str, int | None] | None = None
 
 
 class CodegenError(OdesimError):
-    """A backend has no way to compute an expression, or is not there."""
+    """A backend cannot compute an expression, or is not installed."""
 
 
 class ParamError(OdesimError):
-    """A parameter, size, initial value, span or grid has a wrong value."""
+    """A parameter, size, initial value, span, grid or other argument has a wrong value."""
 
 
 class ModelError(OdesimError):
-    """A model cannot be found or its file cannot be used."""
+    """A model does not exist, or its file cannot be used."""
 
 
 class ModelWarning(UserWarning):
-    """A model can be used, but something in its file is likely a slip."""
+    """A model can be used, but its file probably has a mistake."""
 
 
 class SolveError(OdesimError):
-    """An unknown method, or options that a method does not have."""
+    """A method is unknown, or does not have the options given."""
 
 
 class DeviceError(OdesimError):
     """A GPU has too little memory, or failed."""
 
     def __init__(self, sentence: str, *, stored: bool = False) -> None:
-        """stored: whether what was computed before is on disk."""
+        """stored: whether the results so far are on disk."""
         super().__init__(sentence)
         self.stored = stored
 
@@ -67,29 +67,29 @@ class StoreError(OdesimError):
 
 
 def shorten(word: str, most: int = MAX_WORD) -> str:
-    """word, or its beginning and its end where it is longer than most."""
+    """word, or its beginning and end if it has more than `most` characters."""
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
 
 
 def value_text(value: Any) -> str:
-    """value as messages show it: one line of at most 60 characters."""
+    """The repr of value in one line of at most 60 characters, for messages."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # of a stranger's class, or an integer that Python does not write out
+    except Exception:  # a foreign class may raise anything; Python refuses to print very long integers
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the choice spelled most like name, or an empty string."""
+    """`; did you mean 'x'?` with the choice spelled most like name, or an empty string."""
     import difflib
 
-    found = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> str:
-    """One sentence: there is no such thing here, what there is, and the nearest spelling."""
+    """A sentence for a name that does not exist, with the choices and the nearest spelling: `no method 'rk5'; choose from ...`."""
     options = sorted(choices)
     place = f" in {where}" if where else ""
     listed = f"; choose from {', '.join(options)}" if options else "; there are none"
@@ -97,6 +97,6 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
 
 
 def counted(count: float, noun: str, plural: str = "") -> str:
-    """`1 member`, `2 members`, `0 members`, `0.5 steps`; plural: of a noun that takes another ending than s."""
+    """A count with its noun: `1 member`, `2 members`, `0.5 steps`. plural: of the noun, if it is not noun + s."""
     word = noun if count == 1 else plural or f"{noun}s"
     return f"{count:g} {word}" if isinstance(count, float) and count < 1e6 else f"{count:.0f} {word}"

@@ -124,7 +124,7 @@ def compare_training(
         "unit": "iterations" if map == "discrete" else system.time,
     }
     trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"])
-    return compare_sides(theory, trained, said=said, pair=pair, facts=facts, **names)
+    return compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **names)
 
 
 def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def compare_runs(
     if kinds[0] == kinds[1]:
         sides = [side_of(run) for run, _ in runs]
         said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1]), "unit": sides[0].unit}
-        return compare_sides(*sides, said=said, **options)
+        return compare_sides(*sides, phrases=said, **options)
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
     facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
@@ -173,7 +173,7 @@ def compare_runs(
     said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
     said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
     doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
-    return replace(compare_sides(theory, trained, said=said, pair=pair, facts=facts, **options), doubts=doubts)
+    return replace(compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **options), doubts=doubts)
 
 
 def side_of(run: Solution | Trajectory) -> Side:

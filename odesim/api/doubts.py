@@ -27,8 +27,8 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
         return ()
     other = []
     for name, values in made.theory[solution.model].items():
-        right, own = np.asarray(values)[0] if pair.each else np.asarray(values), np.asarray(solution.attrs["params"][name])
-        if pair.each and len(trajectory.seeds) > 1:
+        right, own = np.asarray(values)[0] if pair.per_seed else np.asarray(values), np.asarray(solution.attrs["params"][name])
+        if pair.per_seed and len(trajectory.seeds) > 1:
             continue
         if right.shape != own.shape or not np.allclose(own, right, rtol=1e-6, atol=1e-12):
             other.append(f"{name} is {own:g}, not {right:g}" if right.shape == own.shape == () else name)

@@ -23,7 +23,7 @@ def theory_of(
     system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
 ) -> Side:
     """The System at the times of the recorded iterations; where every seed has its own parameters, for each of them."""
-    params, each = experiment.theory[system.name], pair is not None and pair.each
+    params, each = experiment.theory[system.name], pair is not None and pair.per_seed
     start = (
         {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in pair.start.items()}
         if pair

@@ -1,4 +1,4 @@
-"""Theory beside training: what both speak of, on one clock, and how far they are apart."""
+"""Compares a theory with a training: curves of the same quantities at common times, and measures of their distance."""
 
 from odesim.comparison.compare import Comparison, Passed, compare_sides
 from odesim.comparison.side import Side, side_of_solution, side_of_training

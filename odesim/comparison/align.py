@@ -1,4 +1,4 @@
-"""Which component of one side is which of the other, where an axis has no order of its own: hidden nodes, classes alike."""
+"""Reorders an axis whose order has no meaning, such as hidden nodes, so that two arrays match best."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from odesim.errors import ParamError, no_such
 
 
 def best_order(a: list[Array], b: list[Array]) -> Array:
-    """The order (n,) for which a[..][order] is most correlated with b, over all arrays (n, ...) of the two lists at once.
+    """The order (n,) for which a[..][order] is most correlated with b, over all arrays (n, ...) of the two lists together.
 
-    Of all orders it has the least sum of squares; each array counts by its own size.
+    It has the least sum of squared differences of all orders; each array is divided by its own norm.
     """
     total = np.zeros((len(b[0]), len(b[0])))
     for x, y in zip(a, b, strict=True):
@@ -23,22 +23,22 @@ def best_order(a: list[Array], b: list[Array]) -> Array:
 
 
 def align_axis(a: Mapping[str, Array], b: Mapping[str, Array], dims: Mapping[str, tuple[str, ...]], axis: str) -> dict[str, Array]:
-    """a {name: (R, T, *shape)} with the axis of that name put, seed by seed, in the order that fits b {name: (1 or R, T, *shape)}.
+    """a {name: (R, T, *shape)} with one axis reordered, for each seed, to match b {name: (1 or R, T, *shape)} best.
 
-    One order for all arrays that have the axis. Raises ParamError where none has, or where sizes differ.
+    All arrays that have the axis get the same order. Raises ParamError if no array has it.
     """
-    places = {name: 2 + dims[name].index(axis) for name in a if axis in dims[name]}
-    if not places:
+    positions = {name: 2 + dims[name].index(axis) for name in a if axis in dims[name]}
+    if not positions:
         raise ParamError(no_such("axis", axis, {dim for name in a for dim in dims[name]}, "what is compared"))
-    out = dict(a)
-    first = next(iter(places))
-    for name in places:
-        out[name] = a[name].copy()
+    result = dict(a)
+    first = next(iter(positions))
+    for name in positions:
+        result[name] = a[name].copy()
     for r in range(len(a[first])):
         fronts = [
-            [np.moveaxis(side[name][r % len(side[name])], place - 1, 0) for name, place in places.items()] for side in (a, b)
+            [np.moveaxis(side[name][r % len(side[name])], position - 1, 0) for name, position in positions.items()] for side in (a, b)
         ]  # (n, T, ...)
         order = best_order(*fronts)
-        for name, place in places.items():
-            out[name][r] = np.take(a[name][r], order, axis=place - 1)
-    return out
+        for name, position in positions.items():
+            result[name][r] = np.take(a[name][r], order, axis=position - 1)
+    return result

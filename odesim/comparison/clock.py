@@ -1,4 +1,4 @@
-"""From the iteration of a training to the time of the flow that it follows.
+"""Converts iterations of a training to times of the gradient flow that it follows.
 
 Plain descent makes one Euler step of length h an iteration. With momentum beta, v <- beta v + g and y <- y + h v, a gradient that
 does not change moves y by h (1 - beta^j) / (1 - beta) at update j: after i updates that is the flow at the effective time
@@ -20,7 +20,10 @@ KINDS = ("effective", "limit")
 
 @dataclass(frozen=True)
 class TrainingClock:
-    """Time of a System at an iteration. step: the System's time of one iteration of plain descent (1 where it counts SGD steps)."""
+    """The time of a System at an iteration. step: the System's time of one iteration of plain descent, 1 if it counts SGD steps.
+
+    kind: "effective" or "limit", see above. Raises ParamError for another kind or a momentum outside [0, 1).
+    """
 
     step: float = 1.0
     momentum: float = 0.0

@@ -1,4 +1,4 @@
-"""Two sides held against each other, quantity by quantity."""
+"""The Comparison of two sides, such as a theory and a training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Passed:
-    """Whether every bound was kept, which is its truth; failed: a sentence for each that was not."""
+    """The outcome of Comparison.passed(), true if all bounds hold. failed: a sentence for each bound that does not."""
 
     failed: tuple[str, ...]
 
@@ -32,14 +32,14 @@ class Passed:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """Training beside theory at times t (T,); where both are of one kind, the first run stands as theory.
+    """A training and a theory at common times t (T,). Of two runs of one kind, the first counts as theory.
 
     print() shows the table in 80 columns.
 
     theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
-    meanings: {name: what stands beside what, where the name does not say it}. doubts: sentences on why the theory may not be that
-    of the training.
+    meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
+    the training.
     """
 
     t: Array
@@ -64,20 +64,20 @@ class Comparison:
         return tuple(rows)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row an observable: its name, meaning, shape, every metric of the means over seeds, and `each` {metric: (R,)} of every seed.
+        """A row for each observable: name, meaning, shape, all metrics of the means over seeds, and `each` {metric: (R,)} by seed.
 
-        agree_until: the last time up to which both agree to within a tenth.
+        agree_until: the last time up to which both sides agree within 10 %.
         """
         return [dict(row) for row in self._rows]
 
     def worst(self) -> dict[str, Any]:
-        """The row whose relative L2 error is largest."""
+        """The row of the table with the largest relative L2 error."""
         return max(self.table(), key=lambda row: -1.0 if np.isnan(row["relative_l2"]) else row["relative_l2"])
 
     def passed(self, tolerances: Mapping[str, Mapping[str, float]]) -> Passed:
-        """Whether {observable: {metric: bound}} holds: 1 - correlation, |scale - 1| and the size of the others are at most their bounds.
+        """Whether all bounds {observable: {metric: bound}} hold: on 1 - correlation, |scale - 1|, the size of other metrics.
 
-        What is not a number does not pass. Raises ParamError for an observable or metric that there is not, and where nothing is asked.
+        NaN does not pass. Raises ParamError for unknown observables or metrics, and if there is no bound.
         """
         rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
         failed, asked = [], 0
@@ -97,12 +97,12 @@ class Comparison:
         return Passed(tuple(failed))
 
     def to_xarray(self) -> "xarray.Dataset":
-        """Both sides over (seed, time, ...): NAME_training, and NAME_theory, without seed where one theory stands for all."""
+        """A Dataset of NAME_training and NAME_theory (seed, time, ...); one theory for all seeds has no seed axis."""
         import xarray
 
         variables: dict[str, Any] = {}
         for name, theory in self.theory.items():
-            own = tuple(f"{name}_{dim}" for dim in self.dims[name])  # an index of one quantity may have another extent in the next
+            own = tuple(f"{name}_{dim}" for dim in self.dims[name])  # axes of one name may have different sizes
             variables[f"{name}_training"] = ("seed", "time", *own), self.training[name]
             alone = len(theory) != len(self.seeds)
             variables[f"{name}_theory"] = (("time", *own), theory[0]) if alone else (("seed", "time", *own), theory)
@@ -123,22 +123,24 @@ def compare_sides(
     theory: Side,
     training: Side,
     *,
-    said: Mapping[str, str],
+    phrases: Mapping[str, str],
     observables: Sequence[str] = (),
     align: Sequence[str] = (),
     pair: Pair | None = None,
     facts: TrainingFacts | None = None,
 ) -> Comparison:
-    """The Comparison of two sides on one clock, at the times of the coarser one where both are, linear in between.
+    """The Comparison of two sides at the saved times of the coarser one, within the span of both; the finer one is interpolated.
 
-    observables: those to compare, default all in common. align: axes whose order is that of the best fit, seed by seed.
-    pair, facts: how what is trained becomes what the theory has; without them it is by name and shape.
-    Raises ParamError: times of two units, no overlap in time, nothing in common, an observable or axis that there is not, an order of
-    axes where none fits.
+    phrases: the field `said` of Comparison. observables: those to compare, default all common ones. align: axes to reorder for the
+    best match of each seed. pair, facts: how quantities of the System follow from recorded ones; without them names and shapes decide.
+    Raises ParamError: different units of time, no overlap in time, no common observable, an unknown observable or axis, shapes that
+    do not match.
     """
     links = {link.name: link for link in pair.links} if pair and facts else {}
-    possible = [name for name, link in links.items() if link.quantity in theory.makers and all(s in training.makers for s in link.sources)]
-    possible = possible if links else [name for name in theory.makers if name in training.makers]
+    possible = [
+        name for name, link in links.items() if link.quantity in theory.loaders and all(s in training.loaders for s in link.sources)
+    ]
+    possible = possible if links else [name for name in theory.loaders if name in training.loaders]
     lacking = [name for name in observables if name not in possible]
     if lacking:
         raise ParamError(no_such("observable", lacking[0], possible, "both runs"))
@@ -153,14 +155,14 @@ def compare_sides(
     for name in observables or possible:
         quantity = links[name].quantity if name in links else name
         own = tuple(theory.dims.get(quantity, ()))
-        here, there = theory.at(quantity, times), None
+        here, there = theory.at_times(quantity, times), None
         if name in links and facts:
             link = links[name]
             here = link.theory(here)
             own = own if link.dims is None else link.dims
-            there = link.make({source: training.at(source, times) for source in link.sources}, facts)
+            there = link.make({source: training.at_times(source, times) for source in link.sources}, facts)
         else:
-            there = training.at(name, times)
+            there = training.at_times(name, times)
         if here.shape[2:] != there.shape[2:] or len(here) not in (1, len(there)):
             if observables or links:
                 raise ParamError(f"{name} has shape {here.shape[2:]} on one side and {there.shape[2:]} on the other")
@@ -172,9 +174,9 @@ def compare_sides(
     for axis in align:
         a = align_axis(a, b, dims, axis)
     meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
-    return Comparison(times, b, a, dims, dict(said), training.seeds, (*theory.notes, *training.notes), meanings)
+    return Comparison(times, b, a, dims, dict(phrases), training.seeds, (*theory.notes, *training.notes), meanings)
 
 
 def names_text(side: Side) -> str:
-    """Its names in a row."""
-    return ", ".join(sorted(side.makers)) or "none"
+    """The names of a side's quantities, separated by commas."""
+    return ", ".join(sorted(side.loaders)) or "none"

@@ -1,9 +1,9 @@
-"""How far two bundles of curves are apart: correlation, errors, scale, delay, and the difference beside the spread of the seeds.
+"""Metrics of the distance between curves of several seeds: correlation, errors, scale, delay, and standard errors over seeds.
 
-Of positive quantities that span a decade, also the error of the logarithms and the ratio at the end: where a curve has fallen far,
-all else measures its beginning.
+Positive quantities that span a decade also have the error of logarithms and the ratio at the end: the other metrics see mostly the
+beginning of a curve that has fallen far.
 
-a (R, T, *shape) is held against b (1 or R, T, *shape), mean over seeds against mean over seeds. Every saved time counts alike.
+a (R, T, *shape) is compared with b (1 or R, T, *shape), by means over seeds. All saved times have the same weight.
 """
 
 from collections.abc import Callable
@@ -13,62 +13,62 @@ import numpy as np
 
 from odesim.base.arrays import Array
 
-STILL = 1e-12  # a component that goes less than this, against its largest value, goes nowhere
-DECADE = 10.0  # largest over smallest value from which on a positive quantity is seen on a logarithmic scale
-AGREE = 0.1  # the difference up to which curves agree
+STILL = 1e-12  # relative change below which a component counts as constant
+DECADE = 10.0  # largest / smallest value from which on a positive quantity is compared by logarithms
+AGREE = 0.1  # relative difference up to which curves agree
 
 
 def correlation(a: Array, b: Array) -> float:
-    """Cosine of a and b (...,), each less its mean over everything; nan where one is constant."""
+    """Cosine of a and b (...,), each minus its mean over all entries; nan if one is constant."""
     a, b = a - a.mean(), b - b.mean()
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
     return float(np.clip((a * b).sum() / lengths, -1, 1)) if lengths > 0 else np.nan
 
 
 def relative_l2(a: Array, b: Array) -> float:
-    """|a - b| / |b|; nan where b is 0."""
+    """|a - b| / |b|; nan if b is 0."""
     length = float(np.sqrt((b * b).sum()))
     return float(np.sqrt(((a - b) ** 2).sum())) / length if length > 0 else np.nan
 
 
 def largest_difference(a: Array, b: Array) -> float:
-    """The largest |a - b|."""
+    """The largest entry of |a - b|."""
     return float(np.max(np.abs(a - b)))
 
 
 def scale(a: Array, b: Array) -> float:
-    """The factor s that brings s b nearest to a (least squares); nan where b is 0."""
+    """The factor s for which s b is nearest to a in least squares; nan if b is 0."""
     square = float((b * b).sum())
     return float((a * b).sum()) / square if square > 0 else np.nan
 
 
 def half_times(t: Array, y: Array) -> Array:
-    """When each component of y (T, n) has first gone half of its way from start to end (n,), linear between the times t (T,).
+    """The times (n,) at which components of y (T, n) have first gone half of their way from start to end, linear between times t (T,).
 
-    nan for one that goes nowhere or is not finite.
+    nan for a component that is constant or not finite.
     """
     with np.errstate(invalid="ignore"):
         way = y[-1] - y[0]
         moving = np.abs(way) > STILL * np.max(np.abs(y), axis=0)
         gone = (y - y[0]) / np.where(moving, way, 1) >= 0.5  # (T, n)
-    after = np.argmax(gone, axis=0)  # of a moving component at least 1
+    after = np.argmax(gone, axis=0)  # at least 1 for a component that moves
     before = np.maximum(after - 1, 0)
-    each = np.arange(y.shape[1])
-    low, high = y[before, each], y[after, each]
+    columns = np.arange(y.shape[1])
+    low, high = y[before, columns], y[after, columns]
     rise = np.where(high == low, 1, high - low)
-    found = t[before] + (y[0] + way / 2 - low) / rise * (t[after] - t[before])
-    return np.where(moving, found, np.nan)
+    times = t[before] + (y[0] + way / 2 - low) / rise * (t[after] - t[before])
+    return np.where(moving, times, np.nan)
 
 
 def delays(t: Array, a: Array, b: Array) -> Array:
-    """How much later a (T, n) is half way than b (n,); nan where one goes nowhere."""
+    """The delays (n,) of the half-times of a (T, n) after those of b (T, n); nan where a component is constant."""
     return half_times(t, a) - half_times(t, b)
 
 
 def spread(a: Array, b: Array) -> float:
-    """|mean(a - b)| over seeds in standard errors of that mean, each as a root mean square over times and components.
+    """The mean of a - b over seeds in standard errors of that mean, both as root mean squares over times and components.
 
-    About 1 where b is the seeds' expectation: the difference is no more than chance. nan for one seed, or where none differ at all.
+    About 1 if b is the expectation of the seeds, so that the difference is chance. nan for one seed, or if nothing differs.
     """
     d = a - b  # (R, T, n)
     if len(d) < 2:
@@ -79,19 +79,19 @@ def spread(a: Array, b: Array) -> float:
 
 
 def is_scaled(a: Array, b: Array) -> bool:
-    """Whether a and b (T, n) are finite and positive, and one of the components of either spans a decade or more."""
+    """Whether a and b (T, n) are finite and positive and a component of one of them spans a decade."""
     if not all(np.all(np.isfinite(x) & (x > 0)) for x in (a, b)):
         return False
     return any(bool(np.any(x.max(axis=0) >= DECADE * x.min(axis=0))) for x in (a, b))
 
 
 def log_error(a: Array, b: Array) -> float:
-    """Root mean square of ln(a / b) of a and b (T, n): a relative error where it is small; nan unless they are positive over a decade."""
+    """Root mean square of ln(a / b) for a and b (T, n), a relative error if it is small; nan unless is_scaled(a, b)."""
     return float(np.sqrt(np.mean(np.log(a / b) ** 2))) if is_scaled(a, b) else np.nan
 
 
 def end_ratio(a: Array, b: Array) -> float:
-    """a / b (T, n) at the last time, of the component in which it is farthest from 1; nan unless they are positive over a decade."""
+    """a / b at the last time for a and b (T, n), in the component where it is farthest from 1; nan unless is_scaled(a, b)."""
     if not is_scaled(a, b):
         return np.nan
     ratios = np.log(a[-1] / b[-1])
@@ -99,9 +99,9 @@ def end_ratio(a: Array, b: Array) -> float:
 
 
 def agree_until(t: Array, a: Array, b: Array) -> float:
-    """The last of the times t (T,) up to which a and b (R, T, *shape), means over seeds, agree to within a tenth; nan where never.
+    """The last of the times t (T,) up to which the means of a and b (R, T, *shape) over seeds agree within 10 %; nan if they never do.
 
-    A tenth of each value where they are positive over a decade; else of the largest length of b, and of the length of a - b.
+    If is_scaled(a, b), each entry must agree; else |a - b| is compared with the largest |b| over time.
     """
     a, b = (x.reshape(*x.shape[:2], -1).mean(axis=0) for x in (a, b))
     with np.errstate(all="ignore"):
@@ -115,7 +115,10 @@ def agree_until(t: Array, a: Array, b: Array) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """A word of the table; function(t (T,), a (T, n), b (T, n)), None where it is of all seeds. miss: how far a value is from ideal."""
+    """A column of the table: function(t (T,), a (T, n), b (T, n)) of means over seeds, None for `spread`, which needs all seeds.
+
+    miss(value): its distance from the ideal. doc: for help texts.
+    """
 
     name: str
     function: Callable[[Array, Array, Array], float] | None
@@ -124,26 +127,26 @@ class Metric:
 
     @property
     def ideal(self) -> int:
-        """What it is where nothing is apart: 0 or 1."""
+        """The value of the metric for equal curves: 0 or 1."""
         return int(self.miss(1.0) == 0)
 
 
 def mean_delay(t: Array, a: Array, b: Array) -> float:
-    """The mean delay of a (T, n) behind b over the components that move."""
-    found = delays(t, a, b)
-    found = found[np.isfinite(found)]
-    return float(found.mean()) if found.size else np.nan
+    """The mean of the finite delays of a (T, n) after b (T, n); nan if there are none."""
+    finite = delays(t, a, b)
+    finite = finite[np.isfinite(finite)]
+    return float(finite.mean()) if finite.size else np.nan
 
 
 def worst_delay(t: Array, a: Array, b: Array) -> float:
-    """The delay, early or late, that is largest."""
-    found = delays(t, a, b)
-    found = found[np.isfinite(found)]
-    return float(found[np.argmax(np.abs(found))]) if found.size else np.nan
+    """The delay of a (T, n) after b (T, n) with the largest absolute value; nan if there is none."""
+    finite = delays(t, a, b)
+    finite = finite[np.isfinite(finite)]
+    return float(finite[np.argmax(np.abs(finite))]) if finite.size else np.nan
 
 
 def ratio_error(ratio: float) -> float:
-    """How far a ratio is from 1, the same for twice as large and half as large."""
+    """The distance of a ratio from 1, equal for r and 1 / r; nan unless ratio > 0."""
     return max(ratio, 1 / ratio) - 1 if ratio > 0 else np.nan
 
 
@@ -169,7 +172,7 @@ def measure(t: Array, a: Array, b: Array) -> dict[str, float]:
 
 
 def measure_seeds(t: Array, a: Array, b: Array) -> dict[str, Array]:
-    """{metric: (R,)} of each seed of a (R, T, *shape) against its own b, or the only one; without `spread`."""
+    """{metric: (R,)} of each seed of a (R, T, *shape) against its row of b (1 or R, T, *shape); without `spread`."""
     pairs = [(a[r : r + 1], b[r % len(b)][None]) for r in range(len(a))]
     rows = [measure(t, *pair) for pair in pairs]
     return {m.name: np.array([row[m.name] for row in rows]) for m in METRICS if m.function}

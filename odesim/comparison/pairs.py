@@ -1,6 +1,6 @@
-"""Which System describes which task, and how what a training records becomes what the System has.
+"""The table of Systems and the tasks that they describe, with the conversion of recorded observables to quantities of the System.
 
-A pair that is not in the table goes by name: what both call the same and have in the same shape.
+A System and a task that are not in the table are compared by names and shapes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +12,14 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
 
-FLOWS = ("sgd", "momentum")  # the optimizers whose path a gradient flow describes
+FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
 
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What a training was: its task and settings, exact arrays of the task, the optimizer with its learning rates {group: rate}.
+    """The facts of a training that decide which theory describes it: task, settings, exact arrays, optimizer with learning rates.
 
-    model: the word of --model; empty where it is the task's own.
+    model: the name of --model, empty for the task's default.
     """
 
     task: str
@@ -30,7 +30,7 @@ class TrainingFacts:
 
     @property
     def momentum(self) -> float:
-        """beta of the updates."""
+        """The momentum beta of the optimizer, 0 without one."""
         return float(self.optimizer.get("momentum", 0.0))
 
 
@@ -39,10 +39,11 @@ Make = Callable[[Mapping[str, Array], TrainingFacts], Array]
 
 @dataclass(frozen=True)
 class Link:
-    """One row of a comparison: a quantity of a System, by default of the row's name, from observables of the training.
+    """A row of a comparison: a quantity of a System, computed from observables of the training.
 
-    make: {source: (R, T, *shape)} -> (R, T, *shape of the quantity). theory: what is done to the System's own (R, T, *shape); dims:
-    axes that are left of it, None for all. doc: what stands beside what, where the name does not say it.
+    sources: the observables. make({source: (R, T, *shape)}, facts): the quantity (R, T, *shape). theory(values): a reduction of the
+    System's quantity (R, T, *shape); dims: the axes that remain, None for all. system_name: the quantity in the System, if it is
+    not the row's name. doc: which quantities are compared, if the name is not enough.
     """
 
     name: str
@@ -50,43 +51,43 @@ class Link:
     make: Make
     theory: Callable[[Array], Array] = lambda values: values
     dims: tuple[str, ...] | None = None
-    of: str = ""
+    system_name: str = ""
     doc: str = ""
 
     @property
     def quantity(self) -> str:
-        """The System's name of it."""
-        return self.of or self.name
+        """The name of the quantity in the System."""
+        return self.system_name or self.name
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A System and a task. step: the System's time of one iteration of plain descent, from the learning rates.
+    """How a System describes a task. step(rates): the System's time of one iteration of plain descent.
 
-    linear: the states are linear in the trained parameters, so that descent on them is descent on those. start: {state: initial
-    values (R, *shape)} from what was recorded at iteration 0; without it the System's own. each: every seed has parameters of its own.
-    needs: {setting: the values with which the System describes the task}; more: what else does not fit, in phrases. example:
-    {setting: value} over the task's defaults under which the System describes it.
+    linear: whether states are linear in the trained parameters, so that descent on one is descent on the other.
+    start {state: Link}: initial values (R, *shape) from iteration 0; without it those of the System.
+    per_seed: whether every seed has its own parameters of the System. requirements {setting: values that the System describes}.
+    other_misfits(facts): phrases on what else does not fit. example {setting: value}: settings, beside defaults, that it describes.
     """
 
     links: tuple[Link, ...]
     step: Callable[[Mapping[str, float]], float] = lambda rates: 1.0
     linear: bool = True
     start: Mapping[str, Link] = field(default_factory=dict)
-    each: bool = False
-    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    more: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
+    per_seed: bool = False
+    requirements: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    other_misfits: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
 def same_quantity(name: str, source: str = "") -> Link:
-    """The training's observable as it is."""
+    """A Link to an observable of the training without conversion. source: its name, if it is another one."""
     source = source or name
     return Link(name, (source,), lambda seen, facts: seen[source])
 
 
 def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-    """Y (R, T, S, K + 1) of Y (R, T, rows, M): the columns of the K next tokens, which are the last, and the mean of the others."""
+    """Y (R, T, S, K + 1) from the recorded Y (R, T, rows, M): the last K columns, of next tokens, and the mean of the others."""
     K, S = facts.exact["P"].shape
     Y = seen["Y"][:, :, :S]
     if Y.shape[-1] == K + 1:
@@ -96,23 +97,23 @@ def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
 
 
 def distinct_tokens(facts: TrainingFacts) -> Array:
-    """Tokens (K, D) that a class alone has, in order. Raises ParamError where classes have not equally many."""
+    """The tokens (K, D) of each class that no other class has, in order. Raises ParamError if classes have different numbers of them."""
     P = facts.exact["P"]
-    own = (P > 0) & ((P > 0).sum(axis=0) == 1)
-    if len(set(own.sum(axis=1).tolist())) > 1:
+    distinct = (P > 0) & ((P > 0).sum(axis=0) == 1)
+    if len(set(distinct.sum(axis=1).tolist())) > 1:
         raise ParamError("the classes of this training have not equally many tokens of their own, so that no symmetric System fits")
-    return np.stack([np.flatnonzero(row) for row in own])
+    return np.stack([np.flatnonzero(row) for row in distinct])
 
 
 def common_tokens(facts: TrainingFacts) -> Array:
-    """Tokens (n,) of more than one class."""
+    """The tokens (n,) that more than one class has."""
     return np.flatnonzero((facts.exact["P"] > 0).sum(axis=0) > 1)
 
 
 def class_mean(source: str, common: bool) -> Make:
-    """Mean over classes of c (R, T, K, S), or of Z (R, T, Q, S) at their queries, at some tokens.
+    """A conversion of c (R, T, K, S), or of Z (R, T, Q, S) at the queries of classes, to its mean over classes.
 
-    common: at those of more than one class, in the mean (R, T, 1), not at each class's own (R, T, D).
+    common: the mean over common tokens (R, T, 1); else at the distinct tokens of each class (R, T, D).
     """
 
     def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
@@ -128,7 +129,7 @@ def class_mean(source: str, common: bool) -> Make:
 
 
 def not_alike(facts: TrainingFacts) -> list[str]:
-    """Why the classes of a scan_snap training are not all alike."""
+    """Phrases on why the classes of a scan_snap training are not symmetric; empty if they are."""
     last, common, per_last, unique = (
         facts.config[name] for name in ("num_last", "num_common", "num_common_per_last", "num_unique_per_next")
     )
@@ -138,7 +139,7 @@ def not_alike(facts: TrainingFacts) -> list[str]:
 
 
 def not_exact(facts: TrainingFacts) -> list[str]:
-    """Why the flow of a joma_gaussian training is not that of V alone: other classes, another ratio of the rates, momentum."""
+    """Phrases on why V alone does not determine the flow of a joma_gaussian training: ratio of the rates, momentum."""
     rates, T = facts.optimizer["rates"], facts.config["temperature"]
     ratio = rates["z"] / rates["w"]
     found = [] if np.isclose(ratio, T * T, rtol=1e-12) else [f"eta_z / eta_w is {ratio:g}, not temperature^2 = {T * T:g}"]
@@ -146,19 +147,23 @@ def not_exact(facts: TrainingFacts) -> list[str]:
 
 
 def not_several_classes(facts: TrainingFacts) -> list[str]:
-    """not_exact(), and one class."""
+    """The phrases of not_exact(), and one if there is a single class."""
     return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
 
 
 def not_yz_model(facts: TrainingFacts) -> list[str]:
-    """The model where it is not that of Y and Z."""
+    """A phrase if the model is not `yz`."""
     return [f"the model is {facts.model}, not yz"] * (facts.model not in ("", "yz"))
 
 
 LOSSES = (
     Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"], doc="the training's loss_population, in infinite contexts"),
     Link(
-        "loss_batch", ("loss",), lambda seen, _: seen["loss"], of="loss", doc="the training's loss, of its batches, beside the same theory"
+        "loss_batch",
+        ("loss",),
+        lambda seen, _: seen["loss"],
+        system_name="loss",
+        doc="the training's loss, of its batches, beside the same theory",
     ),
 )
 SYMMETRIC = (
@@ -179,7 +184,7 @@ FULL = (
 JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
 ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
-# what the Systems assume of the one-layer model
+# settings of the one-layer model that the Systems assume
 FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "init": ("zero",),
     "decoder": ("vanilla",),
@@ -192,21 +197,25 @@ SYMMETRIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {**FULL_SETTINGS, "P": (None
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
-    ("scan_snap.full", "scan_snap"): Pair(FULL, needs=FULL_SETTINGS),
-    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, needs=SYMMETRIC_SETTINGS, more=not_alike),
+    ("scan_snap.full", "scan_snap"): Pair(FULL, requirements=FULL_SETTINGS),
+    ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, requirements=SYMMETRIC_SETTINGS, other_misfits=not_alike),
     ("scan_snap.reduced_symmetric", "scan_snap"): Pair(
-        SYMMETRIC, linear=False, needs={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)}, more=not_alike, example=DECORRELATED_EXAMPLE
+        SYMMETRIC,
+        linear=False,
+        requirements={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)},
+        other_misfits=not_alike,
+        example=DECORRELATED_EXAMPLE,
     ),
-    ("scan_snap.full", "corpus"): Pair(FULL, needs=FULL_SETTINGS, more=not_yz_model, example={"contexts": "infinite"}),
-    # attention is integrated out by an invariant of the flow, which descent does not keep
+    ("scan_snap.full", "corpus"): Pair(FULL, requirements=FULL_SETTINGS, other_misfits=not_yz_model, example={"contexts": "infinite"}),
+    # the System eliminates attention by an invariant of the flow, which discrete descent does not keep
     ("joma.linear", "joma_gaussian"): Pair(
         (ONE_NODE,),
         lambda rates: rates["w"],
         False,
         {"v": ONE_NODE},
-        each=True,
-        needs={**JOMA_SETTINGS, "num_classes": (1,)},
-        more=not_exact,
+        per_seed=True,
+        requirements={**JOMA_SETTINGS, "num_classes": (1,)},
+        other_misfits=not_exact,
         example={**JOMA_EXAMPLE, "num_classes": 1},
     ),
     ("joma.linear_multinode", "joma_gaussian"): Pair(
@@ -214,51 +223,54 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         lambda rates: rates["w"],
         False,
         {"V": same_quantity("V")},
-        each=True,
-        needs=JOMA_SETTINGS,
-        more=not_several_classes,
+        per_seed=True,
+        requirements=JOMA_SETTINGS,
+        other_misfits=not_several_classes,
         example=JOMA_EXAMPLE,
     ),
 }
 
 
 def find_pair(system: str, task: str) -> Pair | None:
-    """The pair of that System and task; None where they have to go by name."""
+    """The Pair of a System and a task, or None if the table has none."""
     return PAIRS.get((system, task))
 
 
 def misfits(pair: Pair, facts: TrainingFacts) -> list[str]:
-    """What keeps the System from describing this training, a phrase a setting; nothing where it does."""
-    found = [
+    """Phrases on why the System does not describe this training, one for each setting; empty if it does."""
+    phrases = [
         f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
-        for name, right in pair.needs.items()
+        for name, right in pair.requirements.items()
         if name in facts.config and facts.config[name] not in right
     ]
-    return [*found, *pair.more(facts)]
+    return [*phrases, *pair.other_misfits(facts)]
 
 
 def setting_text(value: Any) -> str:
-    """A setting as it would be written; an array is given, and None is not."""
+    """A setting's value as text: `given` for an array, `left out` for None."""
     if isinstance(value, bool):
         return str(value).lower()
     return "given" if isinstance(value, list) else "left out" if value is None else str(value)
 
 
 def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]) -> None:
-    """Raises ParamError, with every setting that does not fit, unless the training's task says which parameters of the System it has."""
+    """Raises ParamError, with all settings that do not fit, unless the System describes this training.
+
+    theory {System: parameters}: those that the task describes itself with.
+    """
     pair = find_pair(system, facts.task)
     wrong = misfits(pair, facts) if pair else []
     if wrong:
         raise ParamError(f"{system} does not describe this training of {facts.task}: {'; '.join(wrong)}")
     if system not in theory:
-        known = {*theory, *(name for name, task in PAIRS if task == facts.task)} - {system}
-        if not known:
+        described = {*theory, *(name for name, task in PAIRS if task == facts.task)} - {system}
+        if not described:
             raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be held against it")
-        raise ParamError(no_such("System", system, known, f"the theory of {facts.task}"))
+        raise ParamError(no_such("System", system, described, f"the theory of {facts.task}"))
 
 
 def check_flow(facts: TrainingFacts) -> None:
-    """Raises ParamError where the optimizer follows no gradient flow in the limit of small steps."""
+    """Raises ParamError if the optimizer does not follow a gradient flow in the limit of small steps."""
     name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
     if name not in FLOWS:
         raise ParamError(f"a gradient flow describes the optimizers {' and '.join(FLOWS)}, not {name}")

@@ -1,4 +1,4 @@
-"""One side of a comparison: named series on one clock, with a leading axis of seeds whoever computed them."""
+"""One side of a comparison: named time series with a leading axis of seeds, from an integration or a training."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,103 +15,103 @@ Loader = Callable[[], Array]
 
 @dataclass(frozen=True)
 class Side:
-    """Series at times t (T,); makers: {name: a function that gives (R, T, *shape)}, so that a large one is read when it is used.
+    """Time series at times t (T,). loaders {name: function returning (R, T, *shape)}: large ones are read when used.
 
-    dims: {name: names of the axes of shape}. label: what it is, in a phrase. notes: sentences about it.
+    dims {name: names of the axes of shape}. label: a phrase that describes the run. notes: sentences about it.
     """
 
     label: str
     t: Array
     unit: str
-    makers: Mapping[str, Loader]
+    loaders: Mapping[str, Loader]
     dims: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = field(default=())
 
     def values(self, name: str) -> Array:
-        """(R, T, *shape)."""
-        return self.makers[name]()
+        """The series `name` (R, T, *shape) at all times."""
+        return self.loaders[name]()
 
-    def at(self, name: str, times: Array) -> Array:
-        """(R, k, *shape) at times (k,) within t, linear in between; at a time of t the very value."""
+    def at_times(self, name: str, times: Array) -> Array:
+        """The series `name` (R, k, *shape) at times (k,) within t, interpolated linearly; exact at times of t."""
         return interpolate(self.t, self.values(name), times)
 
 
 def side_of_solution(solution: Solution) -> Side:
-    """States and observables of an integration, R = 1."""
+    """The Side of an integration: its states and observables, R = 1."""
     solution = solution.to_numpy()
     names = [*solution.y, *(name for name in solution.dims if name not in solution.y)]
 
-    def maker(name: str) -> Loader:
+    def loader(name: str) -> Loader:
         return lambda: np.asarray(solution.y[name] if name in solution.y else solution.observables[name], float)[None]
 
-    known = [name for name in names if name in solution.y or name in solution.observables]
+    available = [name for name in names if name in solution.y or name in solution.observables]
     notes = () if solution.ok else (solution.message,)
     unit = str(solution.attrs.get("time_unit") or "")
-    return Side(solution.model, solution.t, unit, {name: maker(name) for name in known}, solution.dims, notes=notes)
+    return Side(solution.model, solution.t, unit, {name: loader(name) for name in available}, solution.dims, notes=notes)
 
 
 def side_of_training(training: Trajectory) -> Side:
-    """Recorded observables of a training, in iterations.
+    """The Side of a training: its recorded observables, with iterations as times.
 
-    Seeds whose loss was not finite at some time are left out; where all were lost, all are kept up to the first such iteration.
-    Raises ParamError where less than two recorded iterations are left.
+    Seeds with a loss that is not finite are left out; if all have one, all are cut before the first such iteration.
+    Raises ParamError if less than two recorded iterations are left.
     """
-    kept = [r for r, seed in enumerate(training.seeds) if seed not in training.bad] or list(range(len(training.seeds)))
-    lost = len(training.bad) == len(training.seeds)
-    rows = int(np.searchsorted(training.t, min(training.bad.values()))) if lost else len(training.t)
+    rows_kept = [r for r, seed in enumerate(training.seeds) if seed not in training.bad] or list(range(len(training.seeds)))
+    all_lost = len(training.bad) == len(training.seeds)
+    rows = int(np.searchsorted(training.t, min(training.bad.values()))) if all_lost else len(training.t)
     if rows < 2:
         raise ParamError(f"nothing to compare: a curve needs two recorded iterations, and there is no more than one: {training.message}")
 
-    def maker(name: str) -> Loader:
-        return lambda: np.asarray(training.observables[name][:, :rows], float)[kept]
+    def loader(name: str) -> Loader:
+        return lambda: np.asarray(training.observables[name][:, :rows], float)[rows_kept]
 
-    seeds = tuple(training.seeds[r] for r in kept)
-    makers = {name: maker(name) for name in training.observables}
+    seeds = tuple(training.seeds[r] for r in rows_kept)
+    loaders = {name: loader(name) for name in training.observables}
     notes = () if training.ok else (training.message,)
-    return Side(training_label(training, len(seeds)), training.t[:rows], "iterations", makers, training.dims, seeds, notes)
+    return Side(training_label(training, len(seeds)), training.t[:rows], "iterations", loaders, training.dims, seeds, notes)
 
 
 def training_label(training: Trajectory, seeds: int) -> str:
-    """Task, model, seeds and optimizer in a phrase."""
+    """A phrase with task, model, number of seeds and optimizer."""
     spec = training.attrs.get("optimizer", {})
     momentum = f" with momentum {spec['momentum']:g}" if spec.get("momentum") and "adam" not in str(spec.get("name")) else ""
     return f"{training.task} ({training.model}), {counted(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
 
 
 def interpolate(t: Array, values: Array, times: Array) -> Array:
-    """values (R, T, ...) at t (T,), at times (k,) within t: (R, k, ...)."""
+    """values (R, T, ...) at t (T,), interpolated linearly to times (k,) within t: (R, k, ...)."""
     right = np.clip(np.searchsorted(t, times, side="left"), 1, len(t) - 1)
     weight = (times - t[right - 1]) / (t[right] - t[right - 1])
     shaped = weight.reshape(1, -1, *[1] * (values.ndim - 2))
     low, high = values[:, right - 1], values[:, right]
-    # a node takes its own value, whatever the neighbour is: 0 * inf is not 0
+    # at a node its own value, whatever the neighbour is: 0 * inf is nan
     return np.where(shaped == 0, low, np.where(shaped == 1, high, (1 - shaped) * low + shaped * high))
 
 
 def common_times(a: Array, b: Array) -> Array:
-    """The times (k,) of a (T,) or b (U,), whichever has fewer, where both are; rounding at the ends is forgiven.
+    """The times (k,) within the span of both a (T,) and b (U,), of whichever has fewer there; rounding at the ends is tolerated.
 
-    Raises ParamError where they have no two times in common.
+    Raises ParamError if fewer than two times are left.
     """
     low, high = max(a[0], b[0]), min(a[-1], b[-1])
     slack = 1e-9 * max(abs(a[-1] - a[0]), abs(b[-1] - b[0]))
     inside = [np.clip(t[(t >= low - slack) & (t <= high + slack)], low, high) for t in (a, b)]
-    found = min(inside, key=len) if min(map(len, inside)) > 1 else max(inside, key=len)
-    if low >= high or len(found) < 2:
+    times = min(inside, key=len) if min(map(len, inside)) > 1 else max(inside, key=len)
+    if low >= high or len(times) < 2:
         raise ParamError(f"no overlap in time: one run goes from {a[0]:g} to {a[-1]:g}, the other from {b[0]:g} to {b[-1]:g}")
-    return np.unique(found)
+    return np.unique(times)
 
 
 def merge_sides(sides: Sequence[Side]) -> Side:
-    """The same System under each seed's own parameters, one side a seed, as one: (R, T, *shape) up to where all of them go."""
+    """One Side of R seeds (R, T, *shape) from a Side for each seed, up to the last time that all of them reach."""
     if len(sides) == 1:
         return sides[0]
     shortest = min(sides, key=lambda side: float(side.t[-1]))
     t = shortest.t
 
-    def maker(name: str) -> Loader:
-        return lambda: np.concatenate([side.at(name, t) for side in sides])
+    def loader(name: str) -> Loader:
+        return lambda: np.concatenate([side.at_times(name, t) for side in sides])
 
     notes = tuple(dict.fromkeys(note for side in sides for note in side.notes))
-    return replace(sides[0], t=t, makers={name: maker(name) for name in sides[0].makers}, notes=notes)
+    return replace(sides[0], t=t, loaders={name: loader(name) for name in sides[0].loaders}, notes=notes)

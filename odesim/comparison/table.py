@@ -1,4 +1,4 @@
-"""A Comparison as a table for people, in 80 columns."""
+"""Formats a Comparison as text in 80 columns or as HTML."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,23 @@ from odesim.errors import counted, escaped
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
-SECOND_TABLE = ("log_error", "end_ratio")  # in a table of their own
-NAME = 18  # letters of an observable; a longer one has a line of its own
+SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
+NAME = 18  # width of the first column; a longer name has its own line
 
 
 def comparison_text(
-    said: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]
+    phrases: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]
 ) -> str:
-    """What is compared, a line an observable, and under it, where there are several seeds, the standard deviation over them."""
-    if said["map"]:
-        lines = [entry("theory", f"{said['theory']}, {said['map']}"), entry("training", said["training"])]
+    """The table as text: what is compared, then a line for each observable and one for its standard deviation over seeds.
+
+    phrases: the field `said` of a Comparison. rows: of Comparison.table().
+    """
+    if phrases["map"]:
+        lines = [entry("theory", f"{phrases['theory']}, {phrases['map']}"), entry("training", phrases["training"])]
     else:
-        lines = [entry("first", said["theory"]), entry("second", said["training"])]
-    unit = f" {said['unit']}" if said["unit"] else ""
-    lines += [entry("clock", said["clock"])] if said["clock"] else []
+        lines = [entry("first", phrases["theory"]), entry("second", phrases["training"])]
+    unit = f" {phrases['unit']}" if phrases["unit"] else ""
+    lines += [entry("clock", phrases["clock"])] if phrases["clock"] else []
     lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     lines += [entry("note", note) for note in notes]
     lines += [entry(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
@@ -44,7 +47,7 @@ def comparison_text(
 
 
 def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A second table: the time until which both sides agree, and, over decades, the error of the logarithm and the ratio at the end."""
+    """Lines of the second table: the time until which both sides agree, the error of logarithms, the ratio at the end."""
     lines = ["observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
     for row in rows:
         label, until = title(row), row["agree_until"]
@@ -55,8 +58,8 @@ def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def comparison_html(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
-    """The same table for a notebook, without the deviations over seeds."""
+def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+    """The table as HTML for notebooks, without deviations over seeds."""
     from html import escape
 
     names = [m.name for m in METRICS if any(not np.isnan(row[m.name]) for row in rows)]
@@ -65,24 +68,24 @@ def comparison_html(said: Mapping[str, str], rows: Sequence[Mapping[str, Any]], 
         f"<tr><td><b>{escape(title(row))}</b></td>" + "".join(f"<td>{cell(name, row[name]).strip()}</td>" for name in names) + "</tr>"
         for row in rows
     )
-    theory = f"{said['theory']}, {said['map']}" if said["map"] else said["theory"]
+    theory = f"{phrases['theory']}, {phrases['map']}" if phrases["map"] else phrases["theory"]
     under = "".join(f"<br/>{escape(note)}" for note in notes)
-    return f"<div><b>{escape(said['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
+    return f"<div><b>{escape(phrases['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
 
 
 def deviation(values: Array) -> float:
-    """Standard deviation of those of values (R,) that are numbers; nan of fewer than two."""
-    found = values[np.isfinite(values)]
-    return float(found.std(ddof=1)) if len(found) > 1 else np.nan
+    """Standard deviation of the finite entries of values (R,); nan if there are fewer than two."""
+    finite = values[np.isfinite(values)]
+    return float(finite.std(ddof=1)) if len(finite) > 1 else np.nan
 
 
 def title(row: Mapping[str, Any]) -> str:
-    """c (2, 30); only the name of a number."""
+    """The name of a row's observable with its shape: `c (2, 30)`, or `c` for a number."""
     return escaped(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
 
 
 def cell(name: str, value: float, *, blank: bool = False) -> str:
-    """The value in its column: correlation to six digits, others to three; - for what is not a number."""
+    """A value as a cell: correlation with 5 decimals, others with three digits; `-` for nan, or nothing if blank."""
     width = 9 if name == "correlation" else 8
     if not isfinite(value):
         return ("" if blank else "-" if np.isnan(value) else "inf").rjust(width)
@@ -92,7 +95,7 @@ def cell(name: str, value: float, *, blank: bool = False) -> str:
 
 
 def short(value: float) -> str:
-    """At most seven letters: three digits, fewer where the exponent is long."""
+    """A number in at most seven characters: three digits, fewer with a long exponent."""
     for digits in (3, 2, 1):
         text = f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e+").replace("e+", "e")
         if len(text) <= 7:
@@ -101,5 +104,5 @@ def short(value: float) -> str:
 
 
 def entry(word: str, text: str) -> str:
-    """word and text, wrapped under itself."""
+    """A line with a word and text; further lines of the text are indented."""
     return textwrap.fill(escaped(text), WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)

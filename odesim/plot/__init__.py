@@ -1,1 +1,1 @@
-"""Pictures: the project's one style, the picture of a Solution, the papers' figures. matplotlib is imported inside."""
+"""Pictures of solutions, ensembles, trainings and comparisons, in one style; the figures of the papers by name."""

@@ -1,4 +1,4 @@
-"""The picture of an ensemble: median and middle 80 % of its members against time, or how they are spread at the end."""
+"""The picture of an ensemble: median and middle 80 % of members against time, or histograms at a single time."""
 
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
     import xarray
 
 PANELS, COMPONENTS = 6, 5  # of the states and observables, and of each of them
-SAMPLE, BYTES = 20_000, 1 << 27  # members whose quantiles are taken, a random subset of more, and what they may take in memory
+SAMPLE, BYTES = 20_000, 1 << 27  # largest number of members drawn, a random subset of more, and their largest size in memory
 LEVELS = (0.1, 0.5, 0.9)
 BINS = 60
-REACH = 2.0  # spans of the middle 99 %: what is farther off is counted, not drawn
+REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
 
 
 def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
-    """The picture of an ensemble (member, time, ...): for a few components of each state and observable median and middle 80 %
-    of the members.
+    """A Figure of an ensemble Dataset (member, time, ...): median and middle 80 % of members, for some components of each array.
 
-    Where one time is saved: histograms. A member that ended early stays at its last value, and the title says how many do; one that
-    has none is left out of a panel, which says so.
+    With a single saved time: histograms. Members that ended early stay at their last value; the title has their number. Members
+    without values are left out of a panel; the panel has the number. Raises StoreError if no member is done.
     """
     names = [*run.attrs["states"], *run.attrs["observables"]][:PANELS]
     status = run["status"].values
@@ -41,22 +40,22 @@ def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
     members = members[random_indices(len(members), max(1, min(SAMPLE, BYTES // max(size, 1))))]
     part = run.isel(member=members)
     shown = {name: Quantity(name, hold_last_values(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
-    clock = make_time_axis(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
+    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
     with project_style():
         title = title_of(run, status, len(members))
         figure, axes = panels([False] * len(names), MARGIN + LINE * title.count("\n"))
-        labels = [draw_members(ax, q, clock) if clock else draw_spread(ax, q) for ax, q in zip(axes, shown.values(), strict=True)]
-        lowest = label_time(axes, clock) if clock else []
+        labels = [draw_members(ax, q, time_axis) if time_axis else draw_spread(ax, q) for ax, q in zip(axes, shown.values(), strict=True)]
+        lowest = label_time(axes, time_axis) if time_axis else []
         figure.suptitle(title, linespacing=1.3)
         figure.align_ylabels(axes)
-        if clock:
-            fit_time(figure, lowest, axes, clock)
+        if time_axis:
+            fit_time(figure, lowest, axes, time_axis)
         place_labels(figure, [label for label in labels if label])
     return figure
 
 
 def hold_last_values(run: "xarray.Dataset", name: str) -> Any:
-    """Values (N, T, *shape) of the members, after the end of one that ended early its last value: at its end, or saved before."""
+    """Values (N, T, *shape) of the members of a Dataset; after an early end, the value there or the last saved one."""
     values = run[name].values
     after = run["time"].values > run["t_end"].values[:, None]  # (N, T)
     after[run["status"].values == list(run.attrs["status_names"]).index("ok")] = False
@@ -67,54 +66,54 @@ def hold_last_values(run: "xarray.Dataset", name: str) -> Any:
     rows = np.arange(len(values))
     ends = np.where((last >= 0).reshape(-1, *[1] * (values.ndim - 2)), values[rows, np.maximum(last, 0)], np.nan)
     if f"{name}_end" in run:
-        own = run[f"{name}_end"].values
-        ends = np.where(np.isfinite(own), own, ends)
+        end_values = run[f"{name}_end"].values
+        ends = np.where(np.isfinite(end_values), end_values, ends)
     member, time = np.nonzero(after)
     values[member, time] = ends[member]
     return values
 
 
 def pick_components(quantity: Quantity) -> list[tuple[str, Any]]:
-    """(index, values (T, N)) of a few components, evenly spread. quantity: values (T, N, *shape)."""
+    """(index as text, values (T, N)) of at most COMPONENTS components, spread evenly. quantity: with values (T, N, *shape)."""
     shape = quantity.values.shape[2:]
     flat = quantity.values.reshape(*quantity.values.shape[:2], -1)
-    picked = np.unique(np.linspace(0, flat.shape[2] - 1, min(flat.shape[2], COMPONENTS)).round().astype(int))
-    return [(",".join(map(str, np.unravel_index(i, shape))) if shape else "", flat[:, :, i]) for i in picked]
+    chosen = np.unique(np.linspace(0, flat.shape[2] - 1, min(flat.shape[2], COMPONENTS)).round().astype(int))
+    return [(",".join(map(str, np.unravel_index(i, shape))) if shape else "", flat[:, :, i]) for i in chosen]
 
 
-def draw_members(axes: Axes, quantity: Quantity, clock: TimeAxis) -> EndLabels | None:
-    """Median and middle 80 % of the members at each time, one colour a component."""
-    axes.set_xscale("log" if clock.log else "linear")
+def draw_members(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> EndLabels | None:
+    """Draws median and middle 80 % of members against time, a colour for each component; returns their labels, or None."""
+    axes.set_xscale("log" if time_axis.log else "linear")
     parts = pick_components(quantity)
     medians = []
     for color, (_, values) in zip(ordered_colors(len(parts)), parts, strict=True):
-        rows = np.ma.masked_invalid(values[clock.rows])
+        rows = np.ma.masked_invalid(values[time_axis.rows])
         marks = np.full((len(LEVELS), len(rows)), np.nan)
-        kept = rows.count(axis=1) > 0
-        marks[:, kept] = np.nanquantile(rows[kept].filled(np.nan), LEVELS, axis=1)
-        axes.fill_between(clock.x, marks[0], marks[2], color=color, alpha=0.2, lw=0)
-        axes.plot(clock.x, marks[1], color=color)
+        finite = rows.count(axis=1) > 0
+        marks[:, finite] = np.nanquantile(rows[finite].filled(np.nan), LEVELS, axis=1)
+        axes.fill_between(time_axis.x, marks[0], marks[2], color=color, alpha=0.2, lw=0)
+        axes.plot(time_axis.x, marks[1], color=color)
         medians.append(marks[1])
     values = np.ma.masked_invalid(np.array(medians).T)
     set_value_scale(axes, values)
     axes.set_ylabel(break_lines(quantity.title))
-    axes.set_xlim(clock.x[0], clock.x[-1])
+    axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     set_panel_note(axes, quantity, parts)
     return end_labels(axes, [name for name, _ in parts], last_finite(values)) if quantity.dims else None
 
 
 def set_panel_note(axes: Axes, quantity: Quantity, parts: list[tuple[str, Any]], more: str = "") -> None:
-    """Says above a panel how many components it shows, and how many members have a value at all its times, where not all."""
-    whole = np.isfinite(np.stack([values for _, values in parts])).all(axis=(0, 1))
+    """Writes above a panel how many components it shows and how many members have values at all times, unless all do."""
+    complete = np.isfinite(np.stack([values for _, values in parts])).all(axis=(0, 1))
     count = int(np.prod(quantity.values.shape[2:], dtype=int))
-    said = [f"{len(parts)} of {thousands(count)}"] * (len(parts) < count)
-    said += [f"{thousands(int(whole.sum()))} of {counted(len(whole), 'member')}"] * (not whole.all())
-    axes.set_title(", ".join([*said, *[more] * bool(more)]), loc="right", fontsize=SMALL)
+    notes = [f"{len(parts)} of {thousands(count)}"] * (len(parts) < count)
+    notes += [f"{thousands(int(complete.sum()))} of {counted(len(complete), 'member')}"] * (not complete.all())
+    axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
 
 
 def draw_spread(axes: Axes, quantity: Quantity) -> EndLabels | None:
-    """How many members lie where at the one time that is saved, one outline a component."""
+    """Draws histograms of members at the single saved time, an outline for each component."""
     parts = pick_components(quantity)
     beyond = 0
     for color, (name, values) in zip(ordered_colors(len(parts)), parts, strict=True):
@@ -134,14 +133,14 @@ def draw_spread(axes: Axes, quantity: Quantity) -> EndLabels | None:
 
 
 def central_range(values: Any) -> tuple[float, float]:
-    """From where to where values (n,) are counted: all of them, but for few (1 %) that lie far beyond the others."""
+    """(low, high) of a histogram of values (n,): their range, without outliers far beyond the middle 99 %."""
     low, high = np.quantile(values, (0.005, 0.995))
     reach = REACH * (high - low)
     return (float(max(values.min(), low - reach)), float(min(values.max(), high + reach))) if reach > 0 else (values.min(), values.max())
 
 
 def title_of(run: "xarray.Dataset", status: Any, drawn: int) -> str:
-    """Model and members; under it what is drawn of them, how many ended early and how many are not done."""
+    """The title: model and number of members, what is drawn, how many ended early, how many are not done."""
     names = run.attrs["status_names"]
     early = [(name, int((status == k).sum())) for k, name in enumerate(names) if name != "ok"]
     ended = ", ".join(f"{thousands(n)} {name}" for name, n in early if n)

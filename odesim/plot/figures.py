@@ -1,4 +1,4 @@
-"""The figure scripts by name: run one, write its pictures, data and manifest, and hold its features against their targets."""
+"""Runs figure scripts by name: writes pictures, data and a manifest, and compares measured features with targets."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ PREFIX = "fig_"
 RECORDED_PACKAGES = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
 
 
-PUBLISHED, THEORY, SCRIPT = "published", "theory", "own script"  # where a target is from: SCRIPT is a program of ours beside odesim
+PUBLISHED, THEORY, SCRIPT = "published", "theory", "own script"  # origins of a target; SCRIPT: a program of ours outside odesim
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A number that a figure must show: as measured, the target and where that is from, and how far apart the two may be."""
+    """A number that a figure must show: the measured value, its target with origin, and the tolerance."""
 
     name: str
     measured: float
@@ -34,13 +34,13 @@ class Feature:
 
     @property
     def passed(self) -> bool:
-        """Whether measured is within tolerance of target; nan is not."""
+        """Whether the measured value is within tolerance of the target; false for nan."""
         return abs(self.measured - self.target) <= self.tolerance
 
 
 @dataclass(frozen=True)
 class FigureRun:
-    """What run_figure() left: features, and the files written (pictures, data, manifest)."""
+    """The result of run_figure(): features, and the files written (pictures, data, manifest)."""
 
     name: str
     features: tuple[Feature, ...]
@@ -48,17 +48,18 @@ class FigureRun:
 
     @property
     def passed(self) -> bool:
+        """Whether all features passed."""
         return all(feature.passed for feature in self.features)
 
 
 def list_figures() -> list[str]:
-    """Names of the figure scripts, sorted: fig_joma_fig4.py is joma_fig4."""
+    """Names of the figure scripts, sorted: `joma_fig4` for fig_joma_fig4.py."""
     package = import_module("odesim.figures")
-    return sorted(found.name.removeprefix(PREFIX) for found in pkgutil.iter_modules(package.__path__) if found.name.startswith(PREFIX))
+    return sorted(module.name.removeprefix(PREFIX) for module in pkgutil.iter_modules(package.__path__) if module.name.startswith(PREFIX))
 
 
 def load_figure(name: str) -> Any:
-    """The module of that figure, with data(fast), draw(dataset) and expected(dataset). Raises StoreError."""
+    """The module of a figure, with data(fast), draw(dataset) and expected(dataset). Raises StoreError for an unknown name."""
     names = list_figures()
     if name not in names:
         raise StoreError(no_such("figure", name, names))
@@ -66,9 +67,9 @@ def load_figure(name: str) -> Any:
 
 
 def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats: Sequence[str] = ("png",)) -> FigureRun:
-    """Computes the figure and writes NAME.<format>, NAME.nc (netCDF 3) and NAME.json into the folder out, which is made.
+    """Computes a figure and writes NAME.<format>, NAME.nc (netCDF 3) and NAME.json into the folder out, which is created.
 
-    Raises StoreError before anything is computed: unknown name or format, a place that cannot be written to.
+    Raises StoreError before anything is computed: unknown name or format, a folder that is not writable.
     """
     module = load_figure(name)
     for extension in formats:
@@ -94,7 +95,7 @@ def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats:
 
 
 def figure_manifest(name: str, module: Any, fast: bool, dataset: Any, features: Sequence[Feature], files: Sequence[Path]) -> dict[str, Any]:
-    """The manifest: what was drawn, from which parameters and versions, the features, the sha256 of each file."""
+    """The manifest as a dict for JSON: figure, parameters, versions, features, the sha256 of each file."""
     return {
         "figure": name,
         "beside": (module.__doc__ or "").strip(),
@@ -118,7 +119,7 @@ def figure_manifest(name: str, module: Any, fast: bool, dataset: Any, features: 
 
 
 def as_json(value: Any) -> Any:
-    """value with numpy's numbers and arrays as plain ones, non-finite ones as null."""
+    """value for JSON: numpy numbers and arrays as Python ones, numbers that are not finite as None."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list):
@@ -127,7 +128,7 @@ def as_json(value: Any) -> Any:
 
 
 def version_of(package: str) -> str | None:
-    """The installed version; None where the package runs from a checkout."""
+    """The installed version of a package; None if it runs from a checkout."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Pictures on disk: a path is checked before anything is computed, and a file is there whole or not at all."""
+"""Writes pictures: paths are checked before anything is computed, and a file is complete or absent."""
 
 import os
 from collections.abc import Callable
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "pdf", "svg")
-# neither the date nor the version of matplotlib: the same picture has the same bytes
+# without date and version of matplotlib, so that the same picture has the same bytes
 METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "odesim"},
     "pdf": {"Creator": "odesim", "Producer": None, "CreationDate": None},
     "svg": {"Creator": "odesim", "Date": None},
 }
-# how these stand in a file
+# how the metadata appear in a file
 MARKS = {"png": b"tEXtSoftware\0odesim", "pdf": b"/Creator (odesim)", "svg": b"<dc:title>odesim</dc:title>"}
 
 
 def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
-    """path as a Path, where a picture can be written to it; imports no matplotlib. One that odesim drew may be replaced.
+    """path as a Path, if a picture can be written there; a picture that odesim drew may be replaced. Does not import matplotlib.
 
-    Raises StoreError: an extension other than FORMATS, no such folder, a folder in its place, no permission, or, unless overwrite
-    is given, somebody else's file.
+    Raises StoreError: an extension other than FORMATS, a missing folder, a folder at path, no permission, or, unless overwrite is
+    given, a file that odesim did not draw.
     """
     target = _check_format(path)
     if is_taken(target) and not overwrite and not is_odesim_picture(target):
@@ -35,7 +35,7 @@ def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def is_odesim_picture(picture: Path) -> bool:
-    """Whether odesim drew the picture: its metadata say so."""
+    """Whether odesim drew the picture, by its metadata."""
     try:
         return MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
     except OSError:
@@ -51,7 +51,7 @@ def _check_format(path: str | Path) -> Path:
 
 
 def check_writable(target: Path) -> Path:
-    """target, where a file can be put there. Raises StoreError."""
+    """target, if a file can be written there. Raises StoreError."""
     folder = target.parent
     if os.path.isdir(target):
         raise StoreError(f"{str(target)!r} is a folder, not a file")
@@ -63,9 +63,9 @@ def check_writable(target: Path) -> Path:
 
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
-    """Calls write(temporary path beside target), then puts the file in target's place: old or new, never half.
+    """Calls write(temporary path beside target), then renames that file to target, so that target is never incomplete.
 
-    Raises StoreError where the disk refuses.
+    Raises StoreError if the disk refuses.
     """
     check_writable(target)
     temporary = target.with_name(f".{target.stem}-{os.getpid()}{target.suffix}")
@@ -80,7 +80,7 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
-    """Writes the figure to path (png, pdf or svg, by its extension), over what is there, and gives the path back. Raises StoreError."""
+    """Writes the figure to path as png, pdf or svg, by its extension, replacing a file there; returns path. Raises StoreError."""
     from odesim.plot.style import DPI, project_style
 
     target = _check_format(path)

@@ -1,4 +1,4 @@
-"""One quantity against time: lines (few components), a map (many), bands of quantiles (very many, or of a matrix)."""
+"""Draws one quantity against time: lines for few components, a map for many, bands of quantiles for very many or a matrix."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, break_lines, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
 
-LINES, ROWS, MAP = 10, 500, 2000  # components: at most as lines, at most as rows of a map, at most as a map
-COLUMNS = 500  # saved times in a map or band
-SAMPLE, NUMBERS = 10_000, 5_000_000  # quantiles are of at least so many components, of all where these are so many numbers
-MARKED = 20  # at most so many saved times are marked by dots
+LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+COLUMNS = 500  # largest number of saved times in a map or band
+SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
+MARKED = 20  # largest number of saved times marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
-SHADES = (0.18, 0.4, 0.62)  # of blue: outermost band first
+SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A state or an observable: values (T, *shape), names of the axes of shape."""
+    """A state or observable to draw: values (T, *shape) and the names of the axes of shape."""
 
     name: str
     values: Array
@@ -35,7 +35,7 @@ class Quantity:
 
     @property
     def flat(self) -> Array:
-        """The components in C order (T, n)."""
+        """The values (T, n) with components in C order."""
         return np.asarray(self.values, float).reshape(len(self.values), -1)
 
     @property
@@ -48,12 +48,12 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """`lines`, `map` (of a vector) or `bands`."""
+        """How it is drawn: `lines`, `map` (a vector) or `bands`."""
         return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
 
     @property
     def is_matrix(self) -> bool:
-        """Whether the last values are shown too, as rows and columns."""
+        """Whether it is a matrix whose last values are drawn too."""
         return self.count > LINES and len(self.shape) > 1 and max(self.shape[0], self.count // self.shape[0]) <= ROWS
 
     @property
@@ -63,14 +63,14 @@ class Quantity:
 
     @property
     def is_constant(self) -> bool:
-        """Whether no component, of few, changes by more than rounding."""
+        """Whether it has few components and none changes by more than rounding."""
         if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
             return False
         return bool(np.all(np.ptp(self.flat, axis=0) <= 1e-14 * np.abs(self.flat[0])))
 
     @property
-    def every(self) -> int:
-        """A map shows the largest of so many neighbours."""
+    def neighbours(self) -> int:
+        """Number of neighbouring components of which a map shows the largest."""
         return -(-self.count // ROWS) if self.kind == "map" else 1
 
     def component(self, i: int) -> str:
@@ -78,60 +78,62 @@ class Quantity:
         return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
-def draw_quantity(axes: Axes, quantity: Quantity, clock: TimeAxis, named: Mapping[Any, str] = MappingProxyType({})) -> EndLabels | None:
-    """Draws the quantity into axes; gives the names at the ends of its lines, still to be settled.
+def draw_quantity(
+    axes: Axes, quantity: Quantity, time_axis: TimeAxis, labelled: Mapping[Any, str] = MappingProxyType({})
+) -> EndLabels | None:
+    """Draws the quantity; returns the labels of its lines, not placed yet, or None.
 
-    named: {(dims, shape): the panel with the same colours and names}; lines that end in one bunch refer to it.
+    labelled {(dims, shape): name of a panel with the same colours and labels}: lines that end close together refer to it.
     """
-    axes.set_xscale("log" if clock.log else "linear")
-    values = np.ma.masked_invalid(quantity.flat[clock.rows])
+    axes.set_xscale("log" if time_axis.log else "linear")
+    values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
     labels = None
     if quantity.kind == "map":
-        draw_map(axes, quantity, values, clock)
+        draw_map(axes, quantity, values, time_axis)
     elif quantity.kind == "bands":
-        labels = draw_bands(axes, quantity, values, clock)
+        labels = draw_bands(axes, quantity, values, time_axis)
     else:
-        labels = draw_lines(axes, quantity, values, clock, named.get((quantity.dims, quantity.shape), ""))
-    if len(clock.x) > 1:
-        axes.set_xlim(clock.x[0], clock.x[-1])
+        labels = draw_lines(axes, quantity, values, time_axis, labelled.get((quantity.dims, quantity.shape), ""))
+    if len(time_axis.x) > 1:
+        axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes, whole=quantity.kind == "map")
     return labels
 
 
-def draw_lines(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis, named: str) -> EndLabels | None:
-    """One line a component, from dark to light in the order of the index, named at its end or as in the panel called named."""
-    n, dots = quantity.count, len(clock.x) <= MARKED
+def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, panel: str) -> EndLabels | None:
+    """Draws a line for each component, from dark to light by index; returns labels, or None where a title refers to the panel."""
+    n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
     for i in range(n):
-        axes.plot(clock.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
+        axes.plot(time_axis.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
     set_value_scale(axes, values)
     axes.set_ylabel(break_lines(quantity.title))
     ends = last_finite(values)
     if not quantity.dims:
         return None
-    if named and is_bunched(axes, ends):
-        axes.set_title(break_lines(f"colours as in {named}"), loc="right", fontsize=SMALL)
+    if panel and is_bunched(axes, ends):
+        axes.set_title(break_lines(f"colours as in {panel}"), loc="right", fontsize=SMALL)
         return None
     return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
-def draw_map(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> None:
-    """Index upward, time to the right, the value in colour: two-sided colours where both signs matter."""
-    columns = spread_indices(len(clock.x), COLUMNS)
-    shown = largest_neighbours(values[columns], quantity.every)
-    rows = np.append(np.arange(0, quantity.count, quantity.every), quantity.count) - 0.5
+def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> None:
+    """Draws a vector as a map: time to the right, index upward, the value as colour."""
+    columns = spread_indices(len(time_axis.x), COLUMNS)
+    shown = largest_neighbours(values[columns], quantity.neighbours)
+    rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(break_lines(quantity.dims[0]))
-    draw_cells(axes, cell_edges(clock.x[columns], clock.log), rows, shown.T, quantity.name)
+    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, quantity.name)
 
 
-def draw_last_values(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
-    """The last finite values of a matrix: the first index upward, the others to the right, the value in colour."""
+def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> None:
+    """Draws the last finite values of a matrix: first index upward, the others to the right, the value as colour."""
     values = np.ma.masked_invalid(quantity.flat)
-    whole = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
-    last = int(whole[-1]) if len(whole) else len(values) - 1
-    shown = values[last].reshape(quantity.shape[0], -1)
-    x, y = (np.arange(n + 1) - 0.5 for n in reversed(shown.shape))
-    draw_cells(axes, x, y, shown, f"{quantity.name} at t = {clock.t[last]:.3g}")
+    finite = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
+    last = int(finite[-1]) if len(finite) else len(values) - 1
+    matrix = values[last].reshape(quantity.shape[0], -1)
+    x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
+    draw_cells(axes, x, y, matrix, f"{quantity.name} at t = {time_axis.t[last]:.3g}")
     axes.set_xlabel(break_lines(", ".join(quantity.dims[1:])))
     axes.set_ylabel(break_lines(quantity.dims[0]))
     for axis in (axes.xaxis, axes.yaxis):
@@ -139,7 +141,10 @@ def draw_last_values(axes: Axes, quantity: Quantity, clock: TimeAxis) -> None:
 
 
 def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
-    """Masked values shown (m, n) as cells between x (n + 1,) and y (m + 1,), the colour bar called label above them."""
+    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), and a colour bar with the label above.
+
+    Values of both signs get diverging colours.
+    """
     low, high = (float(shown.min()), float(shown.max())) if shown.count() else (0.0, 1.0)
     size = max(abs(low), abs(high))
     two_sided = low < -0.1 * size and high > 0.1 * size
@@ -160,10 +165,10 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     bar.set_label(literal(label), labelpad=2.5)
 
 
-def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> EndLabels:
-    """The smallest and the largest of all components; five quantiles of all, or of a random subset, which is said."""
-    columns = spread_indices(len(clock.x), COLUMNS)
-    x, values = clock.x[columns], values[columns]
+def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:
+    """Draws smallest and largest component and five quantiles; those of a random subset are marked so. Returns the labels."""
+    columns = spread_indices(len(time_axis.x), COLUMNS)
+    x, values = time_axis.x[columns], values[columns]
     chosen = random_indices(quantity.count, max(SAMPLE, NUMBERS // len(columns)))
     sample = values[:, chosen].filled(np.nan)
     marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
@@ -179,7 +184,7 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, clock: TimeAxis) -> 
 
 
 def largest_neighbours(values: Any, every: int) -> Any:
-    """Of each `every` neighbours among the columns of masked values (T, n), at each time the one largest in size: none is lost."""
+    """The entry largest in absolute value of each `every` neighbouring columns of masked values (T, n), at each time."""
     if every == 1:
         return values
     starts = np.arange(0, values.shape[1], every)
@@ -188,39 +193,39 @@ def largest_neighbours(values: Any, every: int) -> Any:
 
 
 def random_indices(n: int, most: int) -> Array:
-    """Positions (m,) in order of all of n things, or of `most` of them at random, always the same: a pattern in their order is no bias."""
+    """Indices (m,) in order: all below n, or `most` random ones, always the same. Random, so that patterns in the order do not matter."""
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
 
 
 def thousands(n: int) -> str:
-    """A whole number with narrow spaces between its thousands."""
+    """A whole number as text with narrow spaces between thousands."""
     return f"{n:,}".replace(",", "\u202f")
 
 
 def spread_indices(n: int, most: int) -> Array:
-    """Positions (m,) of at most `most` of n things, evenly spread, the first and the last among them."""
+    """Indices (m,) of at most `most` of n items, spread evenly, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
 
 
 def set_value_scale(axes: Axes, values: Any) -> None:
-    """A logarithmic value axis where all values are positive and span three to twelve decades."""
+    """Makes the value axis logarithmic if all values are positive and span three to twelve decades."""
     if values.count() and values.min() > 0 and 1e3 < values.max() / values.min() < 1e12:
         axes.set_yscale("log")
 
 
 def set_loss_scale(axes: Axes, values: Any) -> None:
-    """A logarithmic value axis where all values are positive and span a decade: less would leave it with odd numbers at its ticks."""
+    """Makes the value axis logarithmic if all values are positive and span a decade or more."""
     if values.count() and values.min() > 0 and values.max() >= 10 * values.min():
         axes.set_yscale("log")
 
 
 def is_bunched(axes: Axes, ends: list[float]) -> bool:
-    """Whether the ends (n,) of several lines lie so close that their names could not stand beside them."""
+    """Whether the ends (n,) of several lines are too close for labels beside them."""
     finite = [end for end in ends if np.isfinite(end)]
     heights = [(axes.transData + axes.transAxes.inverted()).transform((axes.get_xlim()[0], end))[1] for end in finite]
     return len(heights) > 1 and max(heights) - min(heights) < 0.05 * (len(heights) - 1)
 
 
 def last_finite(values: Any) -> list[float]:
-    """The last finite value of each column of values (T, n): (n,), nan where there is none."""
+    """The last finite values (n,) of the columns of masked values (T, n); nan if there is none."""
     return [float(column.compressed()[-1]) if column.count() else np.nan for column in values.T]

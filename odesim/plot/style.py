@@ -1,4 +1,4 @@
-"""The one plot style of the project: true size 80 mm wide, type of 6 to 8 points, colours that colour-blind readers tell apart."""
+"""The plot style of the project: 80 mm wide, type of 6 to 8 points, colours that colour-blind readers can distinguish."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ SMALL, NORMAL, LARGE = 6.0, 7.0, 8.0  # type, in points at true size
 DPI = 400  # of a png: 1260 dots across
 INK, FAINT = "#222222", "#8c8c8c"
 
-# Okabe and Ito's colours without the yellow, which vanishes on white (jfly.uni-koeln.de/color)
+# the colours of Okabe and Ito without yellow, which is hard to see on white (jfly.uni-koeln.de/color)
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)))
 MARKERS = "os^Dv*"
@@ -69,7 +69,7 @@ STYLE: Any = {
     "legend.labelspacing": 0.3,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
-    "pdf.fonttype": 42,  # letters stay letters
+    "pdf.fonttype": 42,  # text stays text
     "svg.fonttype": "path",
     "svg.hashsalt": "odesim",  # the same picture, the same bytes
 }
@@ -77,16 +77,16 @@ STYLE: Any = {
 
 @contextmanager
 def project_style() -> Iterator[None]:
-    """Within it, matplotlib makes and draws everything in the project's style; outside nothing has changed.
+    """A context in which matplotlib creates and draws figures in the project's style.
 
-    matplotlib's settings belong to the process: one thread at a time.
+    It changes settings of the process, so only one thread may use it at a time.
     """
     with rc_context(STYLE):
         yield
 
 
 def new_figure(height: float, *, width: float = WIDTH) -> Figure:
-    """An empty Figure of width x height (mm) on an Agg canvas that leaves no label without room."""
+    """An empty Figure of width x height in mm, with an Agg canvas and constrained layout."""
     figure = Figure(figsize=(width / 25.4, height / 25.4), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     engine: Any = figure.get_layout_engine()
@@ -95,12 +95,12 @@ def new_figure(height: float, *, width: float = WIDTH) -> Figure:
 
 
 def ordered_colors(n: int) -> list[Any]:
-    """n colours from dark to light (n,): for components that have an order. The lightest still shows on white."""
+    """n colours from dark to light, for components in order. The lightest is still visible on white."""
     return [colormaps[SEQUENTIAL](0.86 * i / max(n - 1, 1)) for i in range(n)]
 
 
 def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> None:
-    """Sets at most x and y intervals between the ticks of linear axes; y ticks at whole numbers only where asked."""
+    """Limits the intervals between ticks of linear axes to x and y. whole: y ticks at whole numbers only."""
     if axes.get_xscale() == "linear":
         axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
     if axes.get_yscale() == "linear":
@@ -108,12 +108,12 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
 
 
 def literal(text: str) -> str:
-    """text that is shown as it stands: a dollar sign starts no formula, and a control character is escaped."""
+    """text that matplotlib shows literally: dollar signs start no formula, control characters are escaped."""
     return escaped(text).replace("$", r"\$")
 
 
 def break_lines(text: str, most: int = 18) -> str:
-    """text in lines of about `most` letters, broken after spaces and underscores: a name fits beside its panel."""
+    """text in lines of about `most` letters, broken after spaces and underscores."""
     lines = [""]
     for piece in re.findall(r"[^ _]*[ _]?", text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > most:

@@ -1,4 +1,4 @@
-"""Saved times as they are drawn: linear, or logarithmic where the save grid is."""
+"""The time axis of a picture: linear, or logarithmic if the saved times are geometric."""
 
 from dataclasses import dataclass
 from math import floor, log10
@@ -12,7 +12,7 @@ from odesim.plot.style import literal
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """The times t (T,) of a run as drawn: x = (t - start) / unit (T',), the rows of the result that are shown, the label."""
+    """A time axis for saved times t (T,): positions x = (t - start) / unit (T',), the rows of results to draw, the label."""
 
     t: Array
     x: Array
@@ -22,24 +22,24 @@ class TimeAxis:
     log: bool
     label: str
 
-    def place(self, t: Any) -> Array:
-        """Times t (n,) on the axis; on a logarithmic one only those after its start."""
+    def positions(self, t: Any) -> Array:
+        """Positions on the axis of times t (n,); on a logarithmic axis only of those after start."""
         x = (np.asarray(t, float) - self.start) / self.unit
         return x[x > 0] if self.log else x
 
 
 def make_time_axis(t: Array, phrase: str = "") -> TimeAxis:
-    """The Clock of saved times t (T,), whose unit is phrase.
+    """The TimeAxis of saved times t (T,). phrase: their unit.
 
-    Logarithmic where the times are geometric, in themselves or counted from the first; powers of 1000 go into the label.
+    It is logarithmic if the times are geometric, from 0 or from the first one. Powers of 1000 go into the label.
     """
     t = np.asarray(t, float)
     suffix = f" ({literal(phrase)})" if phrase else ""
     for start in dict.fromkeys((0.0, float(t[0]))):
-        keep = np.flatnonzero(t > start)
-        if is_geometric(t[keep] - start):
+        rows = np.flatnonzero(t > start)
+        if is_geometric(t[rows] - start):
             since = f" − {start:g}" if start else ""
-            return TimeAxis(t, t[keep] - start, keep, start, 1.0, True, f"t{since}{suffix}")
+            return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"t{since}{suffix}")
     largest = float(np.max(np.abs(t)))
     power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
     unit = 10.0**power
@@ -47,16 +47,16 @@ def make_time_axis(t: Array, phrase: str = "") -> TimeAxis:
 
 
 def is_geometric(x: Array) -> bool:
-    """Whether x (n,) > 0 grows by one factor over two decades or more; the last step may be cut short by an early end."""
+    """Whether x (n,) > 0 grows by a constant factor over two decades or more; the last step may be shorter."""
     if len(x) < 4 or np.any(np.diff(x) <= 0):
         return False
     ratios = np.diff(np.log(x))
-    # given times are often rounded to a digit or two: 1, 3, 10, 30
+    # users often round times to a digit or two: 1, 3, 10, 30
     return bool(x[-1] / x[0] > 99 and np.all(np.abs(ratios[:-1] / np.median(ratios) - 1) < 0.2) and ratios[-1] < 1.2 * ratios[0])
 
 
 def cell_edges(x: Array, log: bool) -> Array:
-    """Borders (n + 1,) of cells around x (n,); the outer ones lie at the first and the last x."""
+    """Borders (n + 1,) of cells around x (n,); the outer borders are the first and the last x. log: geometric middles."""
     if len(x) == 1:
         return np.array([x[0], x[0] + (abs(x[0]) or 1.0)])
     middle = np.sqrt(x[1:] * x[:-1]) if log else (x[1:] + x[:-1]) / 2

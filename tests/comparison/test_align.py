@@ -29,7 +29,7 @@ def test_permuted_seeds_are_found():
     dims = {"v": ("k",), "V": ("l", "k")}
     trained = side(dims=dims, v=np.concatenate([v[..., o] for o in orders]), V=np.concatenate([V[..., o] for o in orders]))
     for axes, wanted in (((), False), (("k",), True)):
-        found = compare_sides(side(dims=dims, v=v, V=V), trained, said=SAID, align=axes)
+        found = compare_sides(side(dims=dims, v=v, V=V), trained, phrases=SAID, align=axes)
         assert bool(found.passed({name: {"relative_l2": 1e-12} for name in dims})) is wanted
 
 
@@ -37,7 +37,7 @@ def test_an_axis_must_be_there():
     """An axis that nothing has is named, with those that there are."""
     theory = side(dims={"v": ("k",)}, v=rising([1.0, 2.0]))
     with pytest.raises(ParamError, match="no axis 'q' in what is compared; choose from k"):
-        compare_sides(theory, theory, said=SAID, align=("q",))
+        compare_sides(theory, theory, phrases=SAID, align=("q",))
 
 
 def test_times_do_not_matter_to_the_order():

@@ -296,7 +296,7 @@ def test_clock(times: Any, log: bool, label: str) -> None:
     assert (clock.log, clock.label) == (log, label)
     assert not log or np.all(clock.x > 0)
     shown = np.asarray(times, float)[clock.rows]
-    np.testing.assert_allclose(clock.place(shown), clock.x, rtol=1e-15)  # the same operations
+    np.testing.assert_allclose(clock.positions(shown), clock.x, rtol=1e-15)  # the same operations
     cells = cell_edges(clock.x, log)
     assert np.all(np.diff(cells) > 0) and len(cells) == len(clock.x) + 1
 

@@ -17,5 +17,5 @@ def rising(rates: Any, t: Any = T, delay: float = 0.0) -> np.ndarray:
 def side(t: Any = T, dims: Any = None, **arrays: Any) -> Side:
     """A Side of arrays (R, T, *shape)."""
     seeds = tuple(range(len(next(iter(arrays.values())))))
-    makers = {name: (lambda values=values: np.asarray(values, float)) for name, values in arrays.items()}
-    return Side("made", np.asarray(t, float), "steps", makers, dims or {}, seeds)
+    loaders = {name: (lambda values=values: np.asarray(values, float)) for name, values in arrays.items()}
+    return Side("made", np.asarray(t, float), "steps", loaders, dims or {}, seeds)

@@ -1,4 +1,4 @@
-"""What a comparison is said to have given, as one JSON object for programs."""
+"""Output of `odesim compare` as JSON."""
 
 import json
 from typing import Any
@@ -8,13 +8,13 @@ from odesim.store.plain_data import to_plain
 
 
 def json_object(comparison: Comparison) -> dict[str, Any]:
-    """The object that --json prints: what is compared, when, and a row an observable; what is not a number is null.
+    """The object that --json prints: what is compared, the times, a row for each observable; NaN is null.
 
-    each {metric: [value of every seed]}: empty for one seed.
+    `each` of a row is {metric: [value of each seed]}, empty for one seed.
     """
     times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
-    said = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
-    return dict(to_plain({**said, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
+    fields = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
+    return dict(to_plain({**fields, "observables": comparison.table(), "worst": comparison.worst()["observable"]}))
 
 
 def json_text(comparison: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""What is said of an ensemble: a line while it runs, a table or one JSON object at the end."""
+"""Output of `odesim ensemble` and `odesim resume`: progress, and a table or JSON at the end."""
 
 import json
 from pathlib import Path
@@ -8,14 +8,14 @@ from odesim.cli.output.tables import echo
 from odesim.cli.progress import Counter
 from odesim.errors import counted, escaped
 
-RETRIED = ("max_steps", "step_too_small")  # statuses that another method may mend
+RETRIED = ("max_steps", "step_too_small")  # statuses for which another method may help
 
 if TYPE_CHECKING:
     from odesim.api.stored_ensemble import EnsembleRun
 
 
 class EnsembleProgress(Counter):
-    """Members done, how many failed, how fast they are, and about how long the rest takes."""
+    """A progress line: members done and failed, members per second, time left."""
 
     def show(self, done: int, total: int, failed: int) -> None:
         """Shows the line, ten times a second at most."""
@@ -23,7 +23,7 @@ class EnsembleProgress(Counter):
 
 
 def json_object(run: "EnsembleRun") -> dict[str, Any]:
-    """The object that --json prints. members: of the run or shard; new: integrated by this command."""
+    """The object that --json prints. `members`: of the run or shard; `new`: integrated by this command."""
     t = run.tally
     rate = t.new / run.seconds if run.seconds else None
     return {
@@ -48,7 +48,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
 
 
 def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
-    """Prints what became of a run. drawn: its picture."""
+    """Prints the result of a run as JSON or text. drawn: path of its picture."""
     if as_json:
         echo(json.dumps(json_object(run), allow_nan=False))
     elif not quiet:
@@ -56,25 +56,25 @@ def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None
 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:
-    """{status: what it says of a member and what can be done}, of those that members have, but ok."""
+    """{status: meaning and remedy} of the statuses other than `ok` that members have."""
     again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
     counts = run.tally.counts
     return {s: text + again * (s in RETRIED and run.may_be_stiff(s)) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
 
 
 def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
-    """Members by status, what was done now, and where it is, in 80 columns."""
+    """The result as text in 80 columns: members by status, what this command did, the folder."""
     from odesim.cli.output.tables import table
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{counted(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
-    said = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
-    way = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
+    explanation = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
+    engine = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
-    rest = [("now", now), ("method", f"{methods}, {way}")]
+    rest = [("now", now), ("method", f"{methods}, {engine}")]
     rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
     head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}"
-    return "\n".join([head, table(rows), *said, "run", table(rest)])
+    return "\n".join([head, table(rows), *explanation, "run", table(rest)])

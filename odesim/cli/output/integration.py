@@ -1,4 +1,4 @@
-"""What a run is said to have given: one JSON object for programs, a short table for people."""
+"""Output of `odesim integrate`: JSON, or a short table."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from odesim.errors import counted, escaped
 from odesim.solve.solution import Solution
 from odesim.store.plain_data import events_to_plain, to_plain
 
-ENTRIES = 4  # of an array, or times of an event, that a table shows
+ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
 
 def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[str, Any]:
-    """The object that --json prints: numbers, null for what is not finite, a digest for an array above 1000 entries.
+    """The object that --json prints: null for numbers that are not finite, a digest for an array of more than 1000 entries.
 
-    lost: a sentence on what could not be stored.
+    lost: a sentence on results that could not be stored.
     """
-    said = to_plain(
+    fields = to_plain(
         {
             "model": solution.model,
             "status": solution.status,
@@ -41,7 +41,7 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
             "out": out,
         }
     )
-    return {**said, "events": events_to_plain(solution.events)}
+    return {**fields, "events": events_to_plain(solution.events)}
 
 
 def nan_sentences(solution: Solution) -> list[str]:
@@ -55,7 +55,7 @@ def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
 
 
 def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
-    """Final values, observables, events, invariants and counts of a run, in 80 columns."""
+    """The result as text in 80 columns: final values, observables, events, invariants, statistics."""
     head = (
         f"{escaped(solution.model, '')}: {solution.status} at t = {number_text(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
     )
@@ -69,17 +69,17 @@ def table_text(solution: Solution, out: Path | None = None, picture: Path | None
 
 
 def section(title: str, rows: Sequence[tuple[str, ...]]) -> str:
-    """A title and a table under it; nothing where there are no rows."""
+    """A title and a table under it; an empty string if there are no rows."""
     return f"{title}\n{table(rows)}" if rows else ""
 
 
 def array_rows(arrays: Mapping[str, Array]) -> list[tuple[str, ...]]:
-    """(name, shape, values) of arrays; a long one is its ends and its range."""
+    """Rows (name, shape, values) of a table of arrays {name: array}."""
     return [(name, shape_text(values.shape), values_text(values)) for name, values in arrays.items()]
 
 
 def values_text(values: Array) -> str:
-    """The entries of an array in C order; of many, the first and last with the least and the largest."""
+    """The entries of an array in C order; of a long array the first and last entries and the range."""
     flat = np.ravel(values)
     if flat.size <= 2 * ENTRIES:
         return "  ".join(map(number_text, flat))
@@ -88,30 +88,30 @@ def values_text(values: Array) -> str:
 
 
 def violation_text(worst: float | None) -> str:
-    """How far a run was from a law; a law may not hold for runs from its start."""
+    """The worst violation of a law as text. None: the law does not apply to this start."""
     if worst is None:
         return "not applicable to this start"
     return number_text(worst) if np.isfinite(worst) else "not finite"
 
 
-def event_text(found: Sequence[Mapping[str, Any]]) -> str:
-    """When an event happened, and to which component."""
-    times = [f"t = {number_text(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in found[:ENTRIES]]
-    more = [f"{len(found) - ENTRIES} more, the last at t = {number_text(found[-1]['t'])}"] if len(found) > ENTRIES else []
+def event_text(occurrences: Sequence[Mapping[str, Any]]) -> str:
+    """Times of an event as text, with components."""
+    times = [f"t = {number_text(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in occurrences[:ENTRIES]]
+    more = [f"{len(occurrences) - ENTRIES} more, the last at t = {number_text(occurrences[-1]['t'])}"] if len(occurrences) > ENTRIES else []
     return ", ".join(part.replace(" ", GLUE) for part in [*times, *more]) or "none"
 
 
 def blow_up_text(solution: Solution, name: str) -> str:
-    """The time of a blow-up that the rescaled clock found, with as many digits as its error leaves; else nothing."""
+    """The time of a blow-up with its error, if the rescaled clock computed it; else an empty string."""
     error = solution.attrs.get("blow_up_error")
     if name != "blow_up" or error is None:
         return ""
-    known = f"to within {error:.1g}" if np.isfinite(error) else "error not known"
-    return f"t = {solution.events[name][0]['t']:.12g}, {known}".replace(" ", GLUE)
+    accuracy = f"to within {error:.1g}" if np.isfinite(error) else "error not known"
+    return f"t = {solution.events[name][0]['t']:.12g}, {accuracy}".replace(" ", GLUE)
 
 
 def run_rows(solution: Solution) -> list[tuple[str, str]]:
-    """How a run was computed: method, counts and times."""
+    """Rows of a table on how the run was computed: method, steps, seconds."""
     s, chosen = solution.stats, solution.attrs.get("auto")
     return [
         ("method", f"{solution.method} on {solution.backend}"),

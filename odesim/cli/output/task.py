@@ -1,4 +1,4 @@
-"""What `odesim train TASK --settings` prints: everything that can be asked of a task, in 80 columns."""
+"""Output of `odesim train TASK --settings`: a task's settings, models and observables, in 80 columns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,18 +11,18 @@ from odesim.reference.training.record import MAX_RECORDED_ENTRIES
 
 
 def settings_text(task: Task) -> str:
-    """The task, its settings with defaults, ranges and words, its models with what they record, the Systems that describe it."""
+    """The description of a task: settings with defaults and ranges, models with observables, Systems that describe it."""
     rows = [(s.name, default_text(s), f"{s.doc}{range_text(s)}") for s in task.settings]
     parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
     defaults = check_settings(task.name, task.settings, {})
     parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
-    systems = [(system, example_options(pair.example)) for (system, known), pair in PAIRS.items() if known == task.name]
+    systems = [(system, example_options(pair.example)) for (system, task_name), pair in PAIRS.items() if task_name == task.name]
     parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
     return "\n".join(parts)
 
 
 def model_text(experiment: Experiment, name: str, first: bool) -> str:
-    """What --model NAME trains by default, with its groups of learning rates, and the observables that it records."""
+    """The description of a model: default steps, optimizer, groups of learning rates, observables. first: it is the default."""
     spec = experiment.optimizer
     rates = ", ".join(f"{group}{GLUE}{number_text(rate)}" for group, rate in spec.rates.items())
     run = [("steps", str(experiment.steps)), ("optimizer", spec.name), ("rates", f"{rates} (--lr GROUP=RATE)")]
@@ -35,18 +35,18 @@ def model_text(experiment: Experiment, name: str, first: bool) -> str:
 
 
 def observable_row(observable: Observable) -> tuple[str, str]:
-    """Its name with its axes, and what it is."""
+    """A table row of an observable: name with axes, and description."""
     axes = f" ({', '.join(observable.dims)})" if observable.dims else ""
     return f"{observable.name}{axes}", observable.doc + ("; at the end" if observable.costly else "")
 
 
 def example_options(example: Mapping[str, Any]) -> str:
-    """The settings of an example as options."""
+    """The settings of an example as command-line options."""
     return " ".join(f"--set{GLUE}{name}={value}" for name, value in example.items()) or "with the default settings"
 
 
 def default_text(setting: Setting) -> str:
-    """The default as it would be written; `-` where there is none."""
+    """The default of a setting as text; `-` if there is none."""
     value = setting.default
     if isinstance(value, bool):
         return str(value).lower()
@@ -54,10 +54,10 @@ def default_text(setting: Setting) -> str:
 
 
 def range_text(setting: Setting) -> str:
-    """The words or numbers allowed, in brackets after the meaning."""
+    """The allowed words or range of a setting as text in brackets; empty if there are no limits."""
     if setting.choices:
         return f" ({', '.join(setting.choices)})"
     low = "" if setting.low is None else f"above {setting.low:g}" if setting.open_low else f"at least {setting.low:g}"
     high = "" if setting.high is None else f"at most {setting.high:g}"
-    said = ", ".join(filter(None, (low, high)))
-    return f" ({said})" if said else ""
+    limits = ", ".join(filter(None, (low, high)))
+    return f" ({limits})" if limits else ""

@@ -1,4 +1,4 @@
-"""What a training is said to have given: one JSON object for programs, a few lines for people."""
+"""Output of `odesim train`: JSON, or a short table."""
 
 import json
 from pathlib import Path
@@ -15,8 +15,8 @@ from odesim.store.plain_data import to_plain
 
 
 def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
-    """The object that --json prints; final {name: [value of each seed]}, a digest for an array above 1000 entries of one seed."""
-    said = {
+    """The object that --json prints. `final` {name: [value of each seed]}, a digest for more than 1000 entries of one seed."""
+    fields = {
         "task": trajectory.task,
         "model": trajectory.model,
         "status": trajectory.status,
@@ -30,7 +30,7 @@ def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
         "backend": trajectory.attrs["backend"],
         "out": out,
     }
-    return dict(to_plain(said))
+    return dict(to_plain(fields))
 
 
 def json_text(trajectory: Trajectory, out: Path | None) -> str:
@@ -39,7 +39,7 @@ def json_text(trajectory: Trajectory, out: Path | None) -> str:
 
 
 def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
-    """The final observables over the seeds and how fast it was, in 80 columns."""
+    """The result as text in 80 columns: final observables over seeds, optimizer, speed, files."""
     count = len(trajectory.seeds)
     seeds = counted(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
     head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
@@ -52,7 +52,7 @@ def summary_text(trajectory: Trajectory, out: Path | None, picture: Path | None)
 
 
 def range_text(values: Array) -> str:
-    """values (R, *shape) in a few words: the number, the mean and range over seeds of a number, the range of an array."""
+    """Values (R, *shape) as text: the number of one seed, mean and range over seeds, or the range of an array."""
     low, high = number_text(values.min()), number_text(values.max())
     if values.ndim > 1:
         return f"in [{low}, {high}]"
@@ -60,7 +60,7 @@ def range_text(values: Array) -> str:
 
 
 def optimizer_text(spec: Any) -> str:
-    """Its name, the learning rates, momentum and weight decay where there are."""
+    """An optimizer as text: name, learning rates, momentum and weight decay if used."""
     rates = [f"{group} {number_text(rate)}" for group, rate in spec["rates"].items()]
     values = settings_in_use(spec)
     more = [f"{name.replace('_', ' ')} {number_text(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
