@@ -59,7 +59,11 @@ def test_every_step_counts_whatever_is_saved(options: dict[str, Any], backend: s
 
 @pytest.mark.parametrize(
     "options",
-    [{"method": "tsit5"}, {"method": "dop853"}, {"method": "rodas5p"}, {"clock": "rescaled"}, {"method": "rodas5p", "strict": True}],
+    [
+        *({"method": name} for name in ("tsit5", "dop853", "rodas5p")),
+        {"clock": "rescaled"},
+        pytest.param({"method": "rodas5p", "strict": True}, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_adaptive_steps_count_too(options: dict[str, Any]) -> None:
@@ -81,7 +85,7 @@ def test_backends_say_the_same(dtype: str, near: float) -> None:
 def test_one_number_in_python_json_table_and_store(tmp_path: Any) -> None:
     """Euler over the fixed point of joma.nonlinear rises; neither what is saved nor who asks changes by how much."""
     found = set()
-    for save in ("4", "10001", "0.5,1"):
+    for save in ("4", "1001", "0.5,1"):
         args = ["integrate", "joma.nonlinear", "--method", "euler", "--step", "0.4", "--save", save]
         done = CliRunner().invoke(cli, [*args, "--out", str(tmp_path / f"{save}.zarr"), "--json"])
         found.add(json.loads(done.stdout)["invariants"]["approach"])
@@ -101,7 +105,7 @@ def test_a_run_that_a_terminal_event_ends_is_watched_up_to_it() -> None:
     system = System(
         name="made.fall", source=SOURCE, axes={}, equations={u: -1}, params=(), initial={u: 1}, invariants=(law,), events=(end,)
     )
-    for options in ({"method": "tsit5"}, {"method": "rodas5p"}, {"method": "rodas5p", "strict": True}):
+    for options in ({"method": "tsit5"}, {"method": "rodas5p", "strict": True}):
         assert odesim.integrate(system, span=(0, 3), **options).invariants["above"] == pytest.approx(0.25, abs=1e-12)
 
 
@@ -119,10 +123,11 @@ def test_a_violated_law_and_one_that_is_no_number_are_in_the_message(options: di
         "params": (),
         "initial": {u: 1, w: 0},
     }
-    run = odesim.integrate(System(**parts, invariants=laws), span=(0, 0.75), **options)
+    log_law = Invariant("log", log(u), "nonincreasing")
+    run = odesim.integrate(System(**parts, invariants=(*laws, log_law)), span=(0, 0.75), save=3, **options)
     assert run.status == "ok" and "the invariant 'u stays' is violated by 0.75 at t = 0.75, more than its tolerance 0.3" in run.message
     assert "w stays" not in run.message and "free" not in run.message
-    lost = odesim.integrate(System(**parts, invariants=(Invariant("log", log(u), "nonincreasing"),)), span=(0, 3), save=3, **options)
+    lost = odesim.integrate(System(**parts, invariants=(*laws, log_law)), span=(0, 3), save=3, **options)
     assert np.isnan(lost.invariants["log"] or 0.0) and "the invariant 'log' is not a number from t = " in lost.message
     assert 1 < float(lost.message.split("from t = ")[1].split()[0]) <= 3
 

@@ -27,7 +27,7 @@ CASES: dict[str, dict[str, Any]] = {
     "float32": {"dtype": "float32"},
     "fixed": {"method": "rk4", "step": 0.1},
     "strict": {"strict": True, "save": None},
-    "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 60).reshape(20, 3)}},
+    "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 40).reshape(20, 2)}},
     "stiff": {"method": "rodas5p", "members": 9},
     "failures": {"max_steps": 6},
     "observed": {"observe": "gap", "max_events": 2},

@@ -15,6 +15,7 @@ from odesim.errors import counted
 from odesim.solve.codes import Status
 from odesim.store.paths import group_attributes
 from tests.support import toy
+from tests.support.matrix import slow_but
 
 MODEL = """
 from sympy import Interval, oo
@@ -64,7 +65,10 @@ def change(path: str, **attributes: Any) -> None:
     file.write_text(json.dumps(said))
 
 
-@pytest.mark.parametrize("case", INTEGRATIONS)
+SLOW = ("float32", "slopes", "stiff, strict")  # a kernel each that is no other test's
+
+
+@pytest.mark.parametrize("case", slow_but(INTEGRATIONS, [name for name in INTEGRATIONS if name not in SLOW]))
 def test_an_integration_again(case, run, folder, monkeypatch):
     """Every bit of an integration comes again from what is stored, also from another folder, and nothing is written."""
     assert run(f"integrate {INTEGRATIONS[case]} --out run.zarr --quiet").exit_code in (0, 3)

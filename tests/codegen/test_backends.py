@@ -12,10 +12,14 @@ from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import CodegenError, ParamError
 from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
 from odesim.symbolic.derive import jvp
+from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE, SYSTEMS, numbers
 
 MODES = [("float64", False), ("float64", True), ("float32", False)]
 CASES = [(s, "float64", False) for s in SYSTEMS] + [(s, *mode) for s in ("elementwise", "mean_field") for mode in MODES[1:]]
+# a compilation each: every system once, strict mode and float32 on one
+FIRST = [case for case in CASES if case[1:] == MODES[0] or case in (("elementwise", "float64", True), ("mean_field", "float32", False))]
+IN_STAGES = ("elementwise", "softmax", "mean_field", "scaled", "rows")
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 LARGE = 2500  # two whole blocks of a reduction and a piece of one
@@ -32,7 +36,7 @@ def tolerance(dtype: str) -> float:
 
 
 @pytest.mark.parametrize("big", [7, 70, LARGE])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", slow_but(CASES, FIRST), ids=str)
 def test_numba_is_the_array_truth(compiled, case, big):
     rhs, dtype = compiled[case], case[1]
     x = numbers(rhs.system, big=big)
@@ -47,7 +51,7 @@ def test_numba_is_the_array_truth(compiled, case, big):
 
 @pytest.mark.parametrize("kept", [True, False], ids=["state kept", "state not kept"])
 @pytest.mark.parametrize("terms", [0, 1, 5, 6, 7, 11])
-@pytest.mark.parametrize("case", [c for c in CASES if c[0] in ("elementwise", "softmax", "mean_field", "scaled", "rows")], ids=str)
+@pytest.mark.parametrize("case", slow_but([case for case in CASES if case[0] in IN_STAGES], FIRST), ids=str)
 def test_a_stage_is_the_right_side_at_the_sum_of_stages(compiled, case, terms, kept):
     """stage and combine, with some weights 0, against numpy; the rows of a stage mean what combine says they mean."""
     rhs, dtype = compiled[case], case[1]
@@ -88,7 +92,13 @@ def derivative(bound, combine, K, rows, s) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("system", [jvp(SYSTEMS["gathered"]), sensitivities(SYSTEMS["shuffled"], "a")], ids=["jvp", "sensitivities"])
+@pytest.mark.parametrize(
+    "system",
+    [
+        pytest.param(jvp(SYSTEMS["gathered"]), id="jvp", marks=pytest.mark.slow),
+        pytest.param(sensitivities(SYSTEMS["shuffled"], "a"), id="sensitivities"),
+    ],
+)
 def test_derived_systems_compile_too(system):
     """Directions beside the states, and derivatives by a gathered parameter; only rounding differs from whole arrays."""
     x = numbers(system)
@@ -152,19 +162,25 @@ def test_names_that_generated_code_likes_are_free_for_users():
     np.testing.assert_allclose(got, [*(params["r0"] * e + e * params["x0"] * 0.5 / 0.7), 0.35 - state[5]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["x", "y", "k", "lo", "rows", "coef", "ns", "k0", "value", "here", "f", "xp", "seen0"])
-def test_a_state_may_have_any_plain_name(name):
+NAMES = ["x", "y", "k", "lo", "rows", "coef", "ns", "k0", "value", "here", "f", "xp", "seen0"]
+
+
+@pytest.mark.parametrize("names", slow_but([NAMES, *([name] for name in NAMES)], [NAMES]), ids="-".join)
+def test_a_state_may_have_any_plain_name(names):
     """Blocks of a state are not named after it: x_ and k_ are arguments of the kernel."""
     (i,), (M,) = index("i"), sizes("M")
-    state = IndexedBase(name, shape=(M,))
-    system = System(name="named", source=SOURCE, axes={i: M}, equations={state[i]: -2 * state[i]}, params=(), initial={state[i]: 1.0})
+    states = [IndexedBase(name, shape=(M,)) for name in names]
+    system = System(
+        name="named", source=SOURCE, axes={i: M}, equations={s[i]: -n * s[i] for n, s in enumerate(states, 2)}, params=(),
+        initial={s[i]: 1.0 for s in states},
+    )  # fmt: skip
     bound = compile_system(system).bind({"M": 3000}, {})
-    y, got = np.linspace(0, 1, 3000), np.empty(3000)
+    y, got = np.linspace(0, 1, 3000 * len(names)), np.empty(3000 * len(names))
     bound(0.0, y, got)
-    assert np.array_equal(got, -2 * y)
+    assert np.array_equal(got, -np.repeat(np.arange(2.0, 2 + len(names)), 3000) * y)
 
 
-@pytest.mark.parametrize("name", ["xp", "value", "r0", "t0", "x0", "w0"])
+@pytest.mark.parametrize("name", slow_but(["xp", "value", "r0", "t0", "x0", "w0"], ["xp", "r0"]))
 def test_an_index_may_have_any_plain_name(name):
     """No temporary is called like it, though the right-hand side does not read it."""
     (i, j), (M,) = index(f"{name} j"), sizes("M")

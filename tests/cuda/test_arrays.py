@@ -27,14 +27,14 @@ from tests.support.cupy_arrays import OnDevice, failure
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(7)
-MU, V0 = RNG.uniform(0.5, 2.5, 3), 0.01 * np.abs(RNG.normal(size=3))
-ROWS, STARTS = RNG.uniform(0.5, 2.5, (70, 3)), 0.01 * np.abs(RNG.normal(size=(70, 3)))
+MU, V0 = RNG.uniform(0.5, 2.5, 2), 0.01 * np.abs(RNG.normal(size=2))
+ROWS, STARTS = RNG.uniform(0.5, 2.5, (70, 2)), 0.01 * np.abs(RNG.normal(size=(70, 2)))
 ENSEMBLES: dict[str, dict[str, Any]] = {
     "rows": {"params": {"mu": ROWS}, "initial": {"v": STARTS}},
     "shared": {"params": {"mu": MU}, "initial": {"v": STARTS}},
     "vary": {"vary": {"mu": ROWS}},
-    "grid": {"grid": {"mu": ROWS[:2], "v": np.array([0.01, 0.02])}, "sizes": {"M": 3}},
-    "zip": {"zipped": {"mu": [1.0, np.array(2.0)], "v": np.array([0.01, 0.02])}, "sizes": {"M": 3}},
+    "grid": {"grid": {"mu": ROWS[:2], "v": np.array([0.01, 0.02])}, "sizes": {"M": 2}},
+    "zip": {"zipped": {"mu": [1.0, np.array(2.0)], "v": np.array([0.01, 0.02])}, "sizes": {"M": 2}},
     "save": {"params": {"mu": ROWS}, "save": np.array([0.0, 0.5, 1.0])},
 }
 
@@ -129,7 +129,7 @@ def failing() -> dict[str, Any]:
 
 
 MEMBERS: dict[str, tuple[str | System, dict[str, Any]]] = {
-    "grid": ("joma.nonlinear", {"grid": {"mu": "linspace(0.5,1.5,70)"}, "sizes": {"M": 3}, "save": 3}),
+    "grid": ("joma.nonlinear", {"grid": {"mu": "linspace(0.5,1.5,70)"}, "sizes": {"M": 2}, "save": 3}),
     "end": ("joma.nonlinear", {"params": {"mu": ROWS}}),
     "failing": ("joma.nonlinear", failing()),
     "observed": ("joma.nonlinear", {"params": {"mu": ROWS}, "save": 3, "observe": "all"}),
@@ -164,12 +164,12 @@ def test_shim_members_stay_on_a_device_that_is_nearly_full(shim: Shim) -> None:
     """What is launched is halved; where the states themselves do not fit there is one sentence."""
     given: dict[str, Any] = {"params": {"mu": ROWS}, "strict": True, "method": "tsit5", "max_events": 0, "save": 2}
     here = odesim.ensemble("joma.nonlinear", **given)
-    cupy = shim(room=70 * 2 * 3 * 8)
+    cupy = shim(room=70 * 2 * 2 * 8)
     found = odesim.ensemble("joma.nonlinear", backend="cuda", arrays="cupy", **given)
     np.testing.assert_array_equal(on_host(found.v.data), here.v)
     assert len(cupy.launches) == 1
-    shim(room=70 * 2 * 3 * 8 - 1)
-    with pytest.raises(OdesimError, match="no memory left for 70 members, 2 saved times of 3 numbers each: Out of memory allocating 3,360"):
+    shim(room=70 * 2 * 2 * 8 - 1)
+    with pytest.raises(OdesimError, match="no memory left for 70 members, 2 saved times of 2 numbers each: Out of memory allocating 2,240"):
         odesim.ensemble("joma.nonlinear", backend="cuda", arrays="cupy", **given)
 
 

@@ -30,7 +30,8 @@ def said(log: str, what: str) -> int:
     return int(found[1])
 
 
-WIDE: list[Any] = [(name, "float64", True) for name in list_models()]
+QUICK = ("hierarchy.grouped", "joma.nonlinear", "scan_snap.reduced_symmetric")
+WIDE: list[Any] = [pytest.param(name, "float64", True, marks=() if name in QUICK else pytest.mark.slow) for name in list_models()]
 WIDE += [pytest.param(name, *how, marks=pytest.mark.slow) for name in list_models() for how in (("float64", False), ("float32", True))]
 
 

@@ -15,6 +15,7 @@ from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
 from odesim.solve.codes import UNDONE
 from tests.engines.test_events import W, turning
+from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES, own
 from tests.support.stiff_set import SET, Known, drag
 from tests.support.systems import SYSTEMS, numbers
@@ -23,11 +24,13 @@ from tests.support.threads import METHODS, MODELS, asked, same_as_runs
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
 N = 150  # more than two blocks
-MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
+MU, V0 = RNG.uniform(0.5, 2.5, (N, 2)), 0.01 * np.abs(RNG.normal(size=(N, 2)))
 JOMA: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 4.0), "strict": True}
+QUICK = {("euler", 0.05, "float64"), ("rk4", 0.05, "float32"), ("tsit5", None, "float32"), ("rodas5p", None, "float64")}
+QUICK |= {("vern7", None, "float64"), ("dop853", None, "float64"), ("tsit5", 0.05, "float64")}
 TABLE = [
-    # each method in both widths on one model; the other model is slow
-    pytest.param(model, method, step, dtype, marks=() if model == "joma.nonlinear" else pytest.mark.slow)
+    # a text each: by default each method on one model, and each width
+    pytest.param(model, method, step, dtype, marks=() if model == "joma.nonlinear" and (method, step, dtype) in QUICK else pytest.mark.slow)
     for model in ("joma.nonlinear", "joma.nonlinear_softmax")
     for method, steps in METHODS.items()
     for step in steps
@@ -53,7 +56,7 @@ def test_every_model_has_threads() -> None:
     assert list(MODELS) == sorted(list_models())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", slow_but(MODELS, ["hierarchy.grouped", "joma.linear_multinode", "joma.nonlinear", "scan_snap.theorem4"]))
 def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
     cuda()
@@ -108,7 +111,7 @@ def test_threads_fail_one_by_one(cuda: Shim) -> None:
     """A member with NaN, infinity, overflow or a blow-up has its own status, as in lanes, and max_steps is a member's own."""
     cuda()
     mu, v = MU.copy(), V0.copy()
-    mu[3, 1], mu[5, 0], mu[64, 2], v[0, 0], v[66, 1] = np.nan, 37.0, 1e308, np.inf, 60.0
+    mu[3, 1], mu[5, 0], mu[64, 1], v[0, 0], v[66, 1] = np.nan, 37.0, 1e308, np.inf, 60.0
     run = {**JOMA, "params": {"mu": mu}, "initial": {"v": v}, "method": "tsit5", "save": 3}
     a, b = both("joma.nonlinear", **run)
     assert len(set(a.status.values)) >= 4
@@ -133,7 +136,7 @@ def test_threads_leave_out_and_choose(name: str, method: str, cuda: Shim) -> Non
             np.testing.assert_array_equal(found[state].values[i], values)
 
 
-@pytest.mark.parametrize(("devices", "room"), [(1, np.inf), (3, np.inf), (1, 40 * 3 * 8), (2, 20 * 3 * 8)])
+@pytest.mark.parametrize(("devices", "room"), [(1, np.inf), (3, np.inf), (1, 40 * 2 * 8), (2, 20 * 2 * 8)])
 def test_shim_bits_do_not_depend_on_devices_or_memory(devices: int, room: float, shim: Shim) -> None:
     """Several GPUs share the members; what one has no memory for is done in halves, and halves of these."""
     cupy = shim(room=room, devices=devices)
@@ -236,7 +239,7 @@ def test_shim_launches_do_not_depend_on_threads(threads: int, arrays: str, shim:
 def test_threads_by_auto(cuda: Shim) -> None:
     """Members have the methods there that they have on a processor."""
     cuda()
-    a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 3}, strict=True)
+    a, b = both("joma.nonlinear", vary={"mu": "uniform(0.5,5)"}, members=40, sizes={"M": 2}, strict=True)
     assert a.attrs["method"] == b.attrs["method"]
     same(a, b)
 

@@ -14,11 +14,14 @@ from odesim.base.gpu import architecture
 from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES
 from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
-MODELS = list(list_models())
+# a kernel each in strict mode, besides those that other tests compile
+MODELS = slow_but(list_models(), ["hierarchy.grouped", "joma.nonlinear", "scan_snap.reduced_symmetric", "scan_snap.theorem4"])
+LOOPS = slow_but(SYSTEMS, ["elementwise", "mean_field", "softmax", "gathered", "shuffled", "masked"])
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
 TWO = ("joma.nonlinear", pytest.param("joma.nonlinear_softmax", marks=pytest.mark.slow))
 
@@ -81,7 +84,7 @@ def run(system: str, big: int, **options: Any) -> Any:
     return odesim.integrate(SYSTEMS[system], **asked, **options)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", LOOPS)
 def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
     cuda()

@@ -26,7 +26,7 @@ BAD: list[tuple[str, float, str]] = [
     ("v", 60.0, "non_finite"),
     ("v", -30.0, "ok"),
 ]
-MANY = [("tsit5", 100_000), ("dop853", 5_000), ("rodas5p", 30)]
+MANY = [("tsit5", 100_000), pytest.param("dop853", 5_000, marks=pytest.mark.slow), ("rodas5p", 30)]
 
 
 def places(count: int) -> np.ndarray:
@@ -39,7 +39,7 @@ def places(count: int) -> np.ndarray:
 def run(method: str, count: int, bad: bool) -> xr.Dataset:
     """The members with mu ~ U(.5, 2.5) and v ~ .01 |N(0, 1)|, with or without the bad ones; only the end is kept."""
     rng = np.random.default_rng(0)
-    given = {"mu": rng.uniform(0.5, 2.5, (count, 3)), "v": 0.01 * np.abs(rng.normal(size=(count, 3)))}
+    given = {"mu": rng.uniform(0.5, 2.5, (count, 2)), "v": 0.01 * np.abs(rng.normal(size=(count, 2)))}
     if bad:
         for i, (name, value, _) in zip(places(count), BAD, strict=True):
             given[name][i, 1] = value

@@ -23,7 +23,7 @@ from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, ti
 MODEL = "joma.nonlinear"
 N = 37  # more than four times the lanes, and no multiple of them
 RNG = np.random.default_rng(0)
-MU, V0 = RNG.uniform(0.5, 2.5, (N, 3)), 0.01 * np.abs(RNG.normal(size=(N, 3)))
+MU, V0 = RNG.uniform(0.5, 2.5, (N, 2)), 0.01 * np.abs(RNG.normal(size=(N, 2)))
 GRID = np.linspace(0.0, 4.0, 9)
 RUN: dict[str, Any] = {"span": (0.0, 4.0), "rtol": 1e-6, "atol": 1e-6, "save": GRID}
 
@@ -58,7 +58,8 @@ SLOW = (("tsit5", None), ("vern7", GRID), ("dop853", GRID), ("dop853", None))
 @pytest.mark.parametrize(
     ("method", "save", "dtype"),
     [
-        *(("tsit5", GRID, dtype) for dtype in ("float64", "float32")),
+        ("tsit5", GRID, "float64"),
+        pytest.param("tsit5", GRID, "float32", marks=pytest.mark.slow),
         *(pytest.param(m, s, d, marks=pytest.mark.slow) for d in ("float64", "float32") for m, s in SLOW),
     ],
     ids=str,
@@ -76,7 +77,7 @@ def test_strict_members_are_single_runs(method, save, dtype):
 def test_no_absolute_tolerance():
     """With atol = 0 a component that stays 0 has no error, and rtol counts for no less than rounding: as in a single run."""
     options: dict[str, Any] = {"strict": True, "rtol": 1e-17, "atol": 0.0, "span": (0.0, 0.01), "method": "tsit5"}
-    still = odesim.ensemble(MODEL, params={"mu": np.zeros((2, 3))}, initial={"v": 0.0}, **{**RUN, **options, "save": 3})
+    still = odesim.ensemble(MODEL, params={"mu": np.zeros((2, 2))}, initial={"v": 0.0}, **{**RUN, **options, "save": 3})
     assert not still.status.any() and not still.v.values.any()
     one = odesim.integrate(MODEL, params={"mu": MU[0]}, initial={"v": V0[0]}, **{**RUN, **options, "save": 3})
     both = odesim.ensemble(MODEL, params={"mu": MU[:1]}, initial={"v": V0[:1]}, **{**RUN, **options, "save": 3})
@@ -123,7 +124,7 @@ def test_a_bad_member_harms_no_other(value, status):
 def test_a_start_that_is_not_finite():
     """A start of NaN or infinity is that member's own affair."""
     v0 = V0.copy()
-    v0[0, 0], v0[-1, 2] = np.nan, np.inf
+    v0[0, 0], v0[-1, 1] = np.nan, np.inf
     found = odesim.ensemble(MODEL, params={"mu": MU}, initial={"v": v0}, **RUN)
     assert [found.attrs["status_names"][int(s)] for s in found.status[[0, -1]]] == ["non_finite"] * 2
     np.testing.assert_array_equal(found.v[1:-1], members().v[1:-1])
@@ -131,8 +132,8 @@ def test_a_start_that_is_not_finite():
 
 def test_too_many_steps():
     """A member that takes more than max_steps says so; what it saved before stays."""
-    found = members(max_steps=6)
-    slow = members().steps.values + members().rejected.values > 6
+    found, whole = members(method="tsit5", max_steps=6), members(method="tsit5")
+    slow = whole.steps.values + whole.rejected.values > 6
     assert ((found.status.values == found.attrs["status_names"].index("max_steps")) == slow).all() and slow.any()
     np.testing.assert_array_equal(found.v[:, 0], V0)
     assert (found.t_end.values[slow] < 4.0).all() and np.isnan(found.v.values[slow, -1]).all()
@@ -148,7 +149,7 @@ def test_shared_numbers():
 def test_one_state_and_a_schedule():
     """x' = cos t - a x from 0 in closed form; the tolerance is 20 times that of the run."""
     system, a = forced(), np.linspace(0.1, 3.0, 11)[:, None]
-    found = odesim.ensemble(system, params={"a": a}, save=5, method="dop853", rtol=1e-9, atol=1e-9)
+    found = odesim.ensemble(system, params={"a": a}, save=5, method="tsit5", rtol=1e-9, atol=1e-9)
     s = found.time.values
     exact = (a * np.cos(s) + np.sin(s) - a * np.exp(-a * s)) / (a**2 + 1)
     np.testing.assert_allclose(found.x[..., 0], exact, atol=2e-8)

@@ -70,7 +70,7 @@ def ends(s: System, how: dict[str, Any]) -> np.ndarray:
     return np.array([[*run.y["x"][-1][:3], run.observables["mean"][-1], run.observables["top"][-1]] for run in runs])
 
 
-QUICK = {("a mask", engine) for engine in ("numba", "lanes", "float32")} | {("weights of a state", engine) for engine in ("numpy", "stiff")}
+QUICK = {("a mask", engine) for engine in ("numba", "fixed lanes")} | {("weights of a state", engine) for engine in ("numpy", "stiff")}
 PAIRS = [
     pytest.param(weight, engine, marks=() if (weight, engine) in QUICK else pytest.mark.slow)
     for weight in ("a mask", "weights of a state", "the positive part")

@@ -11,10 +11,11 @@ from odesim.base.run_options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.arguments import EnsembleArguments
+from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES, own
 from tests.support.threads import same_as_runs
 
-CASES = [("tsit5", 2, 5), ("dop853", 2, None), ("rodas5p", 2, 5), pytest.param("rodas4", 8, 5, marks=pytest.mark.slow)]
+CASES = slow_but([("tsit5", 2, 5), ("dop853", 2, None), ("rodas5p", 2, 5), ("rodas4", 8, 5)], [("tsit5", 2, 5)], several=True)
 
 
 @pytest.mark.parametrize(("method", "states", "save"), CASES)
@@ -51,9 +52,9 @@ def test_fixed_steps_in_parts() -> None:
 
 def test_few_steps_end_between_parts() -> None:
     """max_steps counts the steps of all parts."""
-    given = own(6)
+    given = own(6, 2)
     given["late"][2] = 1.0
-    run: dict[str, Any] = {"method": "tsit5", "max_steps": 13, "save": 4}
+    run: dict[str, Any] = {"method": "tsit5", "max_steps": 13, "save": 5, "sizes": {"M": 2}}
     found = odesim.ensemble(PULSES, params=given, strict=True, **run)
     same_as_runs(found, PULSES, 6, given, **run)
     assert found.attrs["status_names"][int(found.status[0])] == "max_steps"

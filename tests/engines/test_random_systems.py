@@ -14,6 +14,7 @@ import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from tests.support.matrix import slow_but
 
 (m, k, j, q, l), (M, Q) = index("m k j q l"), sizes("M Q")
 x, a, psi, b = (IndexedBase(name, shape=(M,)) for name in ("x", "a", "psi", "b"))
@@ -114,7 +115,7 @@ def some(table: tuple[Any, ...], least: int) -> st.SearchStrategy[Chosen]:
     return st.dictionaries(st.integers(0, len(table) - 1), WEIGHT, min_size=least, max_size=3)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(some(TERMS, 1), some(PLANES, 0), st.integers(1, 5), st.integers(0, 99))
 def test_written_out_is_the_array_truth(chosen, planes, count, seed):
     """The text of lanes, run line by line, computes what whole arrays do: rounding of some hundred operations of size 1."""
@@ -166,14 +167,15 @@ def check(chosen: Chosen, planes: Chosen, count: int, seed: int, method: str = "
 
 
 ROWS: list[tuple[Any, ...]] = [
-    ({0: 0.5, 5: -1.0, 6: 1.0, 9: 0.7, 12: 0.8, 16: 0.4}, {}, 4, 1, "tsit5", (True, False)),
+    ({0: 0.5, 5: -1.0, 6: 1.0, 9: 0.7, 12: 0.8, 16: 0.4}, {}, 3, 1, "tsit5", (True,)),
+    ({8: 0.8, 10: 1.0, 14: 0.5}, {3: -0.6, 5: 0.9}, 2, 2, "tsit5", (False,)),
     ({1: 1.0, 3: -0.5, 8: 0.8, 10: 1.0, 11: -0.3, 14: 0.5}, {2: 1.0, 3: -0.6, 5: 0.9, 6: 0.5}, 3, 1, "tsit5", (True,)),
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
+@pytest.mark.parametrize("row", slow_but(ROWS, ROWS[:2]), ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
 def test_systems_made_of_many_terms(row):
-    """Two Systems that hold most of the terms."""
+    """Systems that hold most of the terms."""
     check(*row)
 
 

@@ -13,9 +13,12 @@ from odesim.inputs.registry import load_model
 from odesim.solve import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
 from tests.support.engines import Engine
+from tests.support.matrix import slow_but
 
 ENGINES = [Engine(m, together) for m in ROSENBROCK for together in (False, True)]
-ALL = pytest.mark.parametrize("engine", ENGINES, ids=str)
+# by default one method in lanes and the other one alone: a kernel each
+FIRST = pytest.mark.parametrize("engine", slow_but(ENGINES, [Engine("rodas4", together=False), Engine("rodas5p")]), ids=str)
+OTHERS = pytest.mark.parametrize("engine", slow_but(ENGINES, [Engine("rodas4"), Engine("rodas5p", together=False)]), ids=str)
 POSITIVE = Interval.open(0, oo)
 p, q, r, x, y, rate = symbols("p q r x y rate", real=True)
 mu, slow, fast, back = symbols("mu slow fast back", positive=True)
@@ -46,7 +49,7 @@ PROTHERO_ROBINSON = small(
 )
 
 
-@ALL
+@FIRST
 def test_robertson_to_1e11(engine):
     """The published end of ROBER: Test Set for IVP Solvers, release 2.4 (2008), t = 1e11. The sum of the three stays 1 to rounding."""
     found = engine.run(ROBERTSON, {"slow": np.array([0.04])}, {}, np.array([1e2, 1e11]), span=(0.0, 1e11), rtol=1e-7, atol=1e-15)
@@ -56,7 +59,7 @@ def test_robertson_to_1e11(engine):
     assert end.sum(axis=0) == pytest.approx(1, abs=1e-13)
 
 
-@ALL
+@FIRST
 def test_robertson_with_rates_of_their_own(engine):
     """Members with rates a factor of 4 apart, at five times over six decades, against scipy's Radau at 1e-12."""
     factors, times = np.random.default_rng(0).uniform(0.5, 2, (2, 3)), np.array([0.1, 1.0, 1e2, 1e4, 1e5])
@@ -85,7 +88,7 @@ def radau_robertson(slow: float, fast: float, back: float, times: tuple[float, .
     return run(f, (0, times[-1]), [1.0, 0.0, 0.0], "Radau", times, jac=J, rtol=1e-12, atol=1e-17).y.T
 
 
-@ALL
+@OTHERS
 def test_van_der_pol(engine):
     """mu = 1000 at t = 2000, after a jump: the published end of VDPOL, Test Set for IVP Solvers (2008), where t is in units of mu."""
     found = engine.run(VAN_DER_POL, {"mu": np.array([1e3])}, {}, np.array([2e3]), span=(0.0, 2e3), rtol=1e-8, atol=1e-11)
@@ -94,7 +97,7 @@ def test_van_der_pol(engine):
     assert found.y["y"][0, 0] == pytest.approx(-0.8928097010247975e-3, rel=1e-5)
 
 
-@ALL
+@FIRST
 def test_no_rate_is_too_large(engine):
     """Members that relax to 1 / (1 + t) at rates from 1 to 1e12 follow it, none with much more work than the slowest; the
     orders of the interpolants fall to 2 and 3 at rates of about 1 / h."""
@@ -116,11 +119,11 @@ def saturating(mu: float, v0: float, t: float) -> float:
     return mu if passed(last) < t else float(mu - np.exp(-brentq(lambda s: passed(s) - t, first, last, xtol=1e-14, rtol=1e-14)))
 
 
-@ALL
+@FIRST
 def test_saturating_nodes(engine):
     """Nodes of joma.nonlinear with mu ~ U(.5, 5), whose time scales lie 2.7e5 apart, against their closed form at five times."""
     rng, times = np.random.default_rng(0), np.array([0.1, 0.5, 1.0, 2.0, 10.0])
-    mu, v0 = rng.uniform(0.5, 5, (4, 3)), np.abs(rng.normal(size=(4, 3))) * 0.01
+    mu, v0 = rng.uniform(0.5, 5, (6, 2)), np.abs(rng.normal(size=(6, 2))) * 0.01
     found = engine.run(load_model("joma.nonlinear"), {"mu": mu}, {"v": v0}, times, span=(0.0, 10.0), rtol=1e-8, atol=1e-8)
     true = [[[saturating(*pair, t) for pair in zip(*rows, strict=True)] for t in times] for rows in zip(mu, v0, strict=True)]
     assert found.y["v"] == pytest.approx(np.array(true), abs=5e-6)

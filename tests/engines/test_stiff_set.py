@@ -67,7 +67,7 @@ def test_single_runs(name, method, rtol, atol):
     check_sums(known, run.y)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [False, pytest.param(True, marks=SLOW)])
 def test_a_run_in_segments(strict):
     """Where a run stops on its way its sums stay those of its start: those of a later state have the rounding of larger numbers."""
     known = SET["e5"]

@@ -14,10 +14,10 @@ from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import Param, System
 from odesim.symbolic.assumed import facts, holds
+from tests.support.matrix import slow_but
 from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
-HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take seconds to derive and lower
 
 
 @cache
@@ -45,8 +45,10 @@ def names_of(name: str) -> list[str]:
     return [p.name for p in system.params if not p.integer] + list(system.states)
 
 
+# of models whose derivatives take seconds to derive and lower
+QUICK = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {}, "scan_snap.reduced_symmetric": {"p", "eta_Y", "S_d"}}
 CASES = [
-    pytest.param(model, name, marks=pytest.mark.slow if model in HEAVY and name != "eta_Z" else ())
+    pytest.param(model, name, marks=() if name in QUICK.get(model, names_of(model)) else pytest.mark.slow)
     for model in list_models()
     for name in names_of(model)
 ]
@@ -64,9 +66,7 @@ def test_sensitivities_are_the_difference_of_two_runs(model, name):
     assert any(np.abs(want).max() > 1e-6 for _, want in found.values())  # ten times what check_moves forgives
 
 
-@pytest.mark.parametrize(
-    "model", ["scan_snap.reduced_symmetric", "scan_snap.theorem4", pytest.param("scan_snap.full", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("model", slow_but(["scan_snap.reduced_symmetric", "scan_snap.theorem4", "scan_snap.full"], ["scan_snap.theorem4"]))
 def test_learning_rates_are_a_clock(model):
     """Right-hand sides are linear in (eta_Y, eta_Z) together, so that twice the rates is half the time: sum of eta dy/deta = t dy/dt.
 

@@ -151,9 +151,9 @@ def test_the_command_runs(house):
     assert "joma.nonlinear" in house.run("-m", "odesim", "list")
 
 
-def test_the_script_is_installed(checkout, empty):
+@pytest.mark.parametrize("house", [by_wheel], indirect=True, ids=["wheel"])
+def test_the_script_is_installed(house):
     """A wheel brings the command `odesim`."""
-    house = by_wheel(checkout, empty())
     script = house.python.parent / ("odesim.exe" if os.name == "nt" else "odesim")
     done = subprocess.run([script, "--version"], cwd=house.away, capture_output=True, text=True, check=True)
     assert PROJECT["project"]["version"] in done.stdout

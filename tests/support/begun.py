@@ -12,7 +12,7 @@ from odesim.engines.run import Execution
 MODEL = "joma.nonlinear"
 SIZE = 8  # members in a chunk here
 COUNT = 37
-RUN: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": COUNT, "sizes": {"M": 3}, "span": (0.0, 2.0), "save": 3, "seed": 5}
+RUN: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": COUNT, "sizes": {"M": 2}, "span": (0.0, 2.0), "save": 3, "seed": 5}
 
 
 def memory(**asked):

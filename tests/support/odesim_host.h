@@ -34,22 +34,27 @@ template <class F> static void odesim_launch(odesim_dim grid, odesim_dim block, 
             }
 }
 #else
-#include <functional>
-#include <map>
+#include <csetjmp>
 #include <ucontext.h>
-#include <vector>
 
-// all threads of all blocks are fibers that take turns
+// All threads of all blocks are fibers that take turns: a context is made for each, then jumps lead from one to the next. Plain arrays and
+// pointers: templates of the library would take longer to compile than a kernel.
 struct odesim_group { int size, here; long long turn; };
-struct odesim_fiber { ucontext_t context; std::vector<char> stack; bool done; odesim_dim thread, block; double given; odesim_group* meets; long long turn; };
-static std::vector<odesim_fiber> odesim_fibers;
-static std::vector<odesim_group> odesim_blocks, odesim_warps;
-static ucontext_t odesim_main;
-static const std::function<void()>* odesim_kernel;
+struct odesim_fiber { jmp_buf at; char* stack; bool begun, done; odesim_dim thread, block; double given; odesim_group* meets; long long turn; };
+static odesim_fiber* odesim_fibers;
+static odesim_group *odesim_blocks, *odesim_warps;
+static jmp_buf odesim_main;
+static void (*odesim_kernel)(const void*);
+static const void* odesim_arguments;
 static unsigned odesim_current;
 static long long odesim_moves;
 
-static inline void odesim_yield() { swapcontext(&odesim_fibers[odesim_current].context, &odesim_main); }
+template <class T> static T* odesim_room(unsigned long n) {
+    void* room = std::calloc(n ? n : 1, sizeof(T));
+    if (!room) std::abort();
+    return static_cast<T*>(room);
+}
+static inline void odesim_yield() { if (!_setjmp(odesim_fibers[odesim_current].at)) _longjmp(odesim_main, 1); }
 static inline unsigned odesim_warp(unsigned fiber) { return fiber / blockDim.x * ((blockDim.x + 31) / 32) + fiber % blockDim.x / 32; }
 static inline void odesim_release(odesim_group& g) { g.here = 0; g.turn += 1; odesim_moves += 1; }
 static inline void odesim_meet(odesim_group& g) {
@@ -61,12 +66,25 @@ static inline void odesim_meet(odesim_group& g) {
     me.meets = nullptr;
 }
 static void odesim_begin() {
-    (*odesim_kernel)();
+    odesim_kernel(odesim_arguments);
     odesim_fibers[odesim_current].done = true;
     odesim_moves += 1;
-    for (odesim_group* g : {&odesim_blocks[odesim_current / blockDim.x], &odesim_warps[odesim_warp(odesim_current)]})
+    odesim_group* const left[] = {&odesim_blocks[odesim_current / blockDim.x], &odesim_warps[odesim_warp(odesim_current)]};
+    for (odesim_group* g : left)
         if (--g->size > 0 && g->here == g->size) odesim_release(*g);
     odesim_yield();
+}
+static void odesim_enter(odesim_fiber& f) {
+    if (_setjmp(odesim_main)) return;
+    if (f.begun) _longjmp(f.at, 1);
+    f.begun = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = f.stack;
+    context.uc_stack.ss_size = 1 << 16;
+    context.uc_link = nullptr;
+    makecontext(&context, odesim_begin, 0);
+    setcontext(&context);
 }
 static inline double odesim_exchange(double value, unsigned lane) {
     const unsigned me = odesim_current, first = me - (me % blockDim.x) % 32;
@@ -77,8 +95,10 @@ static inline double odesim_exchange(double value, unsigned lane) {
     return found;
 }
 #define ODESIM_PAUSE() odesim_yield()
+#define ODESIM_BLOCKS 1024
+static inline unsigned odesim_block() { if (blockIdx.x >= ODESIM_BLOCKS) std::abort(); return blockIdx.x; }
 // an array that the threads of a block share: each block has its own
-#define ODESIM_SHARED(R, name, n) static std::map<unsigned, std::vector<R>> name##_of; name##_of[blockIdx.x].resize(n); R* const name = name##_of[blockIdx.x].data()
+#define ODESIM_SHARED(R, name, n) static R* name##_of[ODESIM_BLOCKS]; R*& name##_here = name##_of[odesim_block()]; if (!name##_here) name##_here = odesim_room<R>(n); R* const name = name##_here
 #define __syncthreads() odesim_meet(odesim_blocks[odesim_current / blockDim.x])
 #define __syncwarp(...) odesim_meet(odesim_warps[odesim_warp(odesim_current)])
 #define __threadfence()
@@ -90,26 +110,21 @@ static inline double __shfl_down_sync(unsigned, double v, int d) {
 }
 
 template <class F> static void odesim_launch(odesim_dim grid, odesim_dim block, F kernel) {
-    const std::function<void()> run = kernel;
-    odesim_kernel = &run;
+    odesim_kernel = [](const void* given) { (*static_cast<const F*>(given))(); };
+    odesim_arguments = &kernel;
     gridDim = grid; blockDim = block;
-    const unsigned blocks = grid.x * grid.y, count = blocks * block.x, warps = (block.x + 31) / 32;
-    odesim_fibers = std::vector<odesim_fiber>(count);
-    odesim_blocks.assign(blocks, odesim_group{(int)block.x, 0, 0});
-    odesim_warps.assign(blocks * warps, odesim_group{0, 0, 0});
+    const unsigned blocks = grid.x * grid.y, count = blocks * block.x, warps = blocks * ((block.x + 31) / 32);
+    odesim_fibers = odesim_room<odesim_fiber>(count);
+    odesim_blocks = odesim_room<odesim_group>(blocks);
+    odesim_warps = odesim_room<odesim_group>(warps);
+    char* const stacks = odesim_room<char>((unsigned long)count << 16);
+    for (unsigned i = 0; i < blocks; ++i) odesim_blocks[i].size = block.x;
     for (unsigned i = 0; i < count; ++i) {
         odesim_fiber& f = odesim_fibers[i];
-        f.done = false;
-        f.meets = nullptr;
         f.thread = {i % block.x, 0, 0};
         f.block = {i / block.x % grid.x, i / block.x / grid.x, 0};
         odesim_warps[odesim_warp(i)].size += 1;
-        f.stack.resize(1 << 16);
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data();
-        f.context.uc_stack.ss_size = f.stack.size();
-        f.context.uc_link = &odesim_main;
-        makecontext(&f.context, odesim_begin, 0);
+        f.stack = stacks + ((unsigned long)i << 16);
     }
     long long idle = 0, moves = -1;
     unsigned draw = 1;  // who runs before whom is chance, so that a barrier that is missing is missed
@@ -126,7 +141,7 @@ template <class F> static void odesim_launch(odesim_dim grid, odesim_dim block, 
                 continue;
             }
             threadIdx = f.thread; blockIdx = f.block;
-            swapcontext(&odesim_main, &f.context);
+            odesim_enter(f);
             left += !f.done;
         }
         idle = moves == odesim_moves ? idle + 1 : 0;
@@ -136,5 +151,6 @@ template <class F> static void odesim_launch(odesim_dim grid, odesim_dim block, 
             std::abort();
         }
     }
+    std::free(stacks); std::free(odesim_fibers); std::free(odesim_blocks); std::free(odesim_warps);
 }
 #endif

@@ -12,6 +12,7 @@ from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
+from tests.support.matrix import crossed
 from tests.support.systems import SOURCE, SYSTEMS, Numbers, numbers, param
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
@@ -59,8 +60,7 @@ def test_vjp_is_the_transpose(system):
     assert u @ forward == pytest.approx(transposed @ w, rel=1e-12, abs=1e-12 * np.abs(forward).sum())
 
 
-@pytest.mark.parametrize("name", ["softmax", "gathered"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("name", "dtype"), crossed(["softmax", "gathered"], ["float64", "float32"]))
 def test_a_bound_system_has_both_products(name, dtype):
     """rhs.jvp is J w on whole arrays, and <u, J w> = <J^T u, w> through rhs.jvp and rhs.vjp; only rounding differs."""
     system, rounding = SYSTEMS[name], 1e-12 if dtype == "float64" else 1e-5

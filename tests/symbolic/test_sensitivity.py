@@ -28,10 +28,12 @@ def made(name: str, equations: Any, initial: Any, *params: Any, **more: Any) -> 
     return System(name=name, source=SOURCE, equations=equations, initial=initial, params=tuple(map(param, params)), **{"axes": {}, **more})
 
 
-CASES = [
-    pytest.param(s, name, id=f"{s.name}-{name}")
+CASES = [  # by default the last parameter and the last state of each
+    pytest.param(s, name, id=f"{s.name}-{name}", marks=() if name in (names[-1], *of_params[-1:]) else pytest.mark.slow)
     for s in SYSTEMS.values()
-    for name in (*(p.name for p in s.params if not p.integer), *s.states)
+    for of_params in [[p.name for p in s.params if not p.integer]]
+    for names in [[*of_params, *s.states]]
+    for name in names
 ]
 
 

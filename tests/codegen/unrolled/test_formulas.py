@@ -47,7 +47,7 @@ def with_all_sensitivities(system: System) -> System:
     ("system", "big"),
     [(s, 7) for s in SYSTEMS.values()]
     + [(SYSTEMS[name], 70) for name in ("softmax", "mean_field", "two_of_one")]
-    + [(with_all_sensitivities(s), 4) for s in SYSTEMS.values()],
+    + [(with_all_sensitivities(s), 3) for s in SYSTEMS.values()],
     ids=lambda x: f"{x.name}{'-d' * bool(x.sensitivities)}" if isinstance(x, System) else str(x),
 )
 def test_written_out_is_the_right_side(system, big):
@@ -60,7 +60,10 @@ def test_written_out_is_the_right_side(system, big):
     np.testing.assert_allclose(function(f, False)(x.env.get("t", 0.3), y, p), want, rtol=1e-12, atol=1e-12 * np.abs(want).max())
 
 
-@pytest.mark.parametrize(("name", "big"), [("elementwise", 7), ("mean_field", 7), ("mean_field", 70)])
+@pytest.mark.parametrize(
+    ("name", "big"),
+    [("elementwise", 7), pytest.param("mean_field", 7, marks=pytest.mark.slow), ("mean_field", 70)],
+)
 def test_the_bits_of_strict_mode(name, big):
     """Operation by operation the kernel of strict mode, sums of more than 64 terms too."""
     f, rhs, x, p = written(SYSTEMS[name], big)
@@ -77,7 +80,9 @@ def test_a_system_too_large():
         written(SYSTEMS["softmax"], 100_000)
 
 
-@pytest.mark.parametrize(("name", "big"), [("elementwise", 7), ("softmax", 7), ("mean_field", 70)])
+@pytest.mark.parametrize(
+    ("name", "big"), [("softmax", 7), *(pytest.param(*row, marks=pytest.mark.slow) for row in (("elementwise", 7), ("mean_field", 70)))]
+)
 def test_the_bits_of_float32(name, big):
     """Numbers of float32 are rounded where the kernel stores them: the same bits again. A parameter without an axis is float64."""
     system = SYSTEMS[name]

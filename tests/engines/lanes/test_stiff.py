@@ -23,10 +23,12 @@ from odesim.solve import ROSENBROCK, Status
 from odesim.solve.codes import STATUSES
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
+from tests.support.matrix import slow_but
 from tests.support.systems import SYSTEMS as COMMON
 from tests.support.systems import numbers
 
 BOTH = pytest.mark.parametrize("method", list(ROSENBROCK))
+RODAS4, RODAS5P = (pytest.mark.parametrize("method", slow_but(ROSENBROCK, [name])) for name in ("rodas4", "rodas5p"))
 REAL = Interval(-oo, oo)
 y1, y2, y3, k1, k2, k3, mu, x, v, a, rate = symbols("y1 y2 y3 k1 k2 k3 mu x v a rate", real=True)
 
@@ -80,17 +82,23 @@ def test_robertson_follows():
     follows(ROBERTSON, "rodas5p", RATES)
 
 
+@pytest.mark.slow
 def test_time_follows():
     """A right-hand side with the time in it, and a sum of states: df/dt goes to every stage."""
     given = numbers(COMMON["numbers"])
     follows(COMMON["numbers"], "rodas4", {"T": np.array([0.5, 1.0])}, sizes=given.sizes, span=(0.0, 2.0))
 
 
-def test_loops_follow():
-    """Twelve states coupled by a sum that stays unknown, in loops over rows."""
-    follows("joma.linear_softmax", "rodas5p", {"Delta": np.random.default_rng(1).uniform(-1, 1, (3, 12))}, span=(0.0, 1.0))
+@pytest.mark.parametrize("states", slow_but([3, 12], [3]))
+def test_loops_follow(states, monkeypatch):
+    """States coupled by a sum that stays unknown, in loops over rows: a few where all is in loops, and as many as are not written out."""
+    if states < 12:
+        monkeypatch.setattr(plan, "MOST_WRITTEN", 0)
+        monkeypatch.setattr(lane_engine, "_PLANS", Memo())
+    follows("joma.linear_softmax", "rodas5p", {"Delta": np.random.default_rng(1).uniform(-1, 1, (3, states))}, span=(0.0, 1.0))
 
 
+@pytest.mark.slow
 def test_events_follow():
     """Times, components and ends of events by the interpolant of the method. Powers in lanes are off by 1e-5, and so is the size of a
     step, which moves a time by as much of the tolerance of 1e-5.
@@ -162,7 +170,7 @@ def test_robertson():
     assert y.sum(axis=-1) == pytest.approx(1, abs=1e-13)
 
 
-@BOTH
+@RODAS5P
 def test_order(method):
     """With time in the right-hand side the error at the end falls with steps^-order, and that between the steps follows the tolerance."""
     scale, tolerances = np.array([1.0, 0.7]), np.array([1e-6, 1e-8, 1e-10])
@@ -185,7 +193,7 @@ def same(one: Any, other: Any) -> None:
             np.testing.assert_array_equal(one[name].values, other[name].values)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", slow_but([False, True], [False]))
 def test_a_member_is_by_itself(strict, monkeypatch):
     """21 members at once, in two blocks of two threads, and some alone: the same bits, in either mode."""
     params, run = rates(21), {"method": "rodas5p", "strict": strict, "save": 4, "span": (0.0, 1e3)}
@@ -211,7 +219,7 @@ def test_bad_members_harm_no_other():
     assert np.isnan(found.x.values[[3, 5, 8, 20]]).all()
 
 
-@BOTH
+@RODAS5P
 def test_ends(method):
     """A pole ends its member at its time, max_steps another; the linearised step does not jump over a pole."""
     run = odesim.ensemble(POLE, params={"a": np.array([0.5, 0.2, 1.0])}, method=method, rtol=1e-8, atol=1e-10)
@@ -221,7 +229,7 @@ def test_ends(method):
     assert STATUSES[int(few.status[0])] is Status.MAX_STEPS and int(few.steps[0] + few.rejected[0]) == 5
 
 
-@BOTH
+@RODAS4
 def test_a_singular_matrix_is_a_rejected_step(method):
     """Rates among which 1/(gamma h) of many steps lies: the matrix is singular or next to it, and the run goes on."""
     scale = np.r_[1 / (ROSENBROCK[method].gamma * 2.0 ** -np.arange(1, 5)), np.linspace(1, 40, 12)]
@@ -230,7 +238,8 @@ def test_a_singular_matrix_is_a_rejected_step(method):
     assert run.x.values[:, 0] == pytest.approx(np.exp(scale), rel=1e-5)  # errors grow with the solution
 
 
-@pytest.mark.parametrize("most", [300, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [300, 0])
 def test_loops_are_the_written_out_step(most, monkeypatch):
     """The same steps as without loops, to rounding; with the elimination written out, and as loops over a dense matrix."""
     run = {"method": "rodas5p", "save": 4, "span": (0.0, 1e3)}

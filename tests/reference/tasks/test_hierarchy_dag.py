@@ -221,7 +221,7 @@ def cells(rows, cheap):
     return [pytest.param(*row, marks=() if i < cheap else pytest.mark.slow) for i, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("num_classes, num_children, sizes, lower, upper", cells(UNTRAINED, 2))
+@pytest.mark.parametrize("num_classes, num_children, sizes, lower, upper", cells(UNTRAINED, 1))
 def test_untrained(num_classes, num_children, sizes, lower, upper):
     """Mean NCorr of 5 untrained networks is the script's to 4 s.e. of two such means of either's spread, and half its last digit."""
     experiment, params = made(

@@ -11,6 +11,7 @@ from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, TokenCounts
 from odesim.reference.tasks.scan_snap import TASK
 from odesim.reference.training.randomness import generators
 from tests.support.descent import DEFAULTS, descend, scan_snap, start, watched
+from tests.support.matrix import slow_but
 
 MEDIUM: dict[str, Any] = {"num_next_per_last": 2, "init": "torch"}
 
@@ -106,9 +107,12 @@ def test_a_batch_is_the_seeds_and_the_iterations(dtype: str) -> None:
     assert not np.array_equal(run.stream(0)["counts"], run.stream(1)["counts"])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("last, optimizer", [(3, "sgd"), (3, "adam"), (10, "sgd")])
-def test_seeds_train_apart(dtype: str, last: int, optimizer: str) -> None:
+FIRST = [(10, "sgd", "float64"), (3, "adam", "float32")]
+ROWS = [(last, optimizer, dtype) for last, optimizer in ((3, "sgd"), (3, "adam"), (10, "sgd")) for dtype in ("float64", "float32")]
+
+
+@pytest.mark.parametrize(("last", "optimizer", "dtype"), slow_but(ROWS, FIRST, several=True))
+def test_seeds_train_apart(last: int, optimizer: str, dtype: str) -> None:
     """Seeds trained at once end with the bits of each alone, in their dtype; three of 10 queries are more than are computed at once."""
     values: dict[str, Any] = {"num_last": last, **MEDIUM, "optimizer": optimizer, "dtype": dtype}
     losses, params = descend(scan_snap(seeds=(3, 9, 4), **values), 12, dtype)

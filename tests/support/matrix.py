@@ -1,0 +1,24 @@
+"""Which cases of a law run by default, and which are slow: a large product is covered by its diagonal."""
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def slow_but(cases: Iterable[Any], kept: Container[Any], *, several: bool = False) -> list[Any]:
+    """The cases of a law; those that are not among the kept are slow. several: a case is a tuple of arguments."""
+    return [case if case in kept else pytest.param(*case if several else (case,), marks=pytest.mark.slow) for case in cases]
+
+
+def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], str] = str, *, most: int = 0) -> list[Any]:
+    """All pairs, for a law of two arguments: each row and each column once by default, every other pair slow.
+
+    most: as many pairs by default, where that is fewer.
+    """
+    kept = {(i % len(rows), i % len(columns)) for i in range(most or max(len(rows), len(columns)))}
+    return [
+        pytest.param(row, column, id=f"{label(row)}-{label(column)}", marks=[] if (i, j) in kept else pytest.mark.slow)
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+    ]
