@@ -115,7 +115,7 @@ def test_another_end_is_found(run):
 
 KINDS = {
     "integration": (f"integrate {ONE} --save 9", "v", "20 times its tolerances"),
-    "ensemble": (f"ensemble {ONE} --grid mu=1,2 --save 9", "v", "20 times its tolerances"),
+    "ensemble": ("ensemble joma.nonlinear --size M=2 --span 0:2 --method tsit5 --grid mu=1,2 --save 9", "v", "20 times its tolerances"),
     "training": ("train toy --steps 9", "w", "half the digits of float64"),
 }
 

@@ -24,6 +24,7 @@ from tests.cuda.test_threads import same as same_members
 from tests.cuda.test_wide import same
 from tests.engines.test_events import W, turning
 from tests.support.cupy_arrays import OnDevice, failure
+from tests.support.matrix import slow_but
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(7)
@@ -142,7 +143,7 @@ MEMBERS: dict[str, tuple[str | System, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k == "derivatives" else k for k in MEMBERS])
+@pytest.mark.parametrize("kind", slow_but(MEMBERS, set(MEMBERS) - {"derivatives", "fixed", "float32", "several states"}))
 def test_shim_members_stay_on_the_device(kind: str, shim: Shim) -> None:
     """The states of the Dataset are cupy's arrays with the bits of numba's, statuses and events numpy's; on the first of three too."""
     model, given = MEMBERS[kind]
@@ -163,7 +164,8 @@ def test_shim_members_stay_on_the_device(kind: str, shim: Shim) -> None:
 def test_shim_members_stay_on_a_device_that_is_nearly_full(shim: Shim) -> None:
     """What is launched is halved; where the states themselves do not fit there is one sentence."""
     given: dict[str, Any] = {"params": {"mu": ROWS}, "strict": True, "method": "tsit5", "max_events": 0, "save": 2}
-    here = odesim.ensemble("joma.nonlinear", **given)
+    shim()
+    here = odesim.ensemble("joma.nonlinear", backend="cuda", **given)
     cupy = shim(room=70 * 2 * 2 * 8)
     found = odesim.ensemble("joma.nonlinear", backend="cuda", arrays="cupy", **given)
     np.testing.assert_array_equal(on_host(found.v.data), here.v)

@@ -21,6 +21,7 @@ from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
 from tests.cuda.test_threads import same
 from tests.support.cupy_arrays import failure
+from tests.support.matrix import slow_but
 
 Shim = Callable[..., ModuleType]
 CUPY = "the backend cuda needs cupy, which is not installed: pip install 'odesim[cuda"
@@ -191,7 +192,14 @@ PRESENT: dict[str, dict[str, Any]] = {
 }
 
 
-LONG = {"64 states", "derivatives"}  # to compile for the processor
+# a kernel for the processor that is no other test's
+LONG = {"64 states", "derivatives", "one state", "float32 with events", "a step beyond the span"}
+    "64 states",
+    "derivatives",
+    "one state",
+    "float32 with events",
+    "a step beyond the span",
+}  # a kernel for the processor that is no other test's
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in PRESENT])
@@ -343,7 +351,7 @@ SINGLE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", SINGLE)
+@pytest.mark.parametrize("kind", slow_but(SINGLE, set(SINGLE) - {"rescaled", "derivatives in single precision"}))
 def test_shim_odd_requests_of_one_run(kind: str, shim: Shim) -> None:
     """The run of numba, bit for bit, its messages too."""
     shim()

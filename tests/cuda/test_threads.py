@@ -99,7 +99,7 @@ def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
     same(*both(known.system, initial=start, params=params, **run))
 
 
-@pytest.mark.parametrize(("method", "save"), [("tsit5", 5), ("rodas5p", None)])
+@pytest.mark.parametrize(("method", "save"), slow_but([("tsit5", 5), ("rodas5p", None)], [("tsit5", 5)], several=True))
 def test_threads_in_parts(method: str, save: int | None, cuda: Shim) -> None:
     """Members whose conditions change at times of their own: a launch for each part, with numba's bits."""
     cuda()

@@ -113,18 +113,25 @@ def test_the_value_is_that_of_the_rest(weight, out):
     assert share.sum() == pytest.approx(1, rel=1e-14)
 
 
-MORE = [pytest.param(weight, marks=pytest.mark.slow) for weight in ("a mask with weights", "the positive part")]
+EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-14, "method": "dop853"}
+STEPS: dict[str, Any] = {"method": "rk4", "step": 0.1, "backend": "numpy"}  # differentiating commutes with fixed steps
 
 
-@pytest.mark.parametrize("weight", ["weights", *MORE])
-def test_sensitivities_are_limits_of_differences(weight):
+@pytest.mark.parametrize(
+    ("weight", "how"),
+    [
+        pytest.param("weights", STEPS, id="weights, fixed steps"),
+        *(pytest.param(w, EXACT, id=w, marks=pytest.mark.slow) for w in ("weights", "a mask with weights", "the positive part")),
+    ],
+)
+def test_sensitivities_are_limits_of_differences(weight, how):
     """To c and w, those of what is left out too: where the weight is 0 its slope is exp(logit), not 0.
 
     Differences at 1e-5 are wrong by 1e-10 third slopes, of some 1e3 here.
     """
     s = sensitivities(system(WEIGHTS[weight]), "c", "w")
     at = {"c": np.array([0.3, -0.2, 0.1, 3.0, -2.0]), "w": np.array([0.5, 1.0, 2.0, 0.0, 0.0])}
-    run: dict[str, Any] = {"save": 2, "rtol": 1e-12, "atol": 1e-14, "method": "dop853"}
+    run: dict[str, Any] = {"save": 2, **how}
     found = odesim.integrate(s, params=at, **run)
     for name in ("c", "w"):
         got = found.y[f"dx_d{name}"][-1]

@@ -39,9 +39,9 @@ def right_side(system: System, numbers: Numbers) -> Any:
 
 
 FORMS: dict[str, Callable[[System], System]] = {"rhs": lambda s: s, "jvp": jvp, "sensitivities": lambda s: sensitivities(s, simplest(s))}
-HEAVY = ("scan_snap.full", "scan_snap.symmetric")  # whose derivatives take 5 to 15 s to compile
+QUICK = ("hierarchy.grouped", "joma.nonlinear_softmax")  # derivatives of the others are compiled by slow tests
 CASES = [
-    pytest.param(name, form, marks=pytest.mark.slow if form == "sensitivities" or (form == "jvp" and name in HEAVY) else ())
+    pytest.param(name, form, marks=() if form == "rhs" or (form == "jvp" and name in QUICK) else pytest.mark.slow)
     for name in list_models()
     for form in FORMS
 ]
