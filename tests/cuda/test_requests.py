@@ -194,12 +194,6 @@ PRESENT: dict[str, dict[str, Any]] = {
 
 # a kernel for the processor that is no other test's
 LONG = {"64 states", "derivatives", "one state", "float32 with events", "a step beyond the span"}
-    "64 states",
-    "derivatives",
-    "one state",
-    "float32 with events",
-    "a step beyond the span",
-}  # a kernel for the processor that is no other test's
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in PRESENT])
