@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.backends import find_backend
 from odesim.base.gpu import array_module, device_name
 from odesim.base.memory import check_fits
 from odesim.base.versions import __version__
@@ -116,5 +117,5 @@ def check_seeds(seeds: Any) -> tuple[int, ...]:
 
 def versions(backend: str) -> dict[str, str]:
     """Versions of what computes, and the GPU where it is one."""
-    more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if backend == "cuda" else {}
+    more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if find_backend(backend).gpu else {}
     return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__, **more}

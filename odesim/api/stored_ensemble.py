@@ -55,7 +55,7 @@ class EnsembleRun:
         """Of the members of these chunks, as tally counts them."""
         said = store.attributes
         found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
-        more |= {"auto": said.get("auto", ""), "backend": options_of(said).backend, "methods": found}
+        more |= {"auto": said.get("auto", ""), "backend": said.get("backend", RunOptions.backend), "methods": found}
         more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
         return cls(store.path, said["model"], said["method"], bool(said["lanes"]), tally, **more)
 

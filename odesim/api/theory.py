@@ -7,6 +7,7 @@ import numpy as np
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
+from odesim.base.run_options import RunOptions
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution
@@ -48,7 +49,7 @@ def descent(
 ) -> Side:
     """States and observables of a System along descent on its own right-hand side, at these iterations (T,)."""
     numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
-    compiled, observer, dims = compiled_parts(system, "numba", "float64", False)
+    compiled, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
     problem = make_problem(compiled, numbers)
     layout = problem.rhs.layout
     reached, y = descend(problem, iterations, step=step, momentum=momentum)

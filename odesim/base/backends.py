@@ -1,7 +1,7 @@
 """The table of backends: what each one compiles to, and which uses, methods and dtypes it supports.
 
-It imports no numerical library, so that help texts can read it. How a backend computes right-hand sides is in
-odesim.engines.right_sides.
+It imports no numerical library, so that help texts can read it. What computes right-hand sides is in
+BOUND of odesim.engines.problem.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Backend:
     """One backend and what it supports.
 
     compiles: what a right-hand side is compiled to; empty where numpy evaluates it. gpu: it computes on a GPU, through cupy.
-    uses: {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. events: whether it finds events. arrays: libraries of result arrays.
+    uses: {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. arrays: libraries of result arrays.
     """
 
     name: str
@@ -41,7 +41,6 @@ class Backend:
     gpu: bool
     uses: Mapping[str, Ability]
     dtypes: tuple[str, ...] = DTYPES
-    events: bool = True
     arrays: tuple[str, ...] = ("numpy",)
 
 

@@ -12,14 +12,15 @@ import numpy as np
 import sympy as sp
 
 from odesim.base.arrays import Array, Layout, check_dtype
+from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.gpu import cupy_here
+from odesim.base.run_options import RunOptions
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.loops import module
 from odesim.codegen.loops.address_table import AddressTable, make_table
 from odesim.codegen.loops.blocks import BLOCK
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.errors import CodegenError, no_such
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower, lower_expressions
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
-BACKENDS = ("numba", "numpy", "cuda")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class CompiledRHS:
     dtype: str
     strict: bool
     _times: list[float] = field(default_factory=list, repr=False)
+
+    @property
+    def on(self) -> Backend:
+        """The backend, with what it supports."""
+        return find_backend(self.backend)
 
     @cached_property
     def program(self) -> Program:
@@ -76,7 +81,7 @@ class CompiledRHS:
 
     @property
     def source(self) -> str:
-        return self.arrays.source if self.backend == "numpy" else self.text.source
+        return self.text.source if self.on.compiles else self.arrays.source
 
     @cached_property
     def arrays(self) -> ArrayFunction:
@@ -130,7 +135,7 @@ class CompiledRHS:
 
     @cached_property
     def key(self) -> str:
-        if self.backend == "numpy":
+        if not self.on.compiles:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
@@ -271,13 +276,11 @@ class BoundNumba:
         """Does nothing: compiled code raises no exception."""
 
 
-def compile_system(system: System, *, backend: str = "numba", dtype: str = "float64", strict: bool = False) -> CompiledRHS:
-    """The right-hand side of a System, compiled on first use. Raises CodegenError for an unknown or missing backend."""
-    if backend == "cuda":
+def compile_system(system: System, *, backend: str = RunOptions.backend, dtype: str = "float64", strict: bool = False) -> CompiledRHS:
+    """The right-hand side of a System, compiled on first use. Raises ParamError for an unknown backend, CodegenError for a missing one."""
+    if find_backend(backend, RUN).gpu:
         cupy_here()
-    if backend not in BACKENDS:
-        raise CodegenError(no_such("backend", backend, BACKENDS))
     return CompiledRHS(system, backend, check_dtype(dtype), strict)
 
 
-__all__ = ["BACKENDS", "BoundNumba", "CompiledRHS", "compile_system", "derivative", "extents"]
+__all__ = ["BoundNumba", "CompiledRHS", "compile_system", "derivative", "extents"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.run_options import RunOptions
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
@@ -71,7 +72,7 @@ class HandOver:
     def ratio(self) -> float:
         """Steps of the stiff method for one of the explicit, by counting. Raises CodegenError where the Jacobian is too large."""
         r, compiled = self.request, self.request.right
-        right = costs.right_side_cost(compiled.program, r.sizes, "numba")
+        right = costs.right_side_cost(compiled.program, r.sizes, RunOptions.backend)
         bound = compiled.linear.bind(r.sizes, self.numbers.params, r.layout)
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):

@@ -1,12 +1,13 @@
 """A System and numbers as a Problem that an integrator takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.backends import RUN, STIFF
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.memory import check_fits
 from odesim.base.run_options import RunOptions
@@ -50,7 +51,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
     watched = make_laws(compiled, numbers, rhs) if laws else None
-    if compiled.backend == "cuda":  # where no Jacobian is computed
+    if compiled.on.gpu:  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
     def strict(*asked: Any, **options: Any) -> StiffRun:
@@ -58,7 +59,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
 
         return LaneRun(compiled, numbers, *asked, **options)
 
-    alone = strict if compiled.strict and compiled.backend == "numba" else None
+    alone = strict if compiled.strict and set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
     costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, watched, system.growth is not None)
 
@@ -70,10 +71,10 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
     laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
     specs = tuple(LawSpec(v.name, v.sense, s, v.tol) for v, s in zip(compiled.system.invariants, laws.shapes(sizes), strict=True))
     check_fits(f"{compiled.system.name}: watching the invariants", {f"{s.name!r} of shape {s.shape}": 5 * s.size for s in specs}, 8)
-    if compiled.backend == "numba":
-        return Laws(specs, laws.bind(sizes, numbers.params, layout))
-    if compiled.backend == "cuda":
+    if compiled.on.gpu:
         return Laws(specs, rhs.laws)
+    if compiled.on.compiles:
+        return Laws(specs, laws.bind(sizes, numbers.params, layout))
     values = _as_dtype(numbers.params, compiled.dtype)
 
     def look(t: float, y: Array, g: Array) -> None:
@@ -133,11 +134,7 @@ def rescaled_system(system: System) -> System:
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
     """The right-hand side with numbers, where its backend computes it."""
-    if compiled.backend == "numpy":
-        return _numpy_system(compiled, numbers)
-    if compiled.backend == "cuda":
-        return cuda_right_side(compiled).bind(numbers.sizes, numbers.params, stays=stays)
-    return compiled.bind(numbers.sizes, numbers.params)
+    return BOUND[compiled.backend](compiled, numbers, stays)
 
 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
@@ -171,6 +168,14 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
 
     count = compiled.n_events(sizes)
     return callback_system(right, layout, compiled.dtype, events if count else None, count)
+
+
+BOUND: dict[str, Callable[[CompiledRHS, Numbers, bool], Any]] = {
+    "numba": lambda compiled, numbers, stays: compiled.bind(numbers.sizes, numbers.params),
+    "numpy": lambda compiled, numbers, stays: _numpy_system(compiled, numbers),
+    "cuda": lambda compiled, numbers, stays: cuda_right_side(compiled).bind(numbers.sizes, numbers.params, stays=stays),
+}
+"""{backend: the right-hand side of (compiled, numbers, stays), as right_side has it}, of each backend that integrates a run."""
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:

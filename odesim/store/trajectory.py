@@ -13,6 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.errors import StoreError, counted
 from odesim.reference.protocols import Experiment
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names
 from odesim.store.inspected import check_readable_run, inspect_run
 from odesim.store.lock import RunLock
@@ -172,7 +173,7 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
     run = inspect_run(path)
     if run.kind != TRAINING:
         raise StoreError(f"{path} is an {run.kind} of {run.attributes['model']}, not a training")
-    return {"backend": "numpy", **run.attributes}  # runs of older versions do not store it
+    return {"backend": TrainingOptions.backend, **run.attributes}  # runs of older versions do not store it
 
 
 def check_stored_rows(path: str | Path, attributes: Mapping[str, Any], written: int) -> None:

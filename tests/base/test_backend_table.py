@@ -1,7 +1,10 @@
 """The table of backends: its names are those of the methods and types that there are."""
 
+from inspect import signature
+
 import pytest
 
+import odesim
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, TRAINING, backends_for, find_backend
 from odesim.base.run_options import RunOptions
 from odesim.errors import ParamError
@@ -42,3 +45,16 @@ def test_a_backend_that_is_none_is_refused(use):
 def test_the_default_serves_runs_and_ensembles():
     """A run that names no backend has one."""
     assert {RUN, ENSEMBLE} <= set(find_backend(RunOptions().backend).uses)
+
+
+def test_a_backend_that_integrates_has_right_hand_sides():
+    """The table of what computes right-hand sides has the backends that integrate a run, and no other."""
+    from odesim.engines.problem import BOUND
+
+    assert set(BOUND) == set(backends_for(RUN))
+
+
+@pytest.mark.parametrize(("call", "use"), [("integrate", RUN), ("ensemble", ENSEMBLE), ("train", TRAINING)])
+def test_the_first_backend_is_the_default(call, use):
+    """What help names as the default is what the functions take."""
+    assert signature(getattr(odesim, call)).parameters["backend"].default == backends_for(use)[0]

@@ -52,3 +52,38 @@ def test_every_option_has_another_value_here():
     """The table above names the fields and no others."""
     assert set(OTHER) == set(NAMES) == {f.name for f in fields(RunOptions)}
     assert set(CLOCKS) == {RunOptions().clock, OTHER["clock"]}
+
+
+def test_an_option_is_on_the_command_line_and_in_files():
+    """The table of the commands has a row for every option; `integrate` and `ensemble` take it."""
+    from odesim.cli.commands.ensemble import ensemble_verb
+    from odesim.cli.commands.integrate import integrate_verb
+    from odesim.cli.options.table import ROWS
+
+    assert set(ROWS) == {*NAMES, "span", "save"}
+    for verb in (integrate_verb, ensemble_verb):
+        taken = {p.name: p for p in verb.params}
+        for name in NAMES:
+            assert f"--{name.replace('_', '-')}" in taken[name].opts and taken[name].default is None
+            assert getattr(taken[name], "help", "")
+
+
+def test_a_result_has_every_option():
+    """attrs of a Solution, where the method and the backend stand beside them; those of an ensemble have what netCDF can hold."""
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, stop_at=0.5, seed=2)
+    assert options_of({**run.attrs, "method": "auto", "backend": run.backend}) == RunOptions(stop_at=(0.5,), seed=2)
+    many = odesim.ensemble("joma.nonlinear", params={"mu": [[0.5] * 3, [1.0] * 3]}, method="tsit5", stop_at=0.5, seed=2).attrs
+    assert options_of({"step": None, **many}) == RunOptions(method="tsit5", stop_at=(0.5,), seed=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stored_ensemble_is_identified_by_every_option(name):
+    """Another value of an option is another identity; one that is not stored counts as its default."""
+    from odesim.store.manifest import option_digests, stored_identity
+
+    plain = RunOptions().numbers()
+    other = {**plain, name: RunOptions(**OTHER).numbers()[name]}
+    differ = {key for key, value in option_digests(plain).items() if option_digests(other)[key] != value}
+    assert differ == {name}
+    assert stored_identity({**other, "identity": {}})[name] == option_digests(other)[name]
+    assert stored_identity({"identity": {}}) == option_digests(plain)

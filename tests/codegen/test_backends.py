@@ -236,7 +236,7 @@ def test_unknown_functions_and_backends_are_refused():
     wave = System(name="wave", source=SOURCE, axes={i: n}, equations={y[i]: sp.sin(y[i])}, params=(), initial={y[i]: 0})
     with pytest.raises(CodegenError, match="sin of the C library"):
         _ = compile_system(wave, strict=True).text
-    with pytest.raises(CodegenError, match=r"no backend 'nuba'.*did you mean 'numba'"):
+    with pytest.raises(ParamError, match=r"no backend 'nuba'.*did you mean 'numba'"):
         compile_system(wave, backend="nuba")
     with pytest.raises(CodegenError, match="needs cupy, which is not installed"):
         compile_system(wave, backend="cuda")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from odesim.base.backends import BACKENDS
 from odesim.cli.output.tables import echo
 from odesim.errors import counted
 
@@ -20,8 +21,8 @@ def doctor_verb() -> None:
     """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
     from odesim.cli.output.tables import table
 
-    for title, rows in (("versions", list(versions())), ("machine", list(machine())), ("cache", list(cache())), ("gpu", list(gpu()))):
-        echo(f"{title}\n{table(rows)}")
+    for part in (versions, machine, cache, backends, gpu):
+        echo(f"{part.__name__}\n{table(list(part()))}")
 
 
 def versions() -> Iterator[tuple[str, str]]:
@@ -56,6 +57,13 @@ def cache() -> Iterator[tuple[str, str]]:
     yield "size", f"{counted(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
     used, why = used_folder()
     yield "used", "yes" if not why else f"no: {why}; {f'{used} is used in its place' if used else 'every run compiles'}"
+
+
+def backends() -> Iterator[tuple[str, str]]:
+    """(backend, what it supports): runs, ensembles and trainings, and the types of states."""
+    for name, backend in BACKENDS.items():
+        uses = "; ".join(f"{use}: {ability.summary}" for use, ability in backend.uses.items())
+        yield name, f"{uses}; {', '.join(backend.dtypes)}"
 
 
 def gpu() -> Iterator[tuple[str, str]]:

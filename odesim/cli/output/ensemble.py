@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odesim.base.backends import BACKENDS
 from odesim.cli.output.tables import echo
 from odesim.cli.progress import Counter
 from odesim.errors import counted, escaped
@@ -70,7 +71,8 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
     now = f"{counted(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
     explanation = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
-    engine = "a thread of a GPU each" if run.backend == "cuda" else "in lanes" if run.lanes else "one by one"
+    on_gpu = run.backend in BACKENDS and BACKENDS[run.backend].gpu
+    engine = "a thread of a GPU each" if on_gpu else "in lanes" if run.lanes else "one by one"
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
     rest = [("now", now), ("method", f"{methods}, {engine}")]

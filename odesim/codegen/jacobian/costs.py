@@ -10,6 +10,7 @@ from typing import Any
 
 from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
+from odesim.base.backends import find_backend
 from odesim.codegen.extents import extents
 from odesim.codegen.jacobian.linearization import BoundLinear
 from odesim.codegen.jacobian.plan import Product
@@ -55,7 +56,7 @@ def count_operations(program: Program, sizes: Mapping[str, int]) -> tuple[int, f
 def right_side_cost(program: Program, sizes: Mapping[str, int], backend: str) -> float:
     """The cost of one right-hand side."""
     statements, total = count_operations(program, sizes)
-    return CALL + OPERATION * total if backend == "numba" else STATEMENT * (statements + 3) + ENTRY * total
+    return CALL + OPERATION * total if find_backend(backend).compiles else STATEMENT * (statements + 3) + ENTRY * total
 
 
 def derivation_cost(program: Program) -> float:

@@ -1,0 +1,55 @@
+"""No function takes more than seven arguments: more of them travel in a dataclass."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "odesim"
+MOST = 7
+PUBLIC = ("check_arguments", "click.command")  # decorators of what people call, whose arguments are what they can ask for
+KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take numbers and addresses one by one
+# function -> why it takes more; one that takes no more is to leave the list
+ALLOWED = {
+    "codegen/runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
+    "codegen/unrolled/interpreter.py _do_combine_block": "runs that kernel, with its arguments",
+    "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
+    "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
+    "cli/commands/train.py run": "the arguments of the command",
+    "solve/methods/explicit.py make_method": "the columns of a tableau",
+    "solve/methods/rosenbrock.py make_rosenbrock": "the columns of a table",
+    "engines/lanes/strict_run.py __init__": "options of the solver, which integrate_problem passes by name",
+    "solve/explicit/run.py __init__": "options of the solver, which integrate_problem passes by name",
+    "solve/explicit/state.py __init__": "options of the solver, which integrate_problem passes by name",
+    "solve/rosenbrock/loop.py __init__": "options of the solver, which integrate_problem passes by name",
+    "solve/rosenbrock/run.py __init__": "options of the solver, which integrate_problem passes by name",
+}
+
+
+def count(node: ast.FunctionDef) -> int:
+    """How many arguments a function takes: self and cls not counted, *args and **kwargs one each."""
+    a = node.args
+    plain = [x.arg for x in (*a.posonlyargs, *a.args)]
+    return len(plain) - (plain[:1] in (["self"], ["cls"])) + len(a.kwonlyargs) + bool(a.vararg) + bool(a.kwarg)
+
+
+def long_lists(text: str) -> Iterator[str]:
+    """Names of functions with more than MOST arguments that are neither public nor kernels."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and count(node) > MOST:
+            decorators = [ast.unparse(d) for d in node.decorator_list]
+            if not any(d.startswith((*PUBLIC, *KERNELS)) for d in decorators):
+                yield node.name
+
+
+def test_nothing_takes_more_than_seven_arguments():
+    """But for what people call, numeric kernels, and a short list with reasons, none of which is out of date."""
+    found = {f"{path.relative_to(ROOT)} {name}" for path in sorted(ROOT.rglob("*.py")) for name in long_lists(path.read_text())}
+    assert found <= ALLOWED.keys(), f"put some of their arguments into a dataclass: {sorted(found - ALLOWED.keys())}"
+    assert found >= ALLOWED.keys(), f"take no more than {MOST}: {sorted(ALLOWED.keys() - found)}"
+
+
+def test_the_count_is_right():
+    """self is none, *args and **kwargs are one each, keyword-only arguments count."""
+    code = "class A:\n def f(self, a, b, /, c, *d, e, g, **h): pass\n def k(self, a, b, c, d, *, e, f, g, h): pass"
+    nodes = {n.name: n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef)}
+    assert (count(nodes["f"]), count(nodes["k"]), list(long_lists(code))) == (7, 8, ["k"])
