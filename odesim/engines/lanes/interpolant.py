@@ -20,6 +20,14 @@ def weight_text(coefficients: Iterable[float]) -> str:
     return text
 
 
+def bent_weight_text(method: Rosenbrock, j: int) -> str:
+    """What stage j of a Rosenbrock method counts for as an expression of theta and rest = 1 - theta: the operations of Rosenbrock.dense."""
+    bent = "0.0"
+    for x in reversed(method.H[:, j].tolist()):
+        bent = f"({bent} * theta + {x!r})"
+    return f"theta * ({float(method.weights[j])!r} + rest * {bent})"
+
+
 def used_stages(plan: KernelPlan) -> list[int]:
     """The stages that the interpolant reads."""
     return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
@@ -71,12 +79,7 @@ def blend_lines(plan: KernelPlan, wanted: Iterable[int]) -> list[str]:
 def bent_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that set z<d>, all states at theta of the last step of a Rosenbrock method, in the form of Rosenbrock.dense."""
     m: Rosenbrock = plan.method
-    lines = ["rest = 1.0 - theta"]
-    for j in range(m.stages):
-        bent = "0.0"
-        for x in reversed(m.H[:, j].tolist()):
-            bent = f"({bent} * theta + {x!r})"
-        lines.append(f"c{j} = theta * ({float(m.weights[j])!r} + rest * {bent})")
+    lines = ["rest = 1.0 - theta", *(f"c{j} = {bent_weight_text(m, j)}" for j in range(m.stages))]
     stages = [[f"c{j} * {at(rows.stages[j][d], plan.width)}" for j in range(m.stages)] for d in rows.old]
     return lines + [f"z{d} = {' + '.join([at(row, plan.width), *stages[d]])}" for d, row in rows.old.items()]
 
