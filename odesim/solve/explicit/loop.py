@@ -11,7 +11,7 @@ from odesim.solve.explicit.control import set_first_step, set_next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
 from odesim.solve.explicit.events import find_events
 from odesim.solve.explicit.laws import watch_laws
-from odesim.solve.explicit.norms import all_finite, exported, fill, helper, squares
+from odesim.solve.explicit.norms import all_finite, fill, helper, squares
 from odesim.solve.explicit.places import (
     ATOL,
     COEF,
@@ -135,7 +135,6 @@ def take_step(at: Any, t: float, h: float, new: float) -> float:
     return error
 
 
-@exported
 def run(address: int) -> int:
     """Goes on with the run whose table lies at address for at most SLICE steps and says how it stands."""
     at = ints(address)

@@ -138,6 +138,8 @@ def driver() -> tuple[Callable[[int], int], float]:
     from odesim.codegen.build.cache import sources_text
     from odesim.codegen.build.native import load_native
 
-    address = load_native(sources_text(SOURCES, PLAIN, "@helper"), "explicit", ["run"])["run"]
+    # compiled here and not where it is defined: its module can be imported, where rules of step control are not compiled
+    text = f"{sources_text(SOURCES, PLAIN, '@helper')}\n\nrun = exported(run)\n"
+    address = load_native(text, "explicit", ["run"])["run"]
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
     return run, time.perf_counter() - begun
