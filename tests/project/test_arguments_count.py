@@ -11,17 +11,12 @@ KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take nu
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "codegen/runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
-    "codegen/unrolled/interpreter.py _do_combine_block": "runs that kernel, with its arguments",
+    "codegen/unrolled/calls.py combine_block": "runs that kernel, with its arguments",
     "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "cli/commands/train.py run": "the arguments of the command",
     "solve/methods/explicit.py make_method": "the columns of a tableau",
     "solve/methods/rosenbrock.py make_rosenbrock": "the columns of a table",
-    "engines/lanes/strict_run.py __init__": "options of the solver, which integrate_problem passes by name",
-    "solve/explicit/run.py __init__": "options of the solver, which integrate_problem passes by name",
-    "solve/explicit/state.py __init__": "options of the solver, which integrate_problem passes by name",
-    "solve/rosenbrock/loop.py __init__": "options of the solver, which integrate_problem passes by name",
-    "solve/rosenbrock/run.py __init__": "options of the solver, which integrate_problem passes by name",
 }
 
 
