@@ -21,8 +21,8 @@ def doctor_verb() -> None:
     """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
     from odesim.cli.output.tables import table
 
-    for part in (versions, machine, cache, backends, gpu):
-        echo(f"{part.__name__}\n{table(list(part()))}")
+    parts = [f"{part.__name__}\n{table(list(part()))}" for part in (versions, machine, cache, backends, gpu)]
+    echo("\n".join(parts))  # nothing where one of them cannot be told
 
 
 def versions() -> Iterator[tuple[str, str]]:
