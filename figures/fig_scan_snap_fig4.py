@@ -14,6 +14,7 @@ from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, project_style
 from odesim.reference.tasks import load_task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train
 
 TASK = "scan_snap"
@@ -28,7 +29,7 @@ def data(fast: bool) -> xr.Dataset:
     """loss (eta_Y, seed, iteration), attention c (eta_Y, row, token) of class 1, the published loss (logged); fast: 20 seeds, not 40."""
     task, seeds = load_task(TASK), range(20 if fast else 40)
     values = {setting.name: setting.default for setting in task.settings}
-    runs = [train(task.make({**values, "eta_Y": eta}, seeds=seeds), steps=STEPS) for eta in ETAS]
+    runs = [train(task.make({**values, "eta_Y": eta}, seeds=seeds), TrainingOptions(steps=STEPS)) for eta in ETAS]
     logged, published = np.loadtxt(LOG, delimiter=",", skiprows=1).T
     attention = [run.observables["c"][:, ROWS, 0, : COMMON + DISTINCT].mean(axis=0) for run in runs]
     return xr.Dataset(

@@ -14,6 +14,7 @@ from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, project_style
 from odesim.reference.tasks import load_task
+from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train
 
 TASK = "scan_snap"
@@ -46,7 +47,7 @@ def data(fast: bool) -> xr.Dataset:
     for cell, place in enumerate(np.ndindex(table["mean"].shape)):
         last, eta, ratio = (table[name].values[i].item() for name, i in zip(AXES, place, strict=True))
         own = {"num_last": last, "eta_Z": eta, "eta_Y": ratio * eta}
-        run = train(task.make({**values, **own}, seeds=range(cell * count, (cell + 1) * count)), steps=STEPS, save=2)
+        run = train(task.make({**values, **own}, seeds=range(cell * count, (cell + 1) * count)), TrainingOptions(steps=STEPS, save=2))
         entropy[place] = run.final["entropy_distinct"]
     return table.assign(entropy=((*AXES, "seed"), entropy)).assign_attrs(task=TASK, steps=STEPS)
 

@@ -15,6 +15,7 @@ import xarray as xr
 import odesim
 from odesim.base.arrays import on_host
 from odesim.comparison.side import side_of_solution
+from odesim.ensembles.ledger import Tally
 from odesim.errors import DeviceError, OdesimError
 from odesim.plot.solution import figure_of_solution
 from odesim.store import write_solution
@@ -222,7 +223,7 @@ def test_shim_any_call_that_fails_is_a_sentence(kind: str, why: str, shim: Shim,
 def test_shim_members_that_a_stop_left(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
     """To say that they are not done takes no memory there."""
     cupy = shim()
-    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.delattr(cupy, "asarray"))
+    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.delattr(cupy, "asarray") or Tally(3))
     assert np.isnan(on_host(odesim.ensemble("joma.nonlinear", **STAYS).v.data)).all()
 
 
@@ -233,7 +234,7 @@ def test_shim_members_that_a_stop_left_on_a_lost_device(shim: Shim, monkeypatch:
         raise FAILURES["fault"]
 
     shim()
-    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.setattr(OnDevice, "__setitem__", lost))
+    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.setattr(OnDevice, "__setitem__", lost) or Tally(3))
     with pytest.raises(DeviceError, match=r"the states of 3 members of joma\.nonlinear failed on the GPU: cudaErrorIllegalAddress"):
         odesim.ensemble("joma.nonlinear", **STAYS)
 

@@ -202,7 +202,7 @@ def test_the_engine_does_not_depend_on_the_count(model, states, options, engine)
         ({"params": {"mu": MU[0]}}, ParamError, "needs members"),
         ({"params": {"mu": MU}, "initial": {"v": V0[:5]}}, ParamError, "mu has 37, v has 5"),
         ({"params": {"nu": MU}}, ParamError, "did you mean 'mu'"),
-        ({"params": {"mu": MU}, "initial": {"v": V0[:, :2]}}, ParamError, "M"),
+        ({"params": {"mu": MU}, "initial": {"v": V0[:, :1]}}, ParamError, "M"),
         ({"params": {"mu": np.full((2, 3), np.nan)}}, ParamError, "not finite in any member"),
         ({"params": {"mu": MU}, "threads": 0}, ParamError, "threads must be"),
         ({"params": {"mu": MU}, "method": "tsit6"}, SolveError, "did you mean 'tsit5'"),
