@@ -102,7 +102,7 @@ def test_strict() -> None:
     run, named = odesim.integrate("joma.nonlinear", **asked), odesim.integrate("joma.nonlinear", method="rodas5p", **asked)
     assert run.method == "rodas5p" and run.ok and "stability, not accuracy" in run.attrs["auto"]
     assert np.array_equal(run.y["v"], named.y["v"]) and run.stats["steps"] == named.stats["steps"]
-    single = odesim.integrate("joma.nonlinear", **{**asked, "span": (0.0, 2.0)}, dtype="float32", rtol=1e-5)
+    single = odesim.integrate("joma.nonlinear", params={"mu": (2.0, 3.5, 5.0)}, span=(0.0, 2.0), strict=True, dtype="float32", rtol=1e-5)
     assert single.method == "tsit5" and single.ok and "no strict mode for float32" in single.attrs["auto"]
 
 
