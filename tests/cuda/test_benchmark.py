@@ -70,7 +70,7 @@ def test_operations_of_a_step(bench: Any) -> None:
     slopes, at most a tenth more beside; one right-hand side costs as much as is written."""
     flops, ours, works = bench("flops"), bench("ours"), bench("works")
     work = works.make_work("W2f", 3)
-    _, engine = bench("direct").made(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
+    _, engine = bench("direct").make_prepared(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
     found = flops.of_a_step(engine.plan)
     least = 6 * 8 + 2 * 3 * 21
     assert least <= found <= 1.25 * least
@@ -81,11 +81,11 @@ def test_operations_of_a_step(bench: Any) -> None:
 def test_busy_and_passes(bench: Any) -> None:
     """A warp takes as many turns as its slowest member; the passes of tsit5: 21 slopes, 6 times 8, and 9 of the error norm."""
     gpu = bench("gpu")
-    assert gpu.busy(np.array([4] * 32 + [2] * 16)) == pytest.approx((128 + 32) / (128 + 64))
-    assert gpu.passes(1) == 21 + 6 * 8 + 9
+    assert gpu.busy_share(np.array([4] * 32 + [2] * 16)) == pytest.approx((128 + 32) / (128 + 64))
+    assert gpu.memory_passes(1) == 21 + 6 * 8 + 9
 
 
 def test_numbers_of_a_log(bench: Any) -> None:
     """The largest of each; what is not said has no number."""
     registers = bench("registers")
-    assert registers.numbers_of(LOG) == {"registers": 90, "stack": 8, "spills": 4} and registers.numbers_of("") == {}
+    assert registers.register_counts(LOG) == {"registers": 90, "stack": 8, "spills": 4} and registers.register_counts("") == {}
