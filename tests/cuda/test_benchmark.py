@@ -70,12 +70,12 @@ def test_operations_of_a_step(bench: Any) -> None:
     slopes, at most a tenth more beside; one right-hand side costs as much as is written."""
     flops, ours, works = bench("flops"), bench("ours"), bench("works")
     work = works.make_work("W2f", 3)
-    _, engine = bench("direct").make_prepared(**ours.arguments(work), method="tsit5", step=1e-3, backend="cuda")
-    found = flops.of_a_step(engine.plan)
+    _, engine = bench("direct").make_prepared(**ours.ensemble_arguments(work), method="tsit5", step=1e-3, backend="cuda")
+    found = flops.step_operations(engine.plan)
     least = 6 * 8 + 2 * 3 * 21
     assert least <= found <= 1.25 * least
     scope = flops.thread_scope(asked("joma.nonlinear", method="tsit5", grid={"mu": "linspace(0.9,1.0,3)"}, sizes={"M": 1})[1].plan)
-    assert flops.of(scope, "right") - flops._called(scope, "exp") == 4  # (mu - v) * exp(0.5 v v)
+    assert flops.function_operations(scope, "right") - flops._callee_operations(scope, "exp") == 4  # (mu - v) * exp(0.5 v v)
 
 
 def test_busy_and_passes(bench: Any) -> None:
