@@ -223,7 +223,12 @@ def test_shim_any_call_that_fails_is_a_sentence(kind: str, why: str, shim: Shim,
 def test_shim_members_that_a_stop_left(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
     """To say that they are not done takes no memory there."""
     cupy = shim()
-    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.delattr(cupy, "asarray") or Tally(3))
+
+    def stopped(*_: Any, **__: Any) -> Tally:
+        monkeypatch.delattr(cupy, "asarray")
+        return Tally(3)
+
+    monkeypatch.setattr("odesim.api.ensemble.run_chunks", stopped)
     assert np.isnan(on_host(odesim.ensemble("joma.nonlinear", **STAYS).v.data)).all()
 
 
@@ -234,7 +239,12 @@ def test_shim_members_that_a_stop_left_on_a_lost_device(shim: Shim, monkeypatch:
         raise FAILURES["fault"]
 
     shim()
-    monkeypatch.setattr("odesim.api.ensemble.run_chunks", lambda *_, **__: monkeypatch.setattr(OnDevice, "__setitem__", lost) or Tally(3))
+
+    def stopped(*_: Any, **__: Any) -> Tally:
+        monkeypatch.setattr(OnDevice, "__setitem__", lost)
+        return Tally(3)
+
+    monkeypatch.setattr("odesim.api.ensemble.run_chunks", stopped)
     with pytest.raises(DeviceError, match=r"the states of 3 members of joma\.nonlinear failed on the GPU: cudaErrorIllegalAddress"):
         odesim.ensemble("joma.nonlinear", **STAYS)
 
