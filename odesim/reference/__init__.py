@@ -1,1 +1,1 @@
-"""Small transformers trained torch-free, backward passes by hand: what the reduced systems are held against."""
+"""Reference training of small transformers in numpy, with hand-written backward passes, to test theories against."""

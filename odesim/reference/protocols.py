@@ -1,6 +1,6 @@
-"""What a training is made of: a model, a stream of batches, an optimizer's settings, and what is watched.
+"""Protocols of reference training: Model, Stream of batches, Optimizer, Observable, and the Task that makes them.
 
-Arrays carry a leading axis of seeds (R, ...): R trainings run as one, and each has the bits it would have alone.
+Arrays have a leading axis of seeds (R, ...). R trainings run together, and each gets the bits that it gets alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +12,15 @@ from numpy.random import Generator
 from odesim.base.arrays import Array
 
 Params = dict[str, Array]  # {name: (R, ...)}
-Batch = Mapping[str, Array]  # {name: (R, ...)}; empty where the gradient is the population's
-Stream = Callable[[int], Batch]  # the batch of an iteration: the same bits whatever was asked for before
+Batch = Mapping[str, Array]  # {name: (R, ...)}; empty for the gradient of the population
+Stream = Callable[[int], Batch]  # iteration -> its batch, independent of earlier calls
 
 
 @dataclass(frozen=True)
 class Observable:
-    """What is watched: function(params) -> (R, *shape), and the names of the axes after the seeds.
+    """A quantity to record: function(params) -> (R, *shape). dims: names of the axes after seeds.
 
-    costly: worth a gradient step or more; kept at the end only unless it is asked for.
+    costly: it takes as long as a gradient step or longer, and is recorded at the end only unless requested.
     """
 
     name: str
@@ -31,37 +31,37 @@ class Observable:
 
 
 class Model(Protocol):
-    """A network with its loss; forward and backward by hand, for numpy and cupy by the namespace of the parameters.
+    """A network with its loss and hand-written gradients. It works with numpy or cupy, as its parameters do.
 
     Batches are in numpy wherever the parameters are: `odesim.base.arrays.beside` copies one to them.
     """
 
     @property
     def name(self) -> str:
-        """The word of --model."""
+        """The name for --model."""
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """{parameter: its group of one learning rate}."""
+        """{parameter: group}; each group has its own learning rate."""
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        """What can be watched, named as in the Systems."""
+        """The observables that can be recorded, with the names that Systems use."""
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """Parameters {name: (R, ...)} in numpy, seed r drawn from rngs[r] alone."""
+        """Initial parameters {name: (R, ...)} in numpy; those of seed r are drawn from rngs[r] alone."""
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
-        """The loss (R,) and its gradient {name: (R, ...)}: descent goes along minus the gradient."""
+        """The loss (R,) and its gradient {name: (R, ...)}."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One parameter of a task, as `--set NAME=VALUE` gives it.
+    """A setting of a task, for `--set NAME=VALUE`.
 
-    default: its type is the setting's (bool, int, float, str); an array setting has None. choices: the words allowed.
-    low, high: a number lies in [low, high]; open_low: it is above low. rank: the axes of an array; a table of one row or column
-    is a vector where it is 1.
+    default: its type is that of the setting (bool, int, float, str); None for an array. choices: the allowed words.
+    low, high: bounds of a number; open_low: low itself is excluded. rank: number of axes of an array; with rank 1 a table of one row or
+    column is a vector.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Settings of an optimizer, torch's conventions. rates: {group of parameters: learning rate}."""
+    """Settings of an optimizer, in torch's conventions. rates {group of parameters: learning rate}."""
 
     name: str
     rates: Mapping[str, float]
@@ -88,10 +88,10 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a task makes of its settings and of the seeds (R,): everything that a training needs but a number of steps.
+    """Everything that a training needs, made by a task from its settings and seeds (R,).
 
-    config: every setting as plain data. steps: as many as the source takes. exact: the task's exact population quantities.
-    theory: {name of a System: the parameters under which it describes this training}.
+    config: all settings as plain data. steps: default number of updates. exact: exact population quantities of the task.
+    theory {System: parameters with which it describes this training}.
     """
 
     task: str
@@ -107,24 +107,24 @@ class Experiment:
 
 
 class Task(Protocol):
-    """A kind of data: its settings and what it makes of them. Each file in `tasks` has one, the constant TASK."""
+    """A task: its settings, and the experiments that it makes of them. Each file in `tasks` has one, the constant TASK."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def doc(self) -> str:
-        """One line, and the source."""
+        """A description in one line, with its source."""
 
     @property
     def settings(self) -> tuple[Setting, ...]: ...
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Words of --model; the first is the default."""
+        """Names for --model; the first is the default."""
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: how many numbers, about} of a training of so many seeds: asked before make(), so no array is made here."""
+        """{what takes memory: approximate number of numbers} of a training of `seeds` seeds. Called before make(); creates no arrays."""
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment; values hold every setting, each checked. Raises ParamError for what no single setting shows."""
+        """The experiment. values: all settings, each checked. Raises ParamError for settings that do not fit together."""

@@ -1,4 +1,4 @@
-"""The settings of a task, checked: what is given over the defaults, each of its type and in its range."""
+"""Checks the settings of a task: names, types and ranges."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -12,19 +12,19 @@ from odesim.reference.protocols import Setting
 
 
 def check_settings(task: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """{name: value} of every setting: the given one, converted to the type of the default, or the default.
+    """{name: value} of all settings: the given value, converted to the type of the default, or the default.
 
-    Raises ParamError with the nearest spelling of a name or word, the type that is wanted, or the range.
+    Raises ParamError with the nearest spelling of a name or word, the expected type, or the range.
     """
-    known = {setting.name: setting for setting in settings}
+    by_name = {setting.name: setting for setting in settings}
     for name in given:
-        if name not in known:
-            raise ParamError(no_such("setting", str(name), known, task))
-    return {name: check_setting(task, s, given[name]) if name in given else s.default for name, s in known.items()}
+        if name not in by_name:
+            raise ParamError(no_such("setting", str(name), by_name, task))
+    return {name: check_setting(task, s, given[name]) if name in given else s.default for name, s in by_name.items()}
 
 
 def check_setting(task: str, setting: Setting, value: Any) -> Any:
-    """value as a bool, int, float, word or array (None stays None where it is the default). Raises ParamError."""
+    """value as a bool, int, float, word or array, by the type of the default. Raises ParamError."""
     where = f"{setting.name} of {task}"
     default = setting.default
     if isinstance(value, np.ndarray) and value.ndim == 0 and default is not None:
@@ -51,22 +51,22 @@ def _word(task: str, setting: Setting, where: str, value: Any) -> str:
 
 
 def _number(setting: Setting, where: str, value: Any) -> int | float:
-    whole = isinstance(setting.default, int)
+    is_integer = isinstance(setting.default, int)
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ParamError(f"{where} is a {'whole number' if whole else 'number'}, not {_shown(value)}")
+        raise ParamError(f"{where} is a {'whole number' if is_integer else 'number'}, not {_shown(value)}")
     if not isfinite(value):
         raise ParamError(f"{where} is a finite number, not {value}")
-    if whole and not isinstance(value, Integral) and not float(value).is_integer():
+    if is_integer and not isinstance(value, Integral) and not float(value).is_integer():
         raise ParamError(f"{where} is a whole number, not {float(value):g}")
-    number = int(value) if whole else float(value)  # type: ignore[call-overload]
-    if whole and abs(number) >= 2**63:
+    number = int(value) if is_integer else float(value)  # type: ignore[call-overload]
+    if is_integer and abs(number) >= 2**63:
         raise ParamError(f"{where}: {float(value):g} is too large")
     _check_range(setting, where, number, number)
     return number
 
 
 def _array(setting: Setting, where: str, value: Any) -> Any:
-    """Numbers as they are given: one stays one, rows become an array."""
+    """value as an array, or a number if it is one. Raises ParamError for other types and entries out of range."""
     try:
         array = np.asarray(value)
     except ValueError:

@@ -1,1 +1,1 @@
-"""What the transformer is trained on."""
+"""Training data: texts, contexts, hierarchies of latent variables."""

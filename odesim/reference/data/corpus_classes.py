@@ -1,4 +1,4 @@
-"""Classes of real contexts: pairs of a query and its next token in a text, and what stands before them."""
+"""Classes of a text: pairs of a query and its next token, with the contexts before them."""
 
 from dataclasses import dataclass
 
@@ -11,26 +11,27 @@ from odesim.reference.data.text import Corpus, is_word
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Places in a text where a whole window stands: `length` tokens, the last of them the query, and the next token.
+    """Windows of a text: `length` tokens, the last of them the query, and the next token.
 
-    ids (n,): the text. at (N,): places of the queries, in one document and on one side of the split.
+    ids (n,): the tokens of the text. positions (N,): of the queries. Each window lies in one document and one part of the split.
     """
 
     ids: Array
-    at: Array
+    positions: Array
     length: int
 
     def contexts(self, which: Array) -> Array:
-        """The length - 1 tokens (..., length - 1) before the queries of the windows `which` (...)."""
+        """The contexts (..., length - 1) before the queries of windows number `which` (...)."""
         back = np.arange(self.length - 1, 0, -1)
-        return self.ids.take(self.at.take(which)[..., None] - back)
+        return self.ids.take(self.positions.take(which)[..., None] - back)
 
 
 @dataclass(frozen=True, eq=False)
 class PairClasses:
-    """Class n: next token next[n] (K,) after the query queries[psi[n]] (Q,), in training windows of class of[i] (N,).
+    """K classes of a text: class n has the next token next[n] (K,) after the query queries[psi[n]] (Q,).
 
-    P (K, M): share of each token among the contexts of a class; p (K,): share of a class; validation: its windows and their classes.
+    P (K, M): distribution of tokens in the contexts of a class. p (K,): frequency of classes. windows, classes (N,): training windows and
+    their classes; validation, validation_classes: the same for validation.
     """
 
     queries: Array
@@ -39,46 +40,44 @@ class PairClasses:
     P: Array
     p: Array
     windows: Windows
-    of: Array
+    classes: Array
     validation: Windows
-    validation_of: Array
+    validation_classes: Array
 
 
 def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Windows]:
-    """Those of the training and those of the validation: every window in one document and in one of the two parts of the text.
+    """The windows for training and for validation. Each window lies in one document and in one of the two parts of the text.
 
-    fraction: the share of the text, at its end, that is for validation. Raises ParamError where a part that is wanted has no window.
+    fraction: the share of the text, at its end, for validation. Raises ParamError if a part has no window.
     """
     n = len(corpus.ids)
     edge = n - round(fraction * n)
-    found = []
+    result = []
     for start, stop, part in ((0, edge, "training"), (edge, n, "validation")):
-        at = np.arange(start + length - 1, stop - 1)
-        at = at[corpus.document[at - length + 1] == corpus.document[at + 1]]
-        if not len(at) and (part == "training" or fraction > 0):
+        positions = np.arange(start + length - 1, stop - 1)
+        positions = positions[corpus.document[positions - length + 1] == corpus.document[positions + 1]]
+        if not len(positions) and (part == "training" or fraction > 0):
             raise ParamError(
                 f"the text is too short: of its {counted(n, 'token')} {stop - start} are for {part}, "
                 f"without a document of the {length + 1} that length={length} needs"
             )
-        found.append(Windows(corpus.ids, at, length))
-    return found[0], found[1]
+        result.append(Windows(corpus.ids, positions, length))
+    return result[0], result[1]
 
 
 def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, fraction: float) -> PairClasses:
-    """The most frequent pairs of words: at most num_query queries, num_next next tokens, each after one query alone.
+    """The classes of the most frequent pairs of words: num_next next tokens, each after one query, at most num_query queries.
 
-    Marks and `<unk>` stand in contexts only.
-
-    Raises ParamError where the text has fewer, or no windows.
+    Punctuation and `<unk>` occur in contexts only. Raises ParamError if the text has fewer pairs, or no windows.
     """
     M = len(corpus.words)
-    training, held = windows(corpus, length, fraction)
+    training, validation = windows(corpus, length, fraction)
     pairs = _pairs(training, M)
     word = np.array([is_word(token) for token in corpus.words])
-    found, counts = np.unique(pairs[word[pairs // M] & word[pairs % M]], return_counts=True)
+    frequent, counts = np.unique(pairs[word[pairs // M] & word[pairs % M]], return_counts=True)
     queries: list[int] = []
     chosen: dict[int, int] = {}  # next token: pair
-    for pair in found[np.argsort(-counts, kind="stable")].tolist():
+    for pair in frequent[np.argsort(-counts, kind="stable")].tolist():
         query, follower = divmod(pair, M)
         if follower in chosen or len(chosen) == num_next or (query not in queries and len(queries) == num_query):
             continue
@@ -87,42 +86,45 @@ def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, 
             queries.append(query)
     if len(chosen) < num_next:
         raise ParamError(f"num_next must be at most {len(chosen)}, the next words that num_query={num_query} leaves, not {num_next}")
-    kept = np.array(list(chosen.values()))
-    of = _classes(pairs, kept)
-    training, of = Windows(training.ids, training.at[of >= 0], length), of[of >= 0]
-    held_of = _classes(_pairs(held, M), kept)
-    held, held_of = Windows(held.ids, held.at[held_of >= 0], length), held_of[held_of >= 0]
-    if fraction > 0 and not len(held_of):
+    chosen_pairs = np.array(list(chosen.values()))
+    classes = _classes(pairs, chosen_pairs)
+    training, classes = Windows(training.ids, training.positions[classes >= 0], length), classes[classes >= 0]
+    validation_classes = _classes(_pairs(validation, M), chosen_pairs)
+    validation, validation_classes = (
+        Windows(validation.ids, validation.positions[validation_classes >= 0], length),
+        validation_classes[validation_classes >= 0],
+    )
+    if fraction > 0 and not len(validation_classes):
         raise ParamError(f"validation={fraction:g} leaves none of the {num_next} pairs to the validation")
-    P = token_counts(training, of, num_next, M).astype(float)
+    P = token_counts(training, classes, num_next, M).astype(float)
     return PairClasses(
         queries=np.array(queries),
-        next=kept % M,
-        psi=np.array([queries.index(query) for query in (kept // M).tolist()]),
+        next=chosen_pairs % M,
+        psi=np.array([queries.index(query) for query in (chosen_pairs // M).tolist()]),
         P=P / P.sum(axis=1, keepdims=True),
-        p=np.bincount(of, minlength=num_next) / len(of),
+        p=np.bincount(classes, minlength=num_next) / len(classes),
         windows=training,
-        of=of,
-        validation=held,
-        validation_of=held_of,
+        classes=classes,
+        validation=validation,
+        validation_classes=validation_classes,
     )
 
 
-def token_counts(found: Windows, of: Array, K: int, M: int) -> Array:
-    """How often each token stands in the contexts of each class: (K, M) of windows of classes of (N,)."""
+def token_counts(windows: Windows, classes: Array, K: int, M: int) -> Array:
+    """Counts (K, M) of tokens in the contexts of each class, from windows with classes of (N,)."""
     counts = np.zeros(K * M, int)
-    for part in np.array_split(np.arange(len(of)), 1 + len(of) // 10000):
-        counts += np.bincount((of[part, None] * M + found.contexts(part)).ravel(), minlength=K * M)
+    for part in np.array_split(np.arange(len(classes)), 1 + len(classes) // 10000):
+        counts += np.bincount((classes[part, None] * M + windows.contexts(part)).ravel(), minlength=K * M)
     return counts.reshape(K, M)
 
 
-def _pairs(found: Windows, M: int) -> Array:
+def _pairs(windows: Windows, M: int) -> Array:
     """Query * M + next token (N,) of each window."""
-    return found.ids[found.at] * M + found.ids[found.at + 1]
+    return windows.ids[windows.positions] * M + windows.ids[windows.positions + 1]
 
 
-def _classes(pairs: Array, kept: Array) -> Array:
-    """The place (N,) of each pair among those kept, all different, or -1."""
-    order = np.argsort(kept)
-    place = order[np.minimum(np.searchsorted(kept, pairs, sorter=order), len(kept) - 1)]
-    return np.where(kept[place] == pairs, place, -1)
+def _classes(pairs: Array, classes: Array) -> Array:
+    """The index (N,) of each pair in the distinct pairs `kept`, or -1."""
+    order = np.argsort(classes)
+    index = order[np.minimum(np.searchsorted(classes, pairs, sorter=order), len(classes) - 1)]
+    return np.where(classes[index] == pairs, index, -1)

@@ -1,25 +1,28 @@
-"""How well single nodes of a network follow the latent variables that made its input."""
+"""Correlation of single nodes of a network with the latent variables of its input."""
 
 from odesim.base.arrays import Array, array_namespace
 
 
 def correlations(latents: Array, nodes: Array, weight: Array) -> Array:
-    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); weight (R, B) counts a sample so often.
+    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); 0 where one is constant.
 
-    0 where one of them is constant.
+    weight (R, B): how often a sample counts.
     """
     xp = array_namespace(nodes)
     weight = xp.asarray(weight, dtype=nodes.dtype)
     share = (weight / weight.sum(axis=1, keepdims=True))[:, :, None]  # (R, B, 1)
     (x, dx), (y, dy) = _centred(xp.asarray(latents, dtype=nodes.dtype), share), _centred(nodes, share)
-    found: Array = (x * share).swapaxes(1, 2) @ y  # (R, A, W)
-    found /= dx.swapaxes(1, 2)
-    found /= dy
-    return found
+    result: Array = (x * share).swapaxes(1, 2) @ y  # (R, A, W)
+    result /= dx.swapaxes(1, 2)
+    result /= dy
+    return result
 
 
 def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
-    """NCorr (R,) of latents (R, B, A), 0 or 1, and nodes (R, B, W): of each latent with its best node, the mean over those that occur."""
+    """NCorr (R,): the correlation of each latent with its best node, averaged over latents that occur.
+
+    latents (R, B, A): 0 or 1; nodes (R, B, W); weight (R, B): how often a sample counts.
+    """
     xp = array_namespace(nodes)
     best = correlations(latents, nodes, weight).max(axis=2)  # (R, A)
     occurs = ((xp.asarray(latents) > 0) & (xp.asarray(weight) > 0)[:, :, None]).any(axis=1)  # (R, A)
@@ -29,7 +32,7 @@ def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
 
 
 def _centred(x: Array, share: Array) -> tuple[Array, Array]:
-    """x (R, B, W) less its mean, and its standard deviation (R, 1, W): infinite where that is no more than rounding."""
+    """x (R, B, W) minus its mean, and its standard deviation (R, 1, W), infinite where that is only rounding."""
     xp = array_namespace(x)
     largest = xp.where(share > 0, xp.abs(x), 0.0).max(axis=1, keepdims=True)  # (R, 1, W)
     x = x - (share * x).sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The classes of scan_snap: the generator of the paper's code, or a table that is given."""
+"""Classes of the task scan_snap: from the generator of the paper's code, or from a given table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TABLE_SETTINGS = ("P", "psi", "p", "M")
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """P (K, S), psi (K,), p (K,) and M, as scan_snap.full has them."""
+    """K classes: P (K, S), psi (K,), p (K,) and M, the parameters of scan_snap.full."""
 
     P: Array
     psi: Array
@@ -25,9 +25,9 @@ class Classes:
 
 
 def generate_classes(values: Mapping[str, Any]) -> Classes:
-    """The Dataset2 of `ssl/real-dataset/decoder_only.py` in facebookresearch/luckmatters, tokens in its order.
+    """Classes as Dataset2 of `ssl/real-dataset/decoder_only.py` in facebookresearch/luckmatters generates them.
 
-    Common tokens, common tokens of each query, each class's own (weights from 0.1 to 1, all others 1), queries, next tokens.
+    Order of tokens: common, common to a query, distinct of each class (weights from 0.1 to 1, else 1), queries, next tokens.
     """
     last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
     if common + per_last + unique == 0:
@@ -37,14 +37,14 @@ def generate_classes(values: Mapping[str, Any]) -> Classes:
     weights = np.zeros((K, common + per_last * last + unique * K))
     weights[:, :common] = 1
     for n in range(K):
-        shared, own = common + per_last * psi[n], common + per_last * last + unique * n
+        shared, distinct = common + per_last * psi[n], common + per_last * last + unique * n
         weights[n, shared : shared + per_last] = 1
-        weights[n, own : own + unique] = np.linspace(0.1, 1, unique)
+        weights[n, distinct : distinct + unique] = np.linspace(0.1, 1, unique)
     return Classes(weights / weights.sum(axis=1, keepdims=True), psi, np.full(K, 1 / K), float(weights.shape[1] + last + K))
 
 
 def classes_from_settings(values: Mapping[str, Any]) -> Classes:
-    """Classes of the settings P, psi, p and M. Raises ParamError where they make no sense."""
+    """Classes from the settings P, psi, p and M. Raises ParamError if they are inconsistent."""
     P = np.array(values["P"], float)
     if P.ndim != 2 or P.size == 0:
         raise ParamError(f"P must be a table of classes and tokens, not an array of shape {P.shape}")
@@ -61,9 +61,9 @@ def classes_from_settings(values: Mapping[str, Any]) -> Classes:
 
 
 def symmetric_params(values: Mapping[str, Any], classes: Classes) -> dict[str, Any] | None:
-    """The parameters of scan_snap.symmetric and its reduced flow, or None where the generated classes are not all alike.
+    """The parameters of scan_snap.symmetric and its reduced flow, or None if the generated classes are not symmetric.
 
-    They are not where queries share tokens of their own, and the Systems have no room for no token of a kind.
+    Classes are not symmetric if each query has common tokens of its own; the Systems also need common and distinct tokens.
     """
     last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
     shared = common + (per_last if last == 1 else 0)

@@ -1,4 +1,4 @@
-"""Text as numbers: words and punctuation marks, the frequent ones by rank, `<unk>` for the rest."""
+"""Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ TOKEN = re.compile(r"(\w+)|([^\w\s\x00-\x1f\x7f])\2*")
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """words (M,): `<unk>`, then the others, most frequent first. ids (n,): the tokens of the text. document (n,): where each stands."""
+    """A text as numbers. words (M,): `<unk>`, then the most frequent first. ids (n,): its tokens; document (n,): their documents."""
 
     words: tuple[str, ...]
     ids: Array
@@ -27,32 +27,32 @@ class Corpus:
 
 
 def pydoc_topics() -> str:
-    """The text of Python's own help, `pydoc_data.topics`: each topic's name and text, documents in the order of their names."""
+    """The text of Python's help, `pydoc_data.topics`: names and texts of topics as documents, in alphabetical order."""
     from pydoc_data.topics import topics
 
     return END.join(f"{name}{END}{topics[name]}" for name in sorted(topics))
 
 
 def digest(text: str) -> str:
-    """The sha256 of the text: two texts with one digest give one corpus."""
+    """The sha256 of the text in hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def tokens(text: str) -> Iterator[str]:
-    """The tokens of the text in lower case: words and punctuation marks, a run of one mark once."""
-    for found in TOKEN.finditer(text.lower()):
-        yield found[1] or found[2]
+    """Yields the tokens of the text in lower case: words and punctuation marks; a repeated mark is one token."""
+    for match in TOKEN.finditer(text.lower()):
+        yield match[1] or match[2]
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word, not a mark or `<unk>`."""
+    """Whether a token is a word; false for marks and `<unk>`."""
     return token[0] == "_" or token[0].isalnum()
 
 
 def encode(text: str, vocabulary: int) -> Corpus:
-    """The text with the vocabulary - 1 most frequent tokens, in the order of their letters where they are as frequent.
+    """The Corpus of a text with the vocabulary - 1 most frequent tokens; equally frequent ones are in alphabetical order.
 
-    Raises ParamError where the text has no tokens, or fewer different ones.
+    Raises ParamError if the text has no tokens, or fewer distinct ones.
     """
     documents = [list(tokens(part)) for part in text.split(END)]
     counts = Counter(word for document in documents for word in document)

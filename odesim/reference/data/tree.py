@@ -1,4 +1,4 @@
-"""A binary latent tree: its samples, its exact moments, and what the tokens say of the class.
+"""A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
 
 The root is the class k of D; its A children are 1 with probability q[a, k]. Every other node has N children, each equal to its parent
 with probability (1 + rho) / 2, and the leaves, at depth L, say which tokens are in a sequence. Node i of a depth has the parent i // N.
@@ -15,7 +15,7 @@ from odesim.base.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """q (A, D), p (D,): probabilities of the classes, num_children N, depth L, rho."""
+    """A tree with q (A, D), p (D,): probabilities of classes, num_children N, depth L, rho."""
 
     q: Array
     p: Array
@@ -24,16 +24,16 @@ class Tree:
     rho: float
 
     def size(self, depth: int) -> int:
-        """How many nodes there are at a depth of 1 to L."""
+        """Number of nodes at a depth, 1 to L."""
         return len(self.q) * int(self.num_children) ** (depth - 1)
 
     @property
     def leaves(self) -> int:
-        """M, the tokens."""
+        """Number of leaves M, which is that of tokens."""
         return self.size(self.depth)
 
     def root_child(self, depth: int) -> Array:
-        """The child of the root (n,) above each node of a depth."""
+        """The index (n,) of the root's child above each node of a depth."""
         return np.arange(self.size(depth)) // self.num_children ** (depth - 1)
 
     def class_mean(self, depth: int) -> Array:
@@ -45,7 +45,7 @@ class Tree:
         return self.p @ self.class_mean(depth)
 
     def second(self, depth: int, other: int) -> Array:
-        """E[s s'] (n, n') of the nodes of two depths: rho to the number of edges between them, where the root is not between."""
+        """E[s s'] (n, n') of nodes of two depths: rho^(number of edges between them), unless the path passes the root."""
         polarity = 2 * self.q - 1
         a, b = self.root_child(depth), self.root_child(other)
         apart = self.rho ** (depth + other - 2) * ((polarity * self.p) @ polarity.T)[a[:, None], b]
@@ -64,7 +64,7 @@ class Tree:
         return np.where(m > 0, both, 0) / np.where(m > 0, m, 1)
 
     def heights(self) -> Array:
-        """The height (M, M) of the lowest common ancestor of two leaves: 0 of a leaf and itself, L where that is the root."""
+        """The height (M, M) of the lowest common ancestor of two leaves: 0 on the diagonal, L for the root."""
         return self.depth - self.meeting_depth(self.depth, self.depth)
 
     def meeting_depth(self, depth: int, other: int) -> Array:
@@ -74,30 +74,31 @@ class Tree:
         return sum((i // N ** (depth - d) == j // N ** (other - d) for d in range(1, min(depth, other) + 1)), np.zeros((1, 1), int))
 
     def sample(self, rng: Generator, count: int) -> tuple[Array, tuple[Array, ...]]:
-        """Classes (count,), and which nodes are 1 (count, n) at the depths 1 to L."""
+        """Random classes (count,), and whether nodes are 1: (count, n) for each of the depths 1 to L."""
         classes = rng.choice(len(self.p), count, p=self.p)
-        found = [rng.random((count, len(self.q))) < self.q.T[classes]]
+        nodes = [rng.random((count, len(self.q))) < self.q.T[classes]]
         for depth in range(2, self.depth + 1):
             other = rng.random((count, self.size(depth))) < (1 - self.rho) / 2
-            found.append(np.repeat(found[-1], self.num_children, axis=1) ^ other)
-        return classes, tuple(found)
+            nodes.append(np.repeat(nodes[-1], self.num_children, axis=1) ^ other)
+        return classes, tuple(nodes)
 
     def posterior(self, present: Array) -> Array:
-        """log P[class | tokens] (B, D) of the tokens present (B, M), by a pass from the leaves to the root."""
+        """log P[class | tokens] (B, D) for tokens present (B, M), computed from the leaves to the root."""
         same, other = (1 + self.rho) / 2, (1 - self.rho) / 2
-        with np.errstate(divide="ignore"):  # what cannot be has the logarithm -inf
-            up = np.log(np.stack([~present, present], axis=-1).astype(float))  # (B, n, 2): of what is below, given the node
+        with np.errstate(divide="ignore"):  # impossible events have the logarithm -inf
+            # (B, n, 2): log-likelihood of the leaves below a node, given the node
+            up = np.log(np.stack([~present, present], axis=-1).astype(float))
             for depth in range(self.depth, 1, -1):
-                each = np.logaddexp(np.log(same) + up, np.log(other) + up[..., ::-1])
-                up = each.reshape(len(present), self.size(depth - 1), self.num_children, 2).sum(axis=2)
+                messages = np.logaddexp(np.log(same) + up, np.log(other) + up[..., ::-1])
+                up = messages.reshape(len(present), self.size(depth - 1), self.num_children, 2).sum(axis=2)
             zero, one = up[..., :1] + np.log(1 - self.q), up[..., 1:] + np.log(self.q)  # (B, A, D)
             joint = np.logaddexp(zero, one).sum(axis=1) + np.log(self.p)  # (B, D)
-        found: Array = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        return found
+        posterior: Array = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+        return posterior
 
 
 def co_occurrence(rho: float, rho0: float, depth: int, height: Array) -> Array:
-    """P[y_l = 1 | y_m = 1] of leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
+    """P[y_l = 1 | y_m = 1] for leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
 
     rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper says depth for what is the height, and its rho0 can be
     read as P[y = 0], with which the formula does not hold; nor does it where the root is the common ancestor.

@@ -1,1 +1,1 @@
-"""The layers of JoMA, and their reduced dynamics."""
+"""The JoMA block: model, attention, and reduced dynamics of its logits."""

@@ -1,4 +1,4 @@
-"""What lies above the lower layer of the JoMA block: its activation phi, and the loss that sends the signal back."""
+"""Activations phi of the JoMA block, and losses above it with their gradients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from odesim.reference.protocols import Batch
 
 @dataclass(frozen=True)
 class Activation:
-    """value(u) = phi(u) and slope(u) = phi'(u), of any shape."""
+    """An activation: value(u) = phi(u) and slope(u) = phi'(u), for arrays of any shape."""
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
@@ -24,9 +24,9 @@ ACTIVATIONS = {
 
 
 def fixed(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
-    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -sum_k G h with G = batch["signal"] (R, N, K); there is no top.
+    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -sum_k G h with G = batch["signal"] (R, N, K); top is not used.
 
-    The signal back-propagated for ascent is G itself, whatever h is: stationary.
+    The back-propagated signal is G, independent of h.
     """
     G = batch["signal"]
     return -(G * h).sum(axis=-1), -G

@@ -1,4 +1,4 @@
-"""The JoMA block: attention over contextual tokens, residual query, one MLP layer, with gradients by hand.
+"""The JoMA block with hand-written gradients: attention over contextual tokens, a residual query, one MLP layer.
 
 A sample n has counts x (Mc,) of its contextual tokens and a query m. With orthonormal embeddings U = [U_C, u_1 .. u_Mq],
     b = attention(x, z_m / T),  f = U_C b + u_m,  h_k = phi(w_k . f) = phi(b . V[:, k] + Xi[m, k]),
@@ -25,10 +25,10 @@ GROUPS = {"V": "w", "Xi": "w", "W": "w", "Z": "z"}
 
 @dataclass(frozen=True, eq=False)
 class JomaBlock:
-    """The block as a Model. Its batch: x (R, N, Mc), query (R, N), pi (R, N) weights, and what its signal needs (joma_heads).
+    """The JoMA block as a Model. Its batch: x (R, N, Mc), query (R, N), weights pi (R, N), and the data of its signal (heads.py).
 
     shape: (Mc, Mq, K). top: the fixed matrix A (C, K) above h, None for the identity. embeddings (d, Mc + Mq): None for the
-    coordinates (V, Xi, Z). scale: of the normal numbers at the start. Raises ParamError.
+    coordinates (V, Xi, Z). scale: standard deviation of initial values. Raises ParamError.
     """
 
     shape: tuple[int, int, int]
@@ -58,13 +58,13 @@ class JomaBlock:
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """V and Xi, or W, in group w; Z in group z."""
+        """{parameter: group}: V and Xi, or W, in group w; Z in group z."""
         return {name: GROUPS[name] for name in (("V", "Xi", "Z") if self.embeddings is None else ("W", "Z"))}
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """Normal numbers times scale: Z (R, Mc, Mq) first, then W (R, d, K), or V (R, Mc, K) and Xi (R, Mq, K) as the rows of one W.
+        """Initial parameters, normal with deviation scale: Z (R, Mc, Mq), then W (R, d, K), or V (R, Mc, K) and Xi (R, Mq, K) as its rows.
 
-        Thus both coordinates start at one point where the embeddings are the unit vectors.
+        Both coordinates thus start at the same point if embeddings are unit vectors.
         """
         Mc, Mq, K = self.shape
         rows = Mc + Mq if self.embeddings is None else len(self.embeddings)
@@ -74,7 +74,7 @@ class JomaBlock:
         return {"W": W, "Z": Z} if self.embeddings is not None else {"V": W[:, :Mc].copy(), "Xi": W[:, Mc:].copy(), "Z": Z}
 
     def nodes(self, params: Params) -> tuple[Array, Array]:
-        """V (R, Mc, K) and Xi (R, Mq, K) in either coordinates."""
+        """V (R, Mc, K) and Xi (R, Mq, K), from the parameters in either coordinates."""
         if self.embeddings is None:
             return params["V"], params["Xi"]
         W = params["W"]
@@ -82,14 +82,14 @@ class JomaBlock:
         return both[:, : self.shape[0]], both[:, self.shape[0] :]
 
     def nodes_back(self, dV: Array, dXi: Array) -> Params:
-        """Gradients of the parameters in group w from those of V (R, Mc, K) and Xi (R, Mq, K)."""
+        """Gradients of the parameters in group w, from those of V (R, Mc, K) and Xi (R, Mq, K)."""
         if self.embeddings is None:
             return {"V": dV, "Xi": dXi}
         xp = array_namespace(dV)
         return {"W": xp.asarray(self.embeddings, dV.dtype) @ xp.concatenate([dV, dXi], axis=1)}  # (R, d, K)
 
     def attend(self, Z: Array, batch: Batch) -> Array:
-        """Attention b (R, N, Mc) of every sample."""
+        """The attention b (R, N, Mc) of all samples."""
         s = query_indicators(batch["query"], Z) @ Z.swapaxes(1, 2) / self.temperature  # (R, N, Mc)
         return ATTENTIONS[self.attention].forward(batch["x"], s)
 
@@ -99,31 +99,31 @@ class JomaBlock:
         phi = ACTIVATIONS[self.phi]
         V, Xi = self.nodes(params)  # (R, Mc, K), (R, Mq, K)
         x, pi, Z = batch["x"], batch["pi"], params["Z"]  # (R, N, Mc), (R, N), (R, Mc, Mq)
-        chosen = query_indicators(batch["query"], Z)  # (R, N, Mq)
+        queries = query_indicators(batch["query"], Z)  # (R, N, Mq)
 
         b = self.attend(Z, batch)  # (R, N, Mc)
-        u = b @ V + chosen @ Xi  # (R, N, K)
+        u = b @ V + queries @ Xi  # (R, N, K)
         top = None if self.top is None else xp.asarray(self.top, V.dtype)
         losses, dh = SIGNALS[self.signal](phi.value(u), top, batch)  # (R, N), (R, N, K)
 
         du = pi[..., None] * dh * phi.slope(u)  # (R, N, K)
         dV = b.swapaxes(1, 2) @ du  # (R, Mc, K)
-        dXi = chosen.swapaxes(1, 2) @ du  # (R, Mq, K)
+        dXi = queries.swapaxes(1, 2) @ du  # (R, Mq, K)
         db = du @ V.swapaxes(1, 2)  # (R, N, Mc)
         ds = ATTENTIONS[self.attention].back(db, x, b)  # (R, N, Mc)
-        dZ = ds.swapaxes(1, 2) @ chosen / self.temperature  # (R, Mc, Mq)
+        dZ = ds.swapaxes(1, 2) @ queries / self.temperature  # (R, Mc, Mq)
         return (pi * losses).sum(axis=-1), {**self.nodes_back(dV, dXi), "Z": dZ}
 
 
 def query_indicators(query: Array, Z: Array) -> Array:
-    """1 where sample n has query m, else 0: (R, N, Mq), from query (R, N) and in the dtype of Z (R, Mc, Mq)."""
+    """Indicators (R, N, Mq), 1 where sample n has query m, from query (R, N), in the dtype of Z (R, Mc, Mq)."""
     return (query[..., None] == array_namespace(query).arange(Z.shape[2])).astype(Z.dtype)
 
 
 def equal_cosines(d: int, columns: int, cosine: float) -> Array:
-    """Embeddings (d, columns) of length 1 with one cosine between any two; unit vectors where it is 0.
+    """Embeddings (d, columns) of length 1 with the same cosine between any two; unit vectors for cosine 0.
 
-    Raises ParamError where no such vectors exist: d < columns, or a cosine outside (-1 / (columns - 1), 1).
+    Raises ParamError if no such vectors exist: d < columns, or a cosine outside (-1 / (columns - 1), 1).
     """
     if d < columns:
         raise ParamError(f"d must be at least {columns}, the number of tokens, not {d}")

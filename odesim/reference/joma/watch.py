@@ -1,4 +1,4 @@
-"""What is watched of a JoMA block in training: V, z, stable rank, entropy, and how well the theorem's logits do."""
+"""Observables of the JoMA block: V, z, stable rank, entropy, and the correlation of z with the logits of the theorem."""
 
 from odesim.base.arrays import Array, on_same_device
 from odesim.reference.joma.model import JomaBlock
@@ -8,9 +8,9 @@ from odesim.reference.protocols import Batch, Observable, Params
 
 
 def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:
-    """The observables of a block trained on one batch of data with one query, from the parameters start; ratio: eta_z / eta_w.
+    """The observables of a block trained on one batch with one query, from the parameters `start`. ratio: eta_z / eta_w.
 
-    The weight of a sample in the mean attention is its pi. NC_first and NC_second for softmax, the invariant for the others.
+    Softmax has NC_first and NC_second, the other attentions the invariant.
     """
     V0, z0 = block.nodes(start)[0], start["Z"][..., 0]
     reduced = ReducedLogits(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
@@ -22,10 +22,10 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
         return normalised_correlation(reduced.logits(V(params)), params["Z"][..., 0])
 
     def NC_first(params: Params) -> Array:
-        return normalised_correlation(reduced.first(V(params)), params["Z"][..., 0])
+        return normalised_correlation(reduced.main_term(V(params)), params["Z"][..., 0])
 
     def NC_second(params: Params) -> Array:
-        return normalised_correlation(reduced.second(V(params)), params["Z"][..., 0])
+        return normalised_correlation(reduced.softmax_term(V(params)), params["Z"][..., 0])
 
     def mean_entropy(params: Params) -> Array:
         moved = on_same_device(params["Z"], data)
@@ -33,7 +33,7 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
         total = abs(b).sum(axis=-1, keepdims=True)
         return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)
 
-    def kept(params: Params) -> Array:
+    def invariant_of(params: Params) -> Array:
         return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
 
     shared = (
@@ -45,7 +45,7 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
     )
     if block.attention != "softmax":
         law = "z^2 - r |v|^2" if block.attention == "linear" else "z - r |v|^2 / (2 T)"
-        return (*shared, Observable("invariant", kept, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
+        return (*shared, Observable("invariant", invariant_of, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
     return (
         *shared,
         Observable("NC_first", NC_first, (), "the same with |v|^2 / (2 T) of each token alone"),
@@ -54,5 +54,5 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
 
 
 def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
-    """sum_n pi_n b_n (R, Mc)."""
+    """The mean attention sum_n pi_n b_n (R, Mc)."""
     return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)

@@ -1,1 +1,1 @@
-"""The one-layer transformer of Scan & Snap."""
+"""The one-layer transformer of Scan & Snap, in the parameters Y and Z."""

@@ -1,16 +1,16 @@
-"""The classes of the one-layer model as tables: what each may hold, and whether they make sense."""
+"""Checks of the classes of the one-layer model, and the tokens that their contexts may hold."""
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import ParamError
 
-TOLERANCE = 1e-6  # of a sum of probabilities that is 1
-SINGULAR = 1e-12  # smallest eigenvalue of F^T F, against the largest, that still counts as independent
+TOLERANCE = 1e-6  # of a sum of probabilities
+SINGULAR = 1e-12  # least ratio of the smallest to the largest eigenvalue of F^T F
 
 
 def check_classes(P: Array, psi: Array, p: Array, M: float) -> None:
-    """Raises ParamError unless P (K, S), psi (K,), p (K,) and M describe classes."""
+    """Raises ParamError unless P (K, S), psi (K,), p (K,) and M describe classes: shapes, probabilities, queries 0, 1, ..."""
     if P.ndim != 2 or P.size == 0:
         raise ParamError(f"P must be a table of classes and tokens, not an array of shape {P.shape}")
     K = len(P)
@@ -34,7 +34,7 @@ def check_classes(P: Array, psi: Array, p: Array, M: float) -> None:
 
 
 def check_independent(P: Array) -> None:
-    """Raises ParamError where two classes of P (K, S), or more, cannot be told apart: F^T F must have an inverse."""
+    """Raises ParamError if the rows of P (K, S) are linearly dependent, because F^T F must have an inverse."""
     f = P / np.linalg.norm(P, axis=1, keepdims=True)
     values = np.linalg.eigvalsh(f @ f.T)
     if values[0] < SINGULAR * values[-1]:
@@ -42,9 +42,9 @@ def check_independent(P: Array) -> None:
 
 
 def token_lists(P: Array, support: Array | None, queries: Array | None, rows: int) -> tuple[Array, Array]:
-    """Tokens (K, W) that each class's contexts may hold, all different, and where its query is among them (K, W), 0 or 1.
+    """(tokens (K, W), indicators (K, W) of the query): distinct tokens that the contexts of each class may hold.
 
-    support (K, V): the first V of them; None: those with P > 0, filled up with others of P = 0. queries (K,): rows to have as well.
+    support (K, V): the first V tokens; None: those with P > 0, and others to fill the row. queries (K,): rows of queries to include.
     """
     if support is None:
         width = int(np.max(np.sum(P > 0, axis=1)))
@@ -55,6 +55,6 @@ def token_lists(P: Array, support: Array | None, queries: Array | None, rows: in
         return support, np.zeros(support.shape)
     missing = ~np.any(support == queries[:, None], axis=1)
     if np.any(missing):
-        others = [np.setdiff1d(np.arange(rows), own)[0] for own in support]
+        others = [np.setdiff1d(np.arange(rows), tokens)[0] for tokens in support]
         support = np.column_stack([support, np.where(missing, queries, others)])
     return support, (support == queries[:, None]).astype(float)

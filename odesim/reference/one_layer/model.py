@@ -1,4 +1,4 @@
-"""One layer with two tables: Y (S, C), from the attended context to the next token's logits, and Z (Q, S), the attention logits.
+"""The one-layer model: Y (S, C) maps the attended context to logits of the next token, Z (Q, S) holds attention logits.
 
 Class n is one next token, column targets[n] of Y, seen with query psi[n] after context tokens drawn from P[n]. The query attends
 the context alone, the attended context is normalised to length one; options change both. Source: tian2023scan, Lemmas 1 and 2.
@@ -24,12 +24,12 @@ from odesim.reference.protocols import Batch, Observable, Params
 
 DECODERS = ("vanilla", "decorrelated")
 INITS = ("zero", "torch")
-CACHE = 2**19  # bytes of logits that a processor holds beside what else a step needs
+CACHE = 2**19  # bytes of logits for which a step stays in the cache of a processor
 
 
 @dataclass(frozen=True, eq=False)
 class YZ:
-    """The model of classes P (K, S), psi (K,), p (K,) and a vocabulary of M tokens.
+    """The one-layer model of classes P (K, S), psi (K,), p (K,) with a vocabulary of M tokens.
 
     targets: (K,) columns of Y (S, M); None keeps Y (S, K + 1), whose last column stands for the M - K that are never next and stay
     equal from a zero start. residual adds the query to what was attended, attn_include_query has it attend itself: Y and Z then go
@@ -51,7 +51,7 @@ class YZ:
     init: str = "zero"
     support: Array | None = None
     query_rows: Array | None = None
-    _moved: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
+    _table_cache: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
 
     name = "yz"
     groups = MappingProxyType({"Y": "Y", "Z": "Z"})
@@ -70,7 +70,7 @@ class YZ:
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Of Y and of Z: (rows, columns) and (Q, rows)."""
+        """Shapes of Y and Z for one seed: (rows, columns) and (Q, rows)."""
         queries, rows = int(np.max(self.psi)) + 1, self.P.shape[1]
         if self.query_rows is not None:
             rows = max(rows, int(np.max(self.query_rows)) + 1)
@@ -80,45 +80,47 @@ class YZ:
 
     @property
     def wide_P(self) -> Array:
-        """P (K, rows): 0 at the rows of queries that follow its tokens."""
+        """P (K, rows), with zeros for the rows of queries."""
         rows = self.shapes[0][0]
         return np.concatenate([self.P, np.zeros((len(self.P), rows - self.P.shape[1]))], axis=1)
 
     @property
-    def counted(self) -> Array:
-        """Tokens (K, W) of each class that counts (R, B, W) of a batch are about."""
+    def counted_tokens(self) -> Array:
+        """The tokens (K, W) of each class that the counts (R, B, W) of a batch refer to."""
         return token_lists(self.P, self.support, None, self.P.shape[1])[0]
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        """c, entropy and entropy_distinct of attention in infinite contexts, the population loss, and the parameters."""
+        """The observables c, entropy and entropy_distinct in infinite contexts, the population loss, Y and Z."""
         return one_layer_observables(self)
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """Y (R, rows, C) and Z (R, Q, rows): 0, or as torch starts a linear layer, uniform up to 1 / sqrt(M) either way."""
+        """Initial Y (R, rows, C) and Z (R, Q, rows): 0, or uniform in +-1 / sqrt(M), as torch starts a linear layer."""
         bound = float(self.M) ** -0.5
         if self.init == "zero":
             drawn = [[np.zeros(shape) for shape in self.shapes] for _ in rngs]
         else:
             drawn = [[rng.uniform(-bound, bound, shape) for shape in self.shapes] for rng in rngs]
-        return {name: np.array([one[k] for one in drawn], dtype) for k, name in enumerate(("Y", "Z"))}
+        return {name: np.array([arrays[k] for arrays in drawn], dtype) for k, name in enumerate(("Y", "Z"))}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
-        """The loss (R,) and its gradient {Y: (R, rows, C), Z: (R, Q, rows)}; that of a column for many tokens is each one's own."""
+        """The loss (R,) and its gradient {Y: (R, rows, C), Z: (R, Q, rows)}; a column for several tokens has that of one of them."""
         Y = params["Y"]
         R, B = len(Y), batch["classes"].shape[1] if batch else len(self.P)
-        some = max(1, CACHE // (B * Y.shape[2] * Y.itemsize))  # seeds at once
-        if some >= R or array_namespace(Y) is not np:
-            return self._together(params, batch)
+        seeds_at_once = max(1, CACHE // (B * Y.shape[2] * Y.itemsize))  # seeds at once
+        if seeds_at_once >= R or array_namespace(Y) is not np:
+            return self._loss_and_gradients(params, batch)
         loss, gradients = np.empty(R, Y.dtype), {name: np.empty_like(a) for name, a in params.items()}
-        for first in range(0, R, some):
-            part = slice(first, first + some)
-            loss[part], found = self._together(*({name: a[part] for name, a in arrays.items()} for arrays in (params, batch)))
-            for name, gradient in found.items():
+        for first in range(0, R, seeds_at_once):
+            part = slice(first, first + seeds_at_once)
+            loss[part], part_gradients = self._loss_and_gradients(
+                *({name: a[part] for name, a in arrays.items()} for arrays in (params, batch))
+            )
+            for name, gradient in part_gradients.items():
                 gradients[name][part] = gradient
         return loss, gradients
 
-    def _together(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+    def _loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         Y, Z = params["Y"], params["Z"]
         xp, dtype = array_namespace(Y), Y.dtype
         tables = self.tables(Y)
@@ -130,45 +132,45 @@ class YZ:
         else:
             classes, counts = self._every_class(Y)
             weight = tables.p[:, None]  # (K, 1)
-        seen = self._attend(Z, classes, counts, self.attn_include_query)
-        F = scatter_tokens(seen.f, seen.at, Y.shape[1])  # (R, B, rows)
+        attended = self._attend(Z, classes, counts, self.attn_include_query)
+        F = scatter_tokens(attended.f, attended.positions, Y.shape[1])  # (R, B, rows)
         losses, error = decode(F, Y, tables, classes)  # (R, B), (R, B, C)
         loss = losses.mean(axis=-1) if batch else (tables.p * losses).sum(axis=-1)  # (R,)
         error *= weight  # (R, B, C)
 
         members = (classes[:, None, :] == xp.arange(len(self.P))[:, None]).astype(dtype)  # (R, K, B)
-        ahead = (F, error) if self.decoder == "vanilla" else (self._decorrelated(Z), members @ error)
-        dY = ahead[0].transpose(0, 2, 1) @ ahead[1]  # (R, rows, C)
+        factors = (F, error) if self.decoder == "vanilla" else (self._decorrelated(Z), members @ error)
+        dY = factors[0].transpose(0, 2, 1) @ factors[1]  # (R, rows, C)
         g = (error if tables.copies is None else error * tables.copies) @ Y.transpose(0, 2, 1)  # (R, B, rows)
-        return loss, {"Y": dY, "Z": attention_gradient(Z, tables, members, seen, g)}
+        return loss, {"Y": dY, "Z": attention_gradient(Z, tables, members, attended, g)}
 
     def attention(self, params: Params) -> Array:
-        """c (R, K, rows): the attention of each class in infinite contexts."""
-        seen = self._population(params["Z"])
-        return scatter_tokens(seen.v, seen.at, params["Z"].shape[2])
+        """The attention c (R, K, rows) of each class in infinite contexts."""
+        attended = self._population(params["Z"])
+        return scatter_tokens(attended.v, attended.positions, params["Z"].shape[2])
 
     def population_loss(self, params: Params) -> Array:
         """The loss (R,) in infinite contexts."""
         Y, tables = params["Y"], self.tables(params["Y"])
-        seen = self._population(params["Z"])
-        losses, _ = decode(scatter_tokens(seen.f, seen.at, Y.shape[1]), Y, tables, self._every_class(Y)[0])
+        attended = self._population(params["Z"])
+        losses, _ = decode(scatter_tokens(attended.f, attended.positions, Y.shape[1]), Y, tables, self._every_class(Y)[0])
         return (tables.p * losses).sum(axis=-1)
 
     def tables(self, like: Array) -> Tables:
-        """The classes' tables where like is, in its dtype."""
+        """The tables of the classes in the library and dtype of `like`."""
         xp = array_namespace(like)
         key = (xp.__name__, str(like.dtype))
-        if key not in self._moved:
-            self._moved[key] = self._tables().moved(xp, like.dtype)
-        return self._moved[key]
+        if key not in self._table_cache:
+            self._table_cache[key] = self._tables().to_library(xp, like.dtype)
+        return self._table_cache[key]
 
     def _tables(self) -> Tables:
         (rows, columns), (queries, _) = self.shapes
         K, S = self.P.shape
-        P, own = self.wide_P, None
+        P, queries_rows = self.wide_P, None
         if self.residual or self.attn_include_query:
-            own = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
-        tokens, query = token_lists(P, self.support, own, rows)
+            queries_rows = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
+        tokens, query = token_lists(P, self.support, queries_rows, rows)
         copies = None
         if self.targets is None:
             copies = np.ones(columns)
@@ -185,7 +187,7 @@ class YZ:
         )
 
     def _every_class(self, like: Array) -> tuple[Array, Array]:
-        """Classes (R, K), each once, and their probabilities as counts (R, K, W)."""
+        """(classes (R, K), counts (R, K, W)) of infinite contexts: each class once, with probabilities as counts."""
         xp, P = array_namespace(like), self.tables(like).P
         shape = (len(like), *P.shape)
         return xp.ascontiguousarray(xp.broadcast_to(xp.arange(shape[1]), shape[:2])), xp.ascontiguousarray(xp.broadcast_to(P, shape))
@@ -199,6 +201,6 @@ class YZ:
 
     def _decorrelated(self, Z: Array) -> Array:
         """The columns of F (F^T F)^-1 as rows (R, K, rows)."""
-        seen = self._population(Z)
-        F = scatter_tokens(seen.f, seen.at, Z.shape[2])  # (R, K, rows)
+        attended = self._population(Z)
+        F = scatter_tokens(attended.f, attended.positions, Z.shape[2])  # (R, K, rows)
         return array_namespace(Z).linalg.solve(F @ F.transpose(0, 2, 1), F)  # (R, K, rows)

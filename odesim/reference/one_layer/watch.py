@@ -1,4 +1,4 @@
-"""What can be watched of the one-layer model, all of it in infinite contexts; names and definitions as in scan_snap.full."""
+"""Observables of the one-layer model in infinite contexts, with names and definitions of scan_snap.full."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,23 +8,23 @@ from odesim.reference.protocols import Observable, Params
 
 
 def entropies(c: Array) -> Array:
-    """Entropy (..., K) of shares c (..., K, S) normalised over S: 0 ln 0 is 0, and so is the entropy of no shares at all."""
+    """Entropy (..., K) of shares c (..., K, S) normalised over S, with 0 ln 0 = 0; 0 where all shares are 0."""
     xp = array_namespace(c)
     total = c.sum(axis=-1)  # (..., K)
-    # the sum of x ln x over the total, without a 0 in a logarithm or below a line
+    # sum x ln x of x = c / total, without ln 0 and division by 0
     inner = (c * xp.log(xp.where(c > 0, c, 1))).sum(axis=-1)  # (..., K)
-    some = xp.where(total > 0, total, 1)
-    return xp.log(some) - inner / some
+    safe_total = xp.where(total > 0, total, 1)
+    return xp.log(safe_total) - inner / safe_total
 
 
 def distinct_attention(c: Array, P: Array) -> Array:
-    """c (..., K, S) at tokens that one class of P (K, S) alone has, 0 elsewhere."""
-    own = (P > 0) & ((P > 0).sum(axis=0) == 1)
-    return c * array_namespace(c).asarray(own)
+    """c (..., K, S) at tokens that only one class of P (K, S) has, 0 elsewhere."""
+    is_distinct = (P > 0) & ((P > 0).sum(axis=0) == 1)
+    return c * array_namespace(c).asarray(is_distinct)
 
 
 def one_layer_observables(model: Any) -> tuple[Observable, ...]:
-    """Those of a YZ model; where queries have rows of their own, c has them too, and there it is 0."""
+    """The observables of a YZ model; c is 0 at rows of queries."""
     P = model.wide_P
 
     def of_attention(f: Callable[[Array], Array]) -> Callable[[Params], Array]:

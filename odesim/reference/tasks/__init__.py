@@ -1,4 +1,4 @@
-"""The tasks by name, each loaded when it is asked for."""
+"""Reference tasks by name, each imported when it is used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ TASKS = ("corpus", "hierarchy_dag", "hierarchy_tree", "joma_gaussian", "scan_sna
 
 
 def load_task(name: str) -> "Task":
-    """The task of that name. Raises ParamError with the nearest spelling."""
+    """The task with this name. Raises ParamError with the nearest spelling."""
     if name not in TASKS:
         raise ParamError(no_such("task", name, TASKS))
     task: Task = import_module(f"odesim.reference.tasks.{name}").TASK

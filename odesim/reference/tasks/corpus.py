@@ -1,4 +1,4 @@
-"""A real text: which word follows a query, from what stands before it.
+"""The task corpus: predict the next token of a real text from its context.
 
 The text is `pydoc_data.topics` of this CPython, or one's own. Tokens are words in lower case, that is letters, digits and underscores,
 and punctuation marks, a run of one mark once; the vocabulary is `<unk>`, then the most frequent tokens. Documents end at a NUL, and
@@ -34,7 +34,7 @@ CONTEXTS = ("windows", "drawn", "infinite")
 
 @dataclass(frozen=True, eq=False)
 class CorpusYZ(YZ):
-    """A YZ with more to watch."""
+    """The one-layer model YZ with extra observables."""
 
     extra: tuple[Observable, ...] = ()
 
@@ -44,7 +44,7 @@ class CorpusYZ(YZ):
 
 
 def validation_loss(model: Model, batch: Batch) -> Observable:
-    """The loss (R,) of the windows that are kept out of the training."""
+    """The observable loss_validation: the loss (R,) of a batch that is not trained on."""
 
     def loss(params: Params) -> Any:
         return model.loss_and_gradients(params, batch)[0]
@@ -54,7 +54,7 @@ def validation_loss(model: Model, batch: Batch) -> Observable:
 
 @dataclass(frozen=True)
 class CorpusTask:
-    """The task."""
+    """The task corpus: the next token of a real text."""
 
     name: str = "corpus"
     doc: str = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer"
@@ -84,12 +84,14 @@ class CorpusTask:
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """Numbers of the batches, and of the parameters and what a step computes; the text itself is there already."""
+        """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
         batch, length, M = values["batch"], values["length"], values["vocabulary"]
         if model == "transformer":
             sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-            found = transformer_memory(Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length)
-            return {**found, "the batches": seeds * batch * (BLOCK + 4 * length)}
+            transformer_numbers = transformer_memory(
+                Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length
+            )
+            return {**transformer_numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
         K = values["num_next"]
         return {
             "the classes": 6 * K * M,
@@ -98,37 +100,37 @@ class CorpusTask:
         }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError where the text has too little of what is asked for."""
+        """The experiment. Raises ParamError if the text is too short or has too few words or pairs."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         check_dtype(dtype)
         text = values["text"] or pydoc_topics()
         corpus = encode(text, values["vocabulary"])
-        kept = {name: value for name, value in values.items() if name != "text"}
-        config = kept | {"text_sha256": digest(text), "text_length": len(text)}
+        settings = {name: value for name, value in values.items() if name != "text"}
+        config = settings | {"text_sha256": digest(text), "text_length": len(text)}
         return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
 
 
 def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
-    """The classes of the text and the model of Y and Z; tokens of P and columns of Z are those of the vocabulary."""
+    """The experiment with the one-layer model on classes of the text; tokens of P and columns of Z are those of the vocabulary."""
     if values["contexts"] == "infinite" and len(seeds) != 1:
         raise ParamError(f"contexts=infinite train without chance, so that one seed is all there is, not {len(seeds)}")
     if values["drawn"] and values["contexts"] != "drawn":
         raise ParamError(f"drawn={values['drawn']} needs contexts=drawn, not {values['contexts']}")
     sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
-    found = pair_classes(corpus, **sizes, fraction=values["validation"])
-    stream = CorpusContexts(found, seeds, values["batch"], dtype)
+    pairs = pair_classes(corpus, **sizes, fraction=values["validation"])
+    stream = CorpusContexts(pairs, seeds, values["batch"], dtype)
     model = CorpusYZ(
-        found.P,
-        found.psi,
-        found.p,
+        pairs.P,
+        pairs.psi,
+        pairs.p,
         float(len(corpus.words)),
         support=stream.support,
-        query_rows=found.queries if values["residual"] else None,
+        query_rows=pairs.queries if values["residual"] else None,
         **{name: values[name] for name in ("decoder", "normalize", "residual")},
     )
     rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
-    classes: dict[str, Any] = {"P": found.P, "psi": found.psi, "p": found.p, "M": model.M}
+    classes: dict[str, Any] = {"P": pairs.P, "psi": pairs.psi, "p": pairs.p, "M": model.M}
     descent = optimizer(values, "sgd", rates)
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
@@ -136,32 +138,32 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
         config=config,
         seeds=tuple(seeds),
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
-        stream=contexts(found, stream, values, dtype),
+        stream=contexts(pairs, stream, values, dtype),
         optimizer=descent,
         steps=1000,
         vocabulary=len(corpus.words),
-        exact=classes | {"queries": found.queries, "next": found.next},
+        exact=classes | {"queries": pairs.queries, "next": pairs.next},
         theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
     )
 
 
-def contexts(found: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
-    """The batches of the setting `contexts`."""
+def contexts(pairs: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
+    """The Stream for the setting `contexts`."""
     if values["contexts"] == "infinite":
         return population_batch
     if values["contexts"] == "drawn":
-        return DrawnContexts(found, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
+        return DrawnContexts(pairs, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
     return windows
 
 
 def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
-    """Stretches of the text and a transformer with learned positions that reads each of its places."""
+    """The experiment with a transformer that predicts every next token in stretches of the text."""
     stream = Stretches(*windows(corpus, values["length"], values["validation"]), seeds, values["batch"])
-    design = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-    model = Transformer(len(corpus.words), positions=values["length"], at="all", **design)
+    options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+    model = Transformer(len(corpus.words), positions=values["length"], at="all", **options)
     if values["validation"] > 0:
-        held = stream.validation()
-        model = replace(model, watch=held, extra=(validation_loss(model, held),))
+        validation = stream.validation()
+        model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
     return Experiment(
         task=TASK.name,
         config=config,
@@ -175,7 +177,7 @@ def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, 
 
 
 def optimizer(values: Mapping[str, Any], auto: str, rates: Mapping[str, float]) -> Optimizer:
-    """The optimizer of the settings, `auto` where they leave it open."""
+    """The Optimizer of the settings; `auto` names the one for optimizer=auto."""
     name = auto if values["optimizer"] == "auto" else values["optimizer"]
     return Optimizer(name, rates, momentum=values["momentum"] if name == "sgd" else 0.0)
 

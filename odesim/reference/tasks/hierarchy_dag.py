@@ -1,4 +1,4 @@
-"""Classes made of latents made of tokens: the data behind Table 1 of tian2023joma, and how a transformer's MLP nodes follow the latents.
+"""The task hierarchy_dag: classes of shared latents of tokens (Table 1 of tian2023joma), read by a transformer.
 
 Source: `ssl/real-dataset/decoder_only_hier.py` of luckmatters, settings of its README for the table; draw_table_1.py keeps lr = 1e-4,
 where the README says 1e-5. As there: the hierarchy of a seed (Python's random), the label alone is random, a class has one set of
@@ -32,7 +32,7 @@ TEST_LABELS = 1280
 
 
 class Labels:
-    """A Stream: every class once, weight (R, C) how often it is among the labels of the batch. tokens, log_weight (R, C, T)."""
+    """A Stream with each class once, weighted by its number of labels in the batch: weight (R, C). tokens, log_weight (R, C, T)."""
 
     def __init__(self, seeds: Sequence[int], tokens: Array, log_weight: Array, batch: int) -> None:
         self.seeds, self.size = tuple(seeds), batch
@@ -42,40 +42,40 @@ class Labels:
         self.counts: Array = np.empty(0)
 
     def __call__(self, iteration: int) -> Batch:
-        block, at = divmod(iteration, BLOCK)
+        block, row = divmod(iteration, BLOCK)
         if block != self.block:
             self.counts = np.stack([self.draw(rng, self.size, BLOCK) for rng in generators(self.seeds, BATCHES, block)], axis=1)
             self.block = block
-        return self.weighted(self.counts[at])
+        return self.weighted_batch(self.counts[row])
 
     def draw(self, rng: np.random.Generator, labels: int, times: int) -> Array:
-        """Counts (times, C) of the classes among uniform labels."""
+        """Counts (times, C) of classes among `labels` uniform random labels."""
         return rng.multinomial(labels, np.full(self.classes, 1 / self.classes), times)
 
-    def weighted(self, counts: Array) -> Batch:
-        """The batch in which the classes occur as counts (R, C) says."""
+    def weighted_batch(self, counts: Array) -> Batch:
+        """The batch in which classes occur counts (R, C) times."""
         return {**self.fixed, "weight": counts.astype(self.fixed["log_weight"].dtype)}
 
     def test(self) -> Batch:
-        """The batch of the test labels."""
+        """The batch of TEST_LABELS random labels for tests."""
         drawn = [self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)]
-        return self.weighted(np.stack(drawn))
+        return self.weighted_batch(np.stack(drawn))
 
 
 def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Observable:
-    """NCorr (R, S) of the first S layers of latents, (R, C, n_s) each, with the blocks of as high a number."""
+    """The observable NCorr (R, S): correlations of layer s of latents (R, C, n_s) with nodes of block s, s < S."""
 
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, C, T, mlp) each
-        found = [mean_best_correlation(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
-        return array_namespace(hidden[0]).stack(found, axis=1)
+        values = [mean_best_correlation(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
+        return array_namespace(hidden[0]).stack(values, axis=1)
 
     return Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best MLP node, mean over latents")
 
 
 @dataclass(frozen=True)
 class HierarchyDag:
-    """The task."""
+    """The task hierarchy_dag: classes made of shared latents."""
 
     name: str = "hierarchy_dag"
     doc: str = "classes made of shared latents made of tokens (tian2023joma, Table 1)"
@@ -97,25 +97,25 @@ class HierarchyDag:
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """Numbers of the hierarchies, and of the parameters and what a step computes; every class is one sequence."""
+        """{what takes memory: number of numbers} of a training: hierarchies, labels, parameters, a step on all classes."""
         C, vocabulary = values["num_classes"], values["vocabulary"]
         short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
         sizes = {name: values[name] for name in ("width", "layers", "mlp")}
-        found = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
+        transformer_numbers = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
         nodes = values["n0"] + values["n1"] + C
         hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
-        return {**found, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
+        return {**transformer_numbers, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: more latents than there are sets, sequences too short for a class."""
+        """The experiment. Raises ParamError: more latents than distinct sets, sequences too short for a class."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         check_dtype(dtype)
         dags = [self.dag(values, seed) for seed in seeds]
         length, vocabulary = values["length"], values["vocabulary"]
-        # the same for every seed, so that a seed's sums have one order whatever the others are
+        # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
         short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
-        merged = [dag.merged(length, short) for dag in dags]
+        merged = [dag.merge_pads(length, short) for dag in dags]
         stream = Labels(seeds, np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), values["batch"])
         latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
         test = stream.test()
@@ -148,7 +148,7 @@ class HierarchyDag:
         )
 
     def dag(self, values: Mapping[str, Any], seed: int) -> Dag:
-        """The hierarchy of a seed. Raises ParamError where it cannot be, or a class has more tokens than a sequence."""
+        """The hierarchy of a seed. Raises ParamError if it does not exist or a class has more tokens than a sequence."""
         sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
         dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])
         most = int(dag.present.sum(axis=1).max())

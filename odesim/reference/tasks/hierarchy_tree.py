@@ -1,4 +1,4 @@
-"""Sequences from a hierarchical binary latent tree, and a transformer that reads the class from their tokens.
+"""The task hierarchy_tree: a transformer classifies sequences of tokens from a binary latent tree.
 
 Source: tian2023joma, Section 5. The leaves that are 1 are the tokens of a sequence, in no order. The root has one child for each class,
 which is 1 for its class alone (root=one_hot), or children that are 1 with probabilities q (A, num_classes) of one's own (root=given).
@@ -24,13 +24,13 @@ from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
-TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # sequences of the test, and those of them whose attention is watched
+TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded
 MAX_LEAVES = 2048  # leaves
 TOLERANCE = 1e-6  # of probabilities that sum to 1
 
 
 class Sequences:
-    """A Stream of sequences of the tree: {"tokens": (R, B, M + 1), "padding": the same, "targets": (R, B)}."""
+    """A Stream of random sequences of the tree: {"tokens": (R, B, M + 1), "padding": (R, B, M + 1), "targets": (R, B)}."""
 
     def __init__(self, tree: Tree, seeds: Sequence[int], batch: int) -> None:
         self.tree, self.seeds, self.size = tree, tuple(seeds), batch
@@ -46,24 +46,24 @@ class Sequences:
         return {"tokens": np.tile(np.arange(M + 1), (R, B, 1)), "padding": padding, "targets": classes}
 
     def test(self) -> tuple[Batch, tuple[Array, ...]]:
-        """The test sequences, and which nodes are 1 (R, TESTED, n) in them at the depths 1 to L."""
+        """(batch of test sequences, whether nodes are 1: (R, TEST_SEQUENCES, n) for each of the depths 1 to L)."""
         drawn = [self.tree.sample(rng, TEST_SEQUENCES) for rng in generators(self.seeds, TESTS)]
         nodes = tuple(np.stack(layer) for layer in zip(*(nodes for _, nodes in drawn), strict=True))
         return self.batch(np.stack([classes for classes, _ in drawn]), nodes[-1]), nodes
 
 
 def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tuple[Observable, ...]:
-    """NCorr (R, S) of the latents of heights 1 to S, and the loss (R,) of the test; nodes: those at the depths 1 to L."""
+    """The observables NCorr (R, S) of latents of heights 1 to S and loss_test (R,). nodes: those at the depths 1 to L."""
     latents = nodes[-2::-1]
 
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, B, T, mlp) each
         xp = array_namespace(hidden[0])
         weight = xp.ones(hidden[0].shape[:2], hidden[0].dtype)
-        there = ~xp.asarray(test["padding"])[..., None]
-        # an activation of a rectifier is 0 or more: 0 is the least that a place can have
-        found = [mean_best_correlation(y, (h * there).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
-        return xp.stack(found, axis=1)
+        visible = ~xp.asarray(test["padding"])[..., None]
+        # relu activations are at least 0, so that hidden places do not change the maximum
+        values = [mean_best_correlation(y, (h * visible).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
+        return xp.stack(values, axis=1)
 
     doc = "correlation of a latent with its best MLP node, mean over latents"
     return (
@@ -73,7 +73,7 @@ def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tupl
 
 
 def make_tree(values: Mapping[str, Any]) -> Tree:
-    """The tree of the settings. Raises ParamError for probabilities that are none, and for too many leaves."""
+    """The Tree of the settings. Raises ParamError for invalid probabilities or more than MAX_LEAVES leaves."""
     D = values["num_classes"]
     if (values["root"] == "given") != (values["q"] is not None):
         raise ParamError(
@@ -96,7 +96,7 @@ def make_tree(values: Mapping[str, Any]) -> Tree:
 
 @dataclass(frozen=True)
 class HierarchyTree:
-    """The task."""
+    """The task hierarchy_tree: the class at the root of a latent tree."""
 
     name: str = "hierarchy_tree"
     doc: str = "the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)"
@@ -120,28 +120,34 @@ class HierarchyTree:
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """Numbers of the parameters and what a step computes; make() has a bound for the leaves."""
+        """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
         roots = values["num_classes"] if values["q"] is None else len(values["q"])
         leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
         D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
         made = Architecture(leaves + 1, outputs=D, **sizes)
-        found = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
-        return {**found, "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves, "the tree": D * D + 6 * leaves**2}
+        transformer_numbers = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
+        return {
+            **transformer_numbers,
+            "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,
+            "the tree": D * D + 6 * leaves**2,
+        }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError where the tree cannot be."""
+        """The experiment. Raises ParamError for an invalid tree."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         check_dtype(dtype)
         tree = make_tree(values)
         stream = Sequences(tree, seeds, values["batch"])
         test, nodes = stream.test()
-        design = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+        options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
         watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
-        network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **design)
+        network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **options)
         extra = observables(network, test, nodes)
         L = tree.depth
-        right = [np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)]
+        class_log_probabilities = [
+            np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)
+        ]
         return Experiment(
             task=self.name,
             config={
@@ -162,7 +168,7 @@ class HierarchyTree:
                 "covariance": tree.covariance(L, L),
                 "conditional": tree.conditional(),
                 "height": tree.heights(),
-                "loss_bayes": -np.stack(right).mean(axis=(1, 2)),
+                "loss_bayes": -np.stack(class_log_probabilities).mean(axis=(1, 2)),
             },
         )
 

@@ -1,4 +1,4 @@
-"""One sample a class, its tokens weighted like a Gaussian hill or at random: the data of Figs. 2 and 3 of tian2023joma.
+"""The task joma_gaussian: the JoMA block on one sample for each class (Figs. 2 and 3 of tian2023joma).
 
 Class k of K has the distribution x_k over contextual tokens: num_distinct whose weights are exp(-(l - k num_distinct / K)^2 / 30)
 (data=gaussian) or uniform (data=random), and num_common with uniform weights U[0, 1/2]. One query, full batch, K nodes.
@@ -27,7 +27,7 @@ WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 
 
 def distributions(values: Mapping[str, Any], seeds: Sequence[int]) -> Array:
-    """x (R, K, Mc): the tokens of each class, summing to 1."""
+    """Distributions x (R, K, Mc) of the tokens of each class; rows sum to 1."""
     K, distinct, common = values["num_classes"], values["num_distinct"], values["num_common"]
     X = np.stack([rng.random((K, distinct + common)) / 2 for rng in generators(seeds, DATA)])
     if values["data"] == "gaussian":
@@ -37,7 +37,7 @@ def distributions(values: Mapping[str, Any], seeds: Sequence[int]) -> Array:
 
 
 def sample(values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> dict[str, Array]:
-    """The one batch: x (R, K, Mc), query (R, K), pi (R, K) and what the signal needs."""
+    """The full batch: x (R, K, Mc), query (R, K), pi (R, K) and the data of the signal."""
     R, K = len(seeds), values["num_classes"]
     X = distributions(values, seeds).astype(dtype)
     shared = {"x": X, "query": np.zeros((R, K), np.int64), "pi": np.full((R, K), 1 / K, dtype)}
@@ -50,14 +50,14 @@ def sample(values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> dict[
 
 
 def theory(block: JomaBlock, data: Batch, start: Params, ratio: float) -> dict[str, dict[str, Any]]:
-    """Parameters of the System that the flow is: exp attention, identity phi, fixed signal, orthonormal embeddings, r = T^2.
+    """{System: parameters} for which the flow is exactly that of a System: exp attention, identity phi, fixed signal, r = T^2.
 
-    Delta (R, Mc) of joma.linear for one class, Delta (R, Mc, K) of joma.linear_multinode for more; V starts where it does. Exact:
-    the offset z / T - |v|^2 / 2 of the start is a factor of Delta.
+    Delta (R, Mc) of joma.linear for one class, Delta (R, Mc, K) of joma.linear_multinode for more. The offset z / T - |v|^2 / 2 at the
+    start is a factor of Delta.
     """
     T = block.temperature
-    known = (block.attention, block.phi, block.signal) == ("exp", "identity", "fixed")
-    if not known or not np.isclose(ratio, T * T, rtol=1e-12):
+    is_exact = (block.attention, block.phi, block.signal) == ("exp", "identity", "fixed")
+    if not is_exact or not np.isclose(ratio, T * T, rtol=1e-12):
         return {}
     V, z = block.nodes(start)[0].astype(np.float64), start["Z"].astype(np.float64)
     offset = z[..., 0] / T - (V * V).sum(axis=-1) / 2  # (R, Mc)
@@ -68,7 +68,7 @@ def theory(block: JomaBlock, data: Batch, start: Params, ratio: float) -> dict[s
 
 @dataclass(frozen=True)
 class JomaGaussian:
-    """The task."""
+    """The task joma_gaussian: one MLP layer with attention."""
 
     name: str = "joma_gaussian"
     doc: str = "one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)"
@@ -94,7 +94,7 @@ class JomaGaussian:
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """Numbers of the samples, of the parameters and their gradients, and of a pass."""
+        """{what takes memory: number of numbers} of a training: samples, parameters with gradients, a step, embeddings."""
         K, Mc = values["num_classes"], values["num_distinct"] + values["num_common"]
         w = values["coordinates"] == "w"
         return {
@@ -105,7 +105,7 @@ class JomaGaussian:
         }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: no tokens, embeddings that cannot be, a cosine without embeddings."""
+        """The experiment. Raises ParamError: no tokens, impossible embeddings, a cosine without embeddings."""
         Mc, K = values["num_distinct"] + values["num_common"], values["num_classes"]
         if Mc == 0:
             raise ParamError("num_distinct + num_common must be at least 1, not 0")
@@ -122,7 +122,7 @@ class JomaGaussian:
         )
         rates = {group: float(values[f"eta_{group}"] or values["eta"]) for group in ("w", "z")}
         ratio = rates["z"] / rates["w"]
-        plain = values["optimizer"] == "sgd" and values["momentum"] == 0
+        is_plain_descent = values["optimizer"] == "sgd" and values["momentum"] == 0
         data = sample(values, seeds, dtype)
         start = block.initial(generators(seeds, INITIAL), dtype)
         return Experiment(
@@ -135,7 +135,7 @@ class JomaGaussian:
             steps=2000,
             vocabulary=Mc + 1,
             exact={"X": data["x"]},
-            theory=theory(block, data, start, ratio) if values["cosine"] == 0 and plain else {},
+            theory=theory(block, data, start, ratio) if values["cosine"] == 0 and is_plain_descent else {},
         )
 
 

@@ -1,4 +1,4 @@
-"""Classes of tokens that follow a query, as Scan & Snap has them: common tokens say little of what comes next, distinct ones all.
+"""The task scan_snap: next tokens of queries, with distinct tokens that determine the class and common tokens that do not.
 
 Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresearch/luckmatters, `ssl/real-dataset/decoder_only.py`.
 """
@@ -51,12 +51,12 @@ SETTINGS = (
 
 
 def population_batch(iteration: int) -> Batch:
-    """The batch that stands for the population."""
+    """The empty batch, for the gradient of the population."""
     return {}
 
 
 class ScanSnap:
-    """The task; see its SETTINGS."""
+    """The task scan_snap; its settings are SETTINGS."""
 
     name = "scan_snap"
     doc = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
@@ -64,24 +64,24 @@ class ScanSnap:
     models = ("yz",)
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """Numbers of the tables, of Y and what goes with it, and of the batches of a block."""
+        """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
         if values["P"] is not None:
             K, S = (*np.shape(values["P"]), 1)[:2]
-            columns, queries, kept, drawn = K + 1, K, S, 0
+            columns, queries, tokens, random_numbers = K + 1, K, S, 0
         else:
             last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
-            K, S, kept, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
+            K, S, tokens, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
             columns = S + last + K
-            drawn = BLOCK * values["batch"] * (kept // 4 + 2) + 4 * values["length"]
+            random_numbers = BLOCK * values["batch"] * (tokens // 4 + 2) + 4 * values["length"]
         batch = values["batch"] if values["P"] is None else K
         return {
             "the table P": 4 * K * S,
             "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
-            "the batches": seeds * (drawn + batch * (kept + K)) + 2 * batch * (S + columns),
+            "the batches": seeds * (random_numbers + batch * (tokens + K)) + 2 * batch * (S + columns),
         }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment of these values. Raises ParamError where settings do not go together."""
+        """The experiment. Raises ParamError if settings do not fit together."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, "scan_snap"))
         check_dtype(dtype)
@@ -110,7 +110,7 @@ class ScanSnap:
 
 
 def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
-    """Raises ParamError for what has no meaning where P is given."""
+    """Raises ParamError for settings that have no meaning with a given P."""
     if len(seeds) != 1:
         raise ParamError(f"a given P trains without chance, so that one seed is all there is, not {len(seeds)}")
     if values["attn_include_query"]:
@@ -123,7 +123,7 @@ def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
 
 
 def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
-    """Raises ParamError for what has a meaning only where P is given."""
+    """Raises ParamError for settings that have a meaning only with a given P."""
     if not seeds:
         raise ParamError("a training needs one seed at least")
     for name in ("psi", "p", "M"):
@@ -132,21 +132,22 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
 
 
 def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:
-    """The stream of contexts: length - 1 tokens before the query."""
-    P = np.take_along_axis(yz.P, yz.counted, axis=1)
+    """The Stream of random contexts: length - 1 tokens before the query."""
+    P = np.take_along_axis(yz.P, yz.counted_tokens, axis=1)
     return ScanSnapContexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
-    """{System: parameters}: none where options make another model of it; of the decorrelated decoder the reduced flow alone."""
+    """{System: parameters} that describe the training; empty for options without a System. The decorrelated decoder has only the
+    reduced flow."""
     if values["residual"] or values["attn_include_query"] or not values["normalize"] or values["init"] != "zero":
         return {}
     rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
-    alike = None if values["P"] is not None else symmetric_params(values, classes)
+    symmetric = None if values["P"] is not None else symmetric_params(values, classes)
     if values["decoder"] == "decorrelated":
-        return {} if alike is None else {"scan_snap.reduced_symmetric": {**alike, **rates}}
-    found = {"scan_snap.full": {**vars(classes), **rates}}
-    return found if alike is None else {**found, "scan_snap.symmetric": {**alike, **rates}}
+        return {} if symmetric is None else {"scan_snap.reduced_symmetric": {**symmetric, **rates}}
+    systems = {"scan_snap.full": {**vars(classes), **rates}}
+    return systems if symmetric is None else {**systems, "scan_snap.symmetric": {**symmetric, **rates}}
 
 
 TASK = ScanSnap()

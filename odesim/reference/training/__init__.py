@@ -1,1 +1,1 @@
-"""Training of any model: optimizers, checkpoints, the loop."""
+"""Training of any Model: the loop, optimizers, recording, checkpoints."""

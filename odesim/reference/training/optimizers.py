@@ -16,22 +16,22 @@ STEP = "step"
 
 
 class Updater(Protocol):
-    """An optimizer at work: its settings are fixed, its state is named arrays."""
+    """An optimizer with its state, for fixed settings."""
 
     def update(self, params: Params, grads: Mapping[str, Array]) -> None:
-        """One descent step: params {name: (R, ...)} change in place, grads of the loss do not."""
+        """Makes one descent step: changes params {name: (R, ...)} in place; grads are not changed."""
 
     def state(self) -> dict[str, Array]:
-        """Everything that the next update depends on, as named arrays: those in use, not copies."""
+        """{name: array}: everything that the next update depends on, not copied."""
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Takes over what state() gave. Raises ParamError where names or shapes are others."""
+        """Copies a state from state() of another one. Raises ParamError if names, shapes or types differ."""
 
 
 def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> Updater:
-    """The optimizer for params {name: (R, ...)}; groups {parameter: group}, whose learning rate stands in spec.rates.
+    """The optimizer for params {name: (R, ...)}. groups {parameter: group}; spec.rates has the learning rate of each group.
 
-    Raises ParamError for a name, group or number that is none.
+    Raises ParamError for an unknown name or group, or an invalid number.
     """
     check_optimizer(spec)
     for name in spec.rates:
@@ -46,7 +46,7 @@ def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -
 
 
 def check_optimizer(spec: Optimizer) -> None:
-    """Raises ParamError where the name is none of OPTIMIZERS or a number is out of its range."""
+    """Raises ParamError if the name is not in OPTIMIZERS or a number is out of range."""
     if spec.name not in OPTIMIZERS:
         raise ParamError(no_such("optimizer", spec.name, OPTIMIZERS))
     for group, rate in spec.rates.items():
@@ -66,13 +66,13 @@ def check_optimizer(spec: Optimizer) -> None:
 
 
 def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the settings of an Optimizer, as a mapping, those that the optimizer of that name uses."""
-    other = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
-    return {name: value for name, value in spec.items() if name not in other}
+    """The settings {name: value} of an Optimizer that the optimizer of that name uses."""
+    unused = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
+    return {name: value for name, value in spec.items() if name not in unused}
 
 
 class Sgd:
-    """v <- momentum v + (g + decay w);  w <- w - rate v."""
+    """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v."""
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
@@ -104,7 +104,7 @@ class Sgd:
 
 
 class Adam:
-    """m and v: running means of g and g^2;  w <- w - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps).
+    """Adam and AdamW: w <- w - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), m and v running means of g and g^2.
 
     adam adds decay w to the gradient, adamw takes rate decay w from the weights before the step.
     """
@@ -155,9 +155,9 @@ def _zeros(params: Params) -> dict[str, Any]:
 
 
 def _load_state(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
-    """Copies the arrays of given into those of own."""
-    shapes, found = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
-    if shapes != found:
-        raise ParamError(f"this state is of another optimizer or model: it has {found}, not {shapes}")
+    """Copies arrays {name: array} of `given` into those of `own`. Raises ParamError if names, shapes or types differ."""
+    shapes, given_shapes = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
+    if shapes != given_shapes:
+        raise ParamError(f"this state is of another optimizer or model: it has {given_shapes}, not {shapes}")
     for name, a in own.items():
         a[...] = array_namespace(a).asarray(given[name])

@@ -1,4 +1,4 @@
-"""Random numbers by seed, purpose and place: any batch can be drawn again without what came before it."""
+"""Random generators by seed, purpose and block of iterations, so that any batch can be drawn without those before it."""
 
 from collections.abc import Sequence
 
@@ -8,5 +8,5 @@ INITIAL, BATCHES, TESTS, DATA = 0, 1, 2, 3  # purposes
 
 
 def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Generator]:
-    """One generator a seed; purpose and place (a block of iterations) make independent streams."""
+    """A generator for each seed. Different purposes and places (blocks of iterations) have independent streams."""
     return [default_rng([seed, purpose, place]) for seed in seeds]

@@ -1,4 +1,4 @@
-"""Rows of observables while a training runs: in blocks that go to a sink, so that memory has a bound."""
+"""Records observables during a training, in blocks that go to a sink, so that memory is bounded."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -10,28 +10,28 @@ from odesim.errors import ParamError, no_such
 from odesim.reference.protocols import Observable, Params
 
 LOSS = "loss"
-MAX_RECORDED_ENTRIES = 1000  # entries of one seed: a larger observable is kept at the end only, unless it is asked for
-DEFAULT_ROWS = 1001  # recorded iterations where nothing else is asked for
+MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recorded at the end only, unless requested
+DEFAULT_ROWS = 1001  # default number of recorded iterations
 
 
-Fits = Callable[[int, int, int], None]  # raises where so many rows, of so many numbers, of so many bytes do not fit in memory
+Fits = Callable[[int, int, int], None]  # (rows, numbers of a row, bytes of a number): raises if they do not fit in memory
 
 
 class Sink(Protocol):
-    """Where rows go; open() comes first, and again rows that were written before may be written anew with the same bits."""
+    """A destination of recorded rows. open() is called first; a resumed training may write rows again, with the same bits."""
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
-        """Makes room for times (T,) of rows like these {name: (R, *shape)}; how many rows a block has."""
+        """Prepares for times (T,) and rows like these {name: (R, *shape)}; returns the number of rows of a block."""
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
-        """Takes the rows {name: (R, n, *shape)} that start at row first, a multiple of the block."""
+        """Stores rows {name: (R, n, *shape)} from row `first` on, a multiple of the block."""
 
     def rows(self) -> Mapping[str, Array]:
-        """{name: (R, T, *shape)} of all rows written, read when asked for."""
+        """{name: (R, T, *shape)} of all rows written, read when used."""
 
 
 class Recorder:
-    """Recorded rows: `written` of them in whole blocks in the sink, `filled` more in the block at hand."""
+    """Records rows: `written` of them are in complete blocks in the sink, `filled` more in the current block."""
 
     def __init__(
         self, observables: Sequence[Observable], observe: Iterable[str], times: Array, sink: Sink | None, fits: Fits | None = None
@@ -40,21 +40,21 @@ class Recorder:
         for name in observe:
             if name != LOSS and name not in names:
                 raise ParamError(no_such("observable", name, [LOSS, *names]))
-        self.every = tuple(observables)
-        self.named = frozenset(observe)
-        self.watched = tuple(o for o in observables if not o.costly or o.name in self.named)
+        self.observables = tuple(observables)
+        self.requested = frozenset(observe)
+        self.recorded = tuple(o for o in observables if not o.costly or o.name in self.requested)
         self.times, self.sink, self.fits = times, sink, fits
         self.written = self.filled = 0
         self.block: dict[str, Array] = {}
 
     def start(self, params: Params, loss: Array, *, written: int = 0, pending: Mapping[str, Array] | None = None) -> None:
-        """Chooses what is recorded by the sizes at these params, opens the sink, and takes over what a checkpoint holds."""
+        """Chooses observables by their sizes at these params, opens the sink, and takes over the rows of a checkpoint."""
         rows = {LOSS: to_host(loss)}
-        for o in self.watched:
+        for o in self.recorded:
             value = to_host(o.function(params))
-            if o.name in self.named or value[0].size <= MAX_RECORDED_ENTRIES:
+            if o.name in self.requested or value[0].size <= MAX_RECORDED_ENTRIES:
                 rows[o.name] = value
-        self.watched = tuple(o for o in self.watched if o.name in rows)
+        self.recorded = tuple(o for o in self.recorded if o.name in rows)
         if pending:
             check_pending(rows, pending)
         size = self.sink.open(self.times, rows) if self.sink else len(self.times)
@@ -64,23 +64,23 @@ class Recorder:
         self.written = written
         if pending:
             self.filled = pending[LOSS].shape[1]
-            for name, held in pending.items():
-                self.block[name][:, : self.filled] = held
+            for name, values in pending.items():
+                self.block[name][:, : self.filled] = values
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows recorded so far."""
         return self.written + self.filled
 
     @property
     def next(self) -> int:
-        """The iteration to record next; -1 after the last."""
+        """The next iteration to record; -1 after the last."""
         return int(self.times[self.rows]) if self.rows < len(self.times) else -1
 
     def add(self, loss: Array, params: Params) -> None:
-        """Records one row; a whole block goes to the sink."""
+        """Records a row; a complete block goes to the sink."""
         self.block[LOSS][:, self.filled] = to_host(loss)
-        for o in self.watched:
+        for o in self.recorded:
             self.block[o.name][:, self.filled] = to_host(o.function(params))
         self.filled += 1
         if self.sink and self.filled == self.block[LOSS].shape[1]:
@@ -88,39 +88,41 @@ class Recorder:
             self.written, self.filled = self.written + self.filled, 0
 
     def pending(self) -> dict[str, Array]:
-        """{name: (R, n, *shape)} of the rows that are in no whole block; views."""
-        return {name: held[:, : self.filled] for name, held in self.block.items()}
+        """{name: (R, n, *shape)} of the rows in the current block, as views."""
+        return {name: values[:, : self.filled] for name, values in self.block.items()}
 
     def flush(self) -> None:
-        """Sends the rows at hand to the sink; they stay at hand, for the block that they begin."""
+        """Writes the rows of the current block to the sink; they stay in the block, which is not complete."""
         if self.sink and self.filled:
             self.sink.write(self.written, self.pending())
 
     def final(self, loss: Array, params: Params) -> dict[str, Array]:
-        """{name: (R, *shape)} of every observable, the costly ones too; copies."""
-        return {LOSS: np.array(to_host(loss))} | {o.name: np.array(to_host(o.function(params))) for o in self.every}
+        """{name: (R, *shape)} of all observables, costly ones too, as copies."""
+        return {LOSS: np.array(to_host(loss))} | {o.name: np.array(to_host(o.function(params))) for o in self.observables}
 
 
 def check_pending(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
-    """Raises ParamError unless pending {name: (R, n, *shape)}, of a checkpoint, are rows like these {name: (R, *shape)}."""
+    """Raises ParamError unless pending rows {name: (R, n, *shape)} of a checkpoint match rows {name: (R, *shape)} in shapes and types."""
     shapes = {name: ((len(v), *v.shape[1:]), str(v.dtype)) for name, v in rows.items()}
-    found = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()}
-    for name in sorted({*shapes, *found}):
-        if shapes.get(name) != found.get(name):
-            raise ParamError(f"the checkpoint is of another training: of {name} it holds {found.get(name)}, not {shapes.get(name)}")
+    pending_shapes = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()}
+    for name in sorted({*shapes, *pending_shapes}):
+        if shapes.get(name) != pending_shapes.get(name):
+            raise ParamError(
+                f"the checkpoint is of another training: of {name} it holds {pending_shapes.get(name)}, not {shapes.get(name)}"
+            )
 
 
 def recorded_iterations(steps: int, save: int | None = None) -> Array:
-    """The iterations (T,) to record: `save` of 0 ... steps, evenly spread with both ends; all of them where there are no more."""
+    """The iterations (T,) to record: `save` of 0 ... steps, spread evenly with both ends, or all if there are not more."""
     return np.unique(np.linspace(0, steps, min(save or DEFAULT_ROWS, steps + 1)).round().astype(np.int64))
 
 
 def extend_iterations(times: Array, steps: int, save: int | None) -> Array:
-    """The iterations (T,) to record where those of a shorter training are already: they stay, later ones are added."""
-    more = recorded_iterations(steps, save)
-    return np.concatenate([times, more[more > times[-1]]])
+    """The iterations (T,) to record of a longer training: times (T',) of the shorter one, then later ones."""
+    later = recorded_iterations(steps, save)
+    return np.concatenate([times, later[later > times[-1]]])
 
 
 def to_host(a: Any) -> Array:
-    """a in the computer's own memory."""
+    """a as a numpy array, copied from a GPU if it lies there."""
     return np.asarray(on_host(a))

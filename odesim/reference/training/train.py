@@ -1,4 +1,4 @@
-"""The training loop: batches, gradients, updates, and on the way the rows that are recorded."""
+"""The training loop: batches, gradients, updates, recording, checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -36,7 +36,7 @@ def train(
     stop: Callable[[], bool] | None = None,
     fits: Fits | None = None,
 ) -> Trajectory:
-    """The experiment trained for `steps` updates (its own number by default).
+    """Trains an experiment for `steps` updates (by default its own number) and returns the Trajectory.
 
     Recorded are iterations 0 ... steps, or `save` of them (about 1001 where there are more): the loss (R,) of an iteration's batch and
     the observables before its update. Those that are costly or have more than 1000 entries are kept at the end only, but for those in
@@ -48,35 +48,39 @@ def train(
     steps = check_count(experiment.steps if options.steps is None else options.steps, "steps", 0)
     save = check_save(options.save)
     xp = array_module(options.backend)
-    begin = monotonic()
-    model, old, sink = experiment.model, storage.resume_from, storage.sink
+    start_time = monotonic()
+    model, previous, sink = experiment.model, storage.resume_from, storage.sink
     times = recorded_iterations(steps, save) if recorded is None else recorded
-    if old is not None:
-        if old.iteration > steps:
-            raise ParamError(f"the training has {counted(old.iteration, 'iteration')} already, more than the {steps} asked for")
-        times = old.times if old.times[-1] == steps else extend_iterations(old.times[old.times <= old.iteration], steps, save)
+    if previous is not None:
+        if previous.iteration > steps:
+            raise ParamError(f"the training has {counted(previous.iteration, 'iteration')} already, more than the {steps} asked for")
+        times = (
+            previous.times
+            if previous.times[-1] == steps
+            else extend_iterations(previous.times[previous.times <= previous.iteration], steps, save)
+        )
     params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), options.dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
     recorder = Recorder(model.observables, options.observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
-    if old is not None:
-        load_params(params, old)
-        optimizer.load(old.optimizer)
-        start, bad = old.iteration, old.bad.copy()
+    if previous is not None:
+        load_params(params, previous)
+        optimizer.load(previous.optimizer)
+        start, bad = previous.iteration, previous.bad.copy()
 
     def save_state(i: int) -> None:
         if storage.checkpoint:
-            held = {name: to_host(w) for name, w in params.items()}
+            arrays = {name: to_host(w) for name, w in params.items()}
             state = {name: to_host(a) for name, a in optimizer.state().items()}
-            spent = monotonic() - begin + (old.seconds if old else 0.0)
-            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), held, state, bad, spent))
+            spent = monotonic() - start_time + (previous.seconds if previous else 0.0)
+            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), arrays, state, bad, spent))
 
     clock = monotonic()
-    due, ended = clock + storage.checkpoint_every, False
+    due, interrupted = clock + storage.checkpoint_every, False
     # a diverging seed is said in the message, not in numpy's warnings
     with threadpool_limits(check_count(options.threads, "threads", 1)), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i in range(start, steps + 1):
-            ended = stop is not None and stop()
+            interrupted = stop is not None and stop()
             if i > start and monotonic() >= due:
                 save_state(i)
                 due = monotonic() + storage.checkpoint_every
@@ -84,9 +88,9 @@ def train(
             loss = to_host(losses)
             note_non_finite(bad, loss, i)
             if not recorder.block:
-                recorder.start(params, loss, written=old.written if old else 0, pending=old.pending if old else None)
+                recorder.start(params, loss, written=previous.written if previous else 0, pending=previous.pending if previous else None)
                 clock = monotonic()
-            if ended or i == steps:
+            if interrupted or i == steps:
                 break
             if i == recorder.next:
                 recorder.add(loss, params)
@@ -95,13 +99,13 @@ def train(
                 progress(i + 1, steps, loss)
         rate = (i - start) / max(monotonic() - clock, 1e-9)
         save_state(i)  # before the last row: with more steps the training goes on from here
-        if not ended:
+        if not interrupted:
             recorder.add(loss, params)
         recorder.flush()
         final = recorder.final(loss, params)
-    spent = monotonic() - begin + (old.seconds if old else 0.0)
-    found = {seed: int(first) for seed, first in zip(experiment.seeds, bad, strict=True) if first >= 0}
-    status = INTERRUPTED if ended else NON_FINITE if found else OK
+    spent = monotonic() - start_time + (previous.seconds if previous else 0.0)
+    non_finite = {seed: int(first) for seed, first in zip(experiment.seeds, bad, strict=True) if first >= 0}
+    status = INTERRUPTED if interrupted else NON_FINITE if non_finite else OK
     return Trajectory(
         task=experiment.task,
         model=model.name,
@@ -114,8 +118,8 @@ def train(
         config=experiment.config,
         dims={o.name: o.dims for o in model.observables},
         status=status,
-        message=outcome_sentence(status, i, steps, found),
-        bad=found,
+        message=outcome_sentence(status, i, steps, non_finite),
+        bad=non_finite,
         stats={"seconds": spent, "steps_per_second": rate},
         attrs={
             "optimizer": asdict(experiment.optimizer),
@@ -127,27 +131,27 @@ def train(
 
 
 def note_non_finite(bad: Array, loss: Array, i: int) -> None:
-    """Writes i into bad (R,) for the seeds whose loss (R,) is not finite for the first time."""
+    """Sets bad (R,) to i for seeds whose loss (R,) is not finite for the first time."""
     if not isfinite(loss.sum()):
         bad[~np.isfinite(loss) & (bad < 0)] = i
 
 
-def load_params(params: Params, old: Checkpoint) -> None:
-    """Copies the checkpoint's parameters into params {name: (R, ...)}. Raises ParamError where those are others."""
-    shapes, found = ({name: (w.shape, str(w.dtype)) for name, w in arrays.items()} for arrays in (params, old.params))
-    if shapes != found:
-        raise ParamError(f"the checkpoint is of another model: it has {found}, not {shapes}")
+def load_params(params: Params, checkpoint: Checkpoint) -> None:
+    """Copies the checkpoint's parameters into params {name: (R, ...)}. Raises ParamError if names, shapes or types differ."""
+    shapes, stored_shapes = ({name: (w.shape, str(w.dtype)) for name, w in arrays.items()} for arrays in (params, checkpoint.params))
+    if shapes != stored_shapes:
+        raise ParamError(f"the checkpoint is of another model: it has {stored_shapes}, not {shapes}")
     for name, w in params.items():
-        w[...] = array_namespace(w).asarray(old.params[name])
+        w[...] = array_namespace(w).asarray(checkpoint.params[name])
 
 
 def check_save(save: int | None) -> int | None:
-    """How many iterations to record; None: as many as there are, about 1001 of more. Raises ParamError."""
+    """save as an int, the number of iterations to record, or None for the default. Raises ParamError."""
     return None if save is None else check_count(save, "save", 2, MAX_SAVED)
 
 
 def check_count(value: Any, name: str, low: int, most: int = MAX_STEPS) -> int:
-    """value as an int, low to most. Raises ParamError."""
+    """value as an int between low and most. Raises ParamError, with name."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ParamError(f"{name} must be a whole number, not {value!r}")
     if not low <= value <= most:

@@ -1,4 +1,4 @@
-"""What a training gave, with names."""
+"""The Trajectory: the result of a training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,15 +49,15 @@ class Trajectory:
         return self.status == OK
 
     def to_xarray(self) -> "xarray.Dataset":
-        """Observables as variables (seed, time, ...); those kept at the end only have no time."""
+        """A Dataset of observables (seed, time, ...); those recorded at the end only have no time axis."""
         import xarray
 
         variables: dict[str, Any] = {name: (axis_names(self.dims, name, rows.ndim - 2), rows) for name, rows in self.observables.items()}
         ends = {name: value for name, value in self.final.items() if name not in variables}
         variables |= {name: (axis_names(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
-        said = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
-        plain = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
-        return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**plain, **said})
+        attributes = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
+        settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
+        return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**settings, **attributes})
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in self.final.items())
@@ -78,23 +78,23 @@ class Trajectory:
 
 
 def range_text(values: Array) -> str:
-    """One number, or the range of all."""
+    """A single number as text, or the range of several."""
     return f"{float(values.min()):.6g}" if values.size == 1 else f"{float(values.min()):.6g} to {float(values.max()):.6g}"
 
 
 def axis_names(dims: Mapping[str, tuple[str, ...]], name: str, rank: int, *, timed: bool = True) -> tuple[str, ...]:
-    """Names of the axes of an observable: seed, time where timed, and its own `rank` axes, numbered where they have no names."""
+    """Axis names of an observable: seed, time if timed, then `rank` more, numbered if dims has no names for them."""
     named = tuple(dims.get(name, ()))
-    own = named if len(named) == rank else tuple(f"{name}_{axis}" for axis in range(rank))
-    return (SEED, TIME, *own) if timed else (SEED, *own)
+    further = named if len(named) == rank else tuple(f"{name}_{axis}" for axis in range(rank))
+    return (SEED, TIME, *further) if timed else (SEED, *further)
 
 
 def outcome_sentence(status: str, iteration: int, steps: int, bad: Mapping[int, int]) -> str:
-    """What became of a training, in one sentence."""
+    """A sentence on how a training ended."""
     first = sorted(bad.items(), key=lambda pair: pair[1])
-    lost = [f"seed {seed} from iteration {i} on" for seed, i in first[:3]]
-    lost += [f"{len(first) - 3} more"] * (len(first) > 3)
-    not_finite = f"the loss is not finite: {', '.join(lost)}" if lost else ""
+    phrases = [f"seed {seed} from iteration {i} on" for seed, i in first[:3]]
+    phrases += [f"{len(first) - 3} more"] * (len(first) > 3)
+    not_finite = f"the loss is not finite: {', '.join(phrases)}" if phrases else ""
     if status == INTERRUPTED:
         where = f"interrupted at iteration {iteration} of {steps}"
         return "; ".join(filter(None, (where, not_finite)))

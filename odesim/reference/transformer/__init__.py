@@ -1,1 +1,1 @@
-"""The small transformer, its layers, its backward pass by hand."""
+"""A small decoder-only transformer with hand-written backward pass."""

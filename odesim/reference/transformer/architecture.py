@@ -1,4 +1,4 @@
-"""The options of a transformer, checked, and the parameters that follow from them."""
+"""The architecture of a transformer: checked options, and the initial laws of its parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,10 +23,11 @@ LEAST = {"vocabulary": 1, "width": 1, "layers": 0, "heads": 1, "mlp": 0, "positi
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a transformer is made of. outputs: classes or numbers at a position, the vocabulary where None. mlp 0: attention alone.
+    """Options of a transformer. Raises ParamError if they are invalid or do not fit together.
 
-    positions: the longest length with learned positions, 0: none. norm "pre" has one more layer norm before the head.
-    tied: the head is the embedding. at: the outputs in the loss. start: torch's defaults, or N(0, std^2) for every matrix.
+    outputs: number of outputs at a position, None for the vocabulary. mlp: nodes of the MLP, 0 for attention alone. positions: longest
+    length with learned positions, 0 for none. norm: "pre" adds a layer norm before the head. tied: the head is the embedding. at: the
+    positions in the loss. start: torch's defaults, or N(0, std^2) for every matrix.
     """
 
     vocabulary: int
@@ -69,16 +70,16 @@ class Architecture:
 
     @property
     def classes(self) -> int:
-        """C, the numbers that come out at a position."""
+        """Number of outputs C at a position."""
         return self.vocabulary if self.outputs is None else self.outputs
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """{parameter: embedding, attention, mlp, norm or head}."""
+        """{parameter: group}: embedding, attention, mlp, norm or head."""
         return {name: _group(name) for name in self.starts()}
 
     def starts(self) -> dict[str, InitialLaw]:
-        """How each parameter starts, in the order in which a seed draws them."""
+        """{parameter: InitialLaw}, in the order in which a seed draws them."""
         d, normal = self.width, self.start == "normal"
 
         def matrix(inner: int, outer: int) -> InitialLaw:
@@ -94,9 +95,9 @@ class Architecture:
             return {f"{name}_gain": InitialLaw((d,), "constant", 1.0), f"{name}_shift": InitialLaw((d,), "constant", 0.0)}
 
         table = self.std if normal else 1.0
-        out = {"embedding": InitialLaw((self.vocabulary, d), "normal", table)}
+        laws = {"embedding": InitialLaw((self.vocabulary, d), "normal", table)}
         if self.positions:
-            out["position"] = InitialLaw((self.positions, d), "normal", table)
+            laws["position"] = InitialLaw((self.positions, d), "normal", table)
         layer: dict[str, InitialLaw] = {}
         for name in ("query", "key", "value"):
             layer |= linear_map(name, "attention", d, d)
@@ -106,20 +107,20 @@ class Architecture:
             layer |= linear_map("up", "mlp", d, self.mlp) | linear_map("down", "mlp", self.mlp, d)
             layer |= norm("norm2") if self.norm != "none" else {}
         for i in range(self.layers):
-            out |= {f"layer{i}.{name}": start for name, start in layer.items()}
-        out |= norm("norm") if self.norm == "pre" else {}
+            laws |= {f"layer{i}.{name}": start for name, start in layer.items()}
+        laws |= norm("norm") if self.norm == "pre" else {}
         head = linear_map("head", "head", d, self.classes)
         if self.tied:
             del head["head"]
-        return out | head
+        return laws | head
 
 
 def _group(name: str) -> str:
-    own = name.split(".")[-1].removesuffix("_bias")
+    part = name.split(".")[-1].removesuffix("_bias")
     table: dict[str, tuple[str, ...]] = {
         "embedding": ("embedding", "position"),
         "attention": ("query", "key", "value", "projection"),
         "mlp": ("up", "down"),
         "head": ("head",),
     }
-    return next((group for group, names in table.items() if own in names), "norm")
+    return next((group for group, names in table.items() if part in names), "norm")

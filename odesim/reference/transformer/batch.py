@@ -1,8 +1,8 @@
-"""What a batch of a transformer holds, and whether one fits.
+"""Batches of a transformer and their check.
 
-It holds tokens (R, B, T), targets, and what else is needed:
+A batch holds tokens (R, B, T), targets, and some of:
 positions (R, B, P) of the outputs in the loss where at is "given"; a negative one is left out;
-padding (R, B, T): True at tokens that nobody looks at;
+padding (R, B, T): True at tokens that are not attended;
 log_weight (R, B, T): added to the logits of a key, ln n of a key that stands for n identical ones (they must be alike in every
 layer, so without positions; with a causal mask they must come before all other tokens);
 weight (R, B): how often a sample counts.
@@ -17,9 +17,9 @@ from odesim.reference.transformer.architecture import Architecture
 
 
 def check_batch(model: Architecture, batch: Batch) -> tuple[int, int, int]:
-    """(R, B, T) of the batch's tokens. Raises ParamError where an entry is missing, or has a wrong shape or values."""
-    needed = ("tokens", "positions") if model.at == "given" else ("tokens",)
-    for name in needed:
+    """The shape (R, B, T) of a batch's tokens. Raises ParamError if an entry is missing or has a wrong shape or values."""
+    required = ("tokens", "positions") if model.at == "given" else ("tokens",)
+    for name in required:
         if name not in batch:
             raise ParamError(f"a batch needs {name!r}; this one has {', '.join(batch) or 'nothing'}")
     tokens = batch["tokens"]

@@ -1,4 +1,4 @@
-"""A forward pass of the transformer: its outputs, and what each layer made of the tokens."""
+"""The record of a forward pass of the transformer: outputs, and the intermediate results for the backward pass."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,10 @@ from odesim.reference.transformer.layers.layer_norm import NormTape
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """A forward pass, N = B * T: outputs (R, B, P, C), the stream of rows (R, N, d) before block 0, 1, ..., and after the last.
+    """A forward pass: outputs (R, B, P, C), rows (R, N, d) before block 0, 1, ... and after the last, with N = B * T.
 
-    tapes: one a block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). batch: where the parameters are.
+    tapes: one for each block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). normed: of the layer norm
+    before the head. read: the rows that the head reads. shape: (R, B, T). batch: on the device of the parameters.
     """
 
     outputs: Array
@@ -25,10 +26,10 @@ class ForwardPass:
 
     @property
     def attention(self) -> tuple[Array, ...]:
-        """Attention weights (R, B, H, T, T) of each layer: query before key."""
+        """Attention weights (R, B, H, T, T) of each layer, query axis before key axis."""
         return tuple(tape.a for tape in self.tapes)
 
     @property
     def hidden(self) -> tuple[Array, ...]:
-        """Activations (R, B, T, mlp) of each layer; none where mlp is 0."""
+        """MLP activations (R, B, T, mlp) of each layer; empty if mlp is 0."""
         return tuple(tape.hidden.reshape(*self.shape, -1) for tape in self.tapes if tape.hidden is not None)

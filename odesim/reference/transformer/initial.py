@@ -1,4 +1,4 @@
-"""Initial values of named arrays, each seed's from its own generator."""
+"""Random initial values of parameters, each seed with its own generator."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from odesim.reference.protocols import Params
 
 @dataclass(frozen=True)
 class InitialLaw:
-    """How an array of this shape (one seed's) starts: all entries at value, in U(-value, value), or in N(0, value^2)."""
+    """The initial law of an array of this shape (of one seed): constant value, U(-value, value), or N(0, value^2)."""
 
     shape: tuple[int, ...]
     law: Literal["constant", "uniform", "normal"]
@@ -21,19 +21,19 @@ class InitialLaw:
 
 
 def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
-    """torch's default for the weights and the bias of Linear."""
+    """The default law of torch for weights and bias of Linear."""
     return InitialLaw(shape, "uniform", 1.0 / math.sqrt(fan_in))
 
 
 def draw_params(starts: Mapping[str, InitialLaw], rngs: Sequence[Generator], dtype: str) -> Params:
-    """{name: (R, *shape)}: seed r draws its arrays in the order of the names, in float64, from rngs[r] alone."""
-    out = {name: np.empty((len(rngs), *start.shape), dtype) for name, start in starts.items()}
+    """Initial parameters {name: (R, *shape)}: seed r draws its arrays in the order of starts, in float64, from rngs[r] alone."""
+    params = {name: np.empty((len(rngs), *start.shape), dtype) for name, start in starts.items()}
     for r, rng in enumerate(rngs):
         for name, start in starts.items():
             if start.law == "constant":
-                out[name][r] = start.value
+                params[name][r] = start.value
             elif start.law == "uniform":
-                out[name][r] = rng.uniform(-start.value, start.value, start.shape)
+                params[name][r] = rng.uniform(-start.value, start.value, start.shape)
             else:
-                out[name][r] = start.value * rng.standard_normal(start.shape)
-    return out
+                params[name][r] = start.value * rng.standard_normal(start.shape)
+    return params

@@ -1,13 +1,13 @@
-"""Losses of rows of outputs, each row with its share of the loss; value and gradient in one pass."""
+"""Losses of the transformer with gradients, as weighted means over rows of outputs."""
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.reference.transformer.layers.slabs import slabs
 
 
 def shares(counted: Array, weight: Array | None, dtype: str) -> Array:
-    """The share (R, B, P) of each row in the mean over a seed's counted rows (R, B, P); weight (R, B) counts a sample so often.
+    """The weights (R, B, P) of rows in the mean over a seed's counted rows (R, B, P). weight (R, B): how often a sample counts.
 
-    A seed without a counted row has shares 0, so loss 0.
+    A seed without counted rows has weights 0, so loss 0.
     """
     xp = array_namespace(counted)
     share = counted.astype(dtype)
@@ -19,7 +19,7 @@ def shares(counted: Array, weight: Array | None, dtype: str) -> Array:
 
 
 def cross_entropy(logits: Array, targets: Array, share: Array) -> tuple[Array, Array]:
-    """sum share * (logsumexp(logits) - logits[target]) (R,) and its gradient (R, B, P, C), which takes the place of the logits.
+    """The loss sum share * (logsumexp(logits) - logits[target]) (R,) and its gradient (R, B, P, C), which overwrites logits.
 
     targets (R, B, P) of rows with share 0 may be anything below C.
     """
@@ -30,20 +30,20 @@ def cross_entropy(logits: Array, targets: Array, share: Array) -> tuple[Array, A
     row = xp.empty(len(z), z.dtype)
     for part in slabs(z, len(z)):
         piece, at = z[part], target[part]
-        here = xp.arange(len(piece))
+        rows = xp.arange(len(piece))
         piece -= piece.max(axis=1, keepdims=True)
-        right = piece[here, at]
+        target_logits = piece[rows, at]
         xp.exp(piece, out=piece)
         total = piece.sum(axis=1)
-        row[part] = xp.log(total) - right
+        row[part] = xp.log(total) - target_logits
         piece *= (part_of[part] / total)[:, None]
-        piece[here, at] -= part_of[part]
+        piece[rows, at] -= part_of[part]
     loss: Array = (row * part_of).reshape(R, -1).sum(axis=1)
     return loss, z.reshape(logits.shape)
 
 
 def squared_error(outputs: Array, targets: Array, share: Array) -> tuple[Array, Array]:
-    """sum share * mean_c (outputs - targets)^2 (R,) and its gradient (R, B, P, C), which takes the place of the outputs."""
+    """The loss sum share * mean_c (outputs - targets)^2 (R,) and its gradient (R, B, P, C); overwrites outputs."""
     R, C = outputs.shape[0], outputs.shape[-1]
     outputs -= targets
     weighted = outputs * (share / C)[..., None]  # (R, B, P, C)

@@ -1,4 +1,4 @@
-"""A decoder-only transformer with its loss, forward and backward by hand; its batches are those of transformer_batch."""
+"""A decoder-only transformer with its loss and hand-written gradients; for batches see batch.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from odesim.reference.transformer.watch import transformer_observables
 
 @dataclass(frozen=True)
 class Transformer(Architecture):
-    """A Model of kinds.py. watch: the batch that observables look at; extra: observables beside the model's own."""
+    """A transformer as a Model of protocols.py. watch: the batch for observables that need data; extra: further observables."""
 
     watch: Batch | None = field(default=None, compare=False)
     extra: tuple[Observable, ...] = field(default=(), compare=False)
@@ -36,13 +36,13 @@ class Transformer(Architecture):
         return (*transformer_observables(self, self.forward, self.watch), *self.extra)
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
-        """Parameters {name: (R, ...)}, seed r drawn from rngs[r] alone; a matrix is (R, inputs, outputs)."""
+        """Initial parameters {name: (R, ...)}, of seed r from rngs[r] alone; a matrix is (R, inputs, outputs)."""
         return draw_params(self.starts(), rngs, dtype)
 
     def forward(self, params: Params, batch: Batch) -> ForwardPass:
-        """The outputs at the positions of `at`, with what every layer made of the tokens."""
+        """The ForwardPass of a batch, with outputs at the positions that `at` selects."""
         E = params["embedding"]
-        R, B, T = check_batch(self, batch)  # before it goes to a GPU, where a look at values waits for all that is under way
+        R, B, T = check_batch(self, batch)  # before it goes to a GPU, where reading values waits for all pending work
         batch = on_same_device(E, batch)
         x = embed(batch["tokens"], E)  # (R, B * T, d)
         if self.positions:
@@ -63,7 +63,7 @@ class Transformer(Architecture):
         return ForwardPass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
 
     def loss_of(self, params: Params, batch: Batch) -> Array:
-        """The loss (R,) alone."""
+        """The loss (R,) of a batch, without gradients."""
         return self._compare(self.forward(params, batch))[0]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
@@ -82,8 +82,8 @@ class Transformer(Architecture):
             dread, g["norm_gain"], g["norm_shift"] = layer_norm_back(dread, run.normed, params["norm_gain"])
         dx = self._scatter(dread, run.batch, (R, B, T))  # (R, B * T, d)
         for i in reversed(range(self.layers)):
-            dx, own = block_back(dx, params_of_layer(params, f"layer{i}."), self, run.tapes[i])
-            g |= {f"layer{i}.{name}": value for name, value in own.items()}
+            dx, block_gradients = block_back(dx, params_of_layer(params, f"layer{i}."), self, run.tapes[i])
+            g |= {f"layer{i}.{name}": value for name, value in block_gradients.items()}
         if self.positions:
             g["position"] = array_namespace(dx).zeros_like(params["position"])
             g["position"][:, :T] = dx.reshape(R, B, T, -1).sum(axis=1)
@@ -106,7 +106,7 @@ class Transformer(Architecture):
         return xp.take_along_axis(x, where, axis=2).reshape(R, -1, x.shape[-1])
 
     def _scatter(self, dread: Array, batch: Batch, shape: tuple[int, int, int]) -> Array:
-        """The gradient (R, B * T, d) of dread (R, B * P, d); a position that is read twice gets both."""
+        """The gradient (R, B * T, d) of all rows from dread (R, B * P, d); positions that are read twice get the sum."""
         if self.at == "all":
             return dread
         (R, B, T), xp = shape, array_namespace(dread)
@@ -115,12 +115,12 @@ class Transformer(Architecture):
         if self.at == "last":
             dx[:, :, -1] = dread[:, :, 0]
         else:
-            one = xp.arange(T)[:, None] == xp.maximum(batch["positions"], 0)[:, :, None]  # (R, B, T, P)
-            xp.matmul(one.astype(dread.dtype), dread, out=dx)
+            indicators = xp.arange(T)[:, None] == xp.maximum(batch["positions"], 0)[:, :, None]  # (R, B, T, P)
+            xp.matmul(indicators.astype(dread.dtype), dread, out=dx)
         return dx.reshape(R, B * T, -1)
 
     def _compare(self, run: ForwardPass) -> tuple[Array, Array]:
-        """The loss (R,) and its gradient by the outputs (R, B, P, C), which it writes over."""
+        """The loss (R,) of a forward pass and its gradient by the outputs (R, B, P, C); overwrites the outputs."""
         y, batch, targets = run.outputs, run.batch, run.batch["targets"]
         xp = array_namespace(y)
         if self.at == "last":
@@ -132,5 +132,5 @@ class Transformer(Architecture):
 
 
 def params_of_layer(params: Params, prefix: str) -> Params:
-    """The parameters whose names start with prefix, without it."""
+    """{name without prefix: array} of the parameters whose names start with prefix."""
     return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""What can be watched of a transformer: how sparse its attention is, how alike its embeddings are, the ranks of its matrices."""
+"""Observables of a transformer: entropy of attention, cosines of embeddings, stable ranks of matrices."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,13 @@ from odesim.reference.transformer.forward import ForwardPass
 
 Forward = Callable[[Params, Batch], ForwardPass]
 
-MANY_TOKENS = 1000  # tokens from which all pairs of embeddings cost more than a gradient step
+MANY_TOKENS = 1000  # vocabulary for which all pairs of embeddings cost more than a gradient step
 
 
 def attention_entropy(run: ForwardPass) -> Array:
-    """The entropy of the attention weights of each layer (R, L) in a forward pass.
+    """The entropy (R, L) of the attention weights of each layer, averaged over samples, heads and queries without padding.
 
-    It is the mean over samples, heads and queries, padding left out.
-
-    A key that stands for n identical ones (log_weight ln n) counts as n; a sample counts as often as its weight says.
+    A key that represents n identical ones (log_weight ln n) counts as n keys; samples are weighted by `weight`.
     """
     batch = run.batch
     xp = array_namespace(run.outputs)
@@ -40,7 +38,7 @@ def attention_entropy(run: ForwardPass) -> Array:
 
 
 def embedding_cosines(params: Params) -> tuple[Array, Array]:
-    """The mean and the largest absolute cosine (R,) over pairs of different rows of the embedding (R, V, d); a row of 0 has cosine 0."""
+    """(mean, largest) absolute cosine (R,) of pairs of different rows of the embedding (R, V, d); 0 for rows of zeros."""
     E = params["embedding"]
     xp = array_namespace(E)
     V = E.shape[1]
@@ -53,20 +51,20 @@ def embedding_cosines(params: Params) -> tuple[Array, Array]:
 
 
 def transformer_observables(model: Architecture, forward: Forward, batch: Batch | None) -> tuple[Observable, ...]:
-    """The observables of a model; those that need data are there where batch is given."""
+    """The observables of a transformer; those that need data only if a batch is given."""
     matrices = [name for name, start in model.starts().items() if len(start.shape) == 2]
-    wide = model.vocabulary > MANY_TOKENS
+    is_costly = model.vocabulary > MANY_TOKENS
 
     def ranks(params: Params) -> Array:
         xp = array_namespace(params["embedding"])
         return xp.stack([stable_rank(params[name]) for name in matrices], axis=1)
 
-    out = [
-        Observable("embedding_cosine", lambda p: embedding_cosines(p)[0], (), "mean |cosine| of two tokens' embeddings", costly=wide),
-        Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=wide),
+    result = [
+        Observable("embedding_cosine", lambda p: embedding_cosines(p)[0], (), "mean |cosine| of two tokens' embeddings", costly=is_costly),
+        Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=is_costly),
         Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
     ]
     if batch is not None and model.layers:
         doc = "entropy of the attention, mean over queries and heads"
-        out.insert(0, Observable("attention_entropy", lambda p: attention_entropy(forward(p, batch)), ("layer",), doc))
-    return tuple(out)
+        result.insert(0, Observable("attention_entropy", lambda p: attention_entropy(forward(p, batch)), ("layer",), doc))
+    return tuple(result)

@@ -36,7 +36,8 @@ def numbers(model: YZ, samples: bool) -> tuple[dict[str, Array], dict[str, Array
     classes = rng.integers(0, K, (R, B))
     sequences = np.array([[rng.choice(S, size=T, p=model.P[n]) for n in row] for row in classes])
     counts = [
-        [np.bincount(s, minlength=S)[model.counted[n]] for s, n in zip(*row, strict=True)] for row in zip(sequences, classes, strict=True)
+        [np.bincount(s, minlength=S)[model.counted_tokens[n]] for s, n in zip(*row, strict=True)]
+        for row in zip(sequences, classes, strict=True)
     ]
     return params, {"classes": classes, "counts": np.array(counts)} if samples else {}, sequences
 
@@ -116,7 +117,7 @@ def test_the_population_is_the_limit_of_contexts() -> None:
     """Counts in proportion to P give what no batch gives, each class once; 1e-14: rounding."""
     model = YZ(table(), PSI, np.full(K, 1 / K), float(M))
     params, _, _ = numbers(model, samples=False)
-    proportional = np.take_along_axis(model.P, model.counted, axis=1) * 1e6
+    proportional = np.take_along_axis(model.P, model.counted_tokens, axis=1) * 1e6
     batch = {"classes": np.tile(np.arange(K), (R, 1)), "counts": np.tile(proportional, (R, 1, 1))}
     one, two = model.loss_and_gradients(params, batch), model.loss_and_gradients(params, {})
     np.testing.assert_allclose(one[0], two[0], rtol=1e-14)
@@ -153,7 +154,7 @@ def test_far_logits(dtype: str, gap: float) -> None:
     params, batch, _ = numbers(model, samples=True)
     batch["counts"][:, :, 0] = 0
     params = {"Y": np.zeros_like(params["Y"], dtype), "Z": np.zeros_like(params["Z"], dtype)}
-    params["Z"][:, :, model.counted[:, 0]] = gap
+    params["Z"][:, :, model.counted_tokens[:, 0]] = gap
     zero, _ = model.loss_and_gradients({**params, "Z": 0 * params["Z"]}, batch)
     np.testing.assert_allclose(zero, np.log(M), rtol=1e-6)
     params["Y"][:, :, 0] = gap  # token 0 is no class's target
@@ -215,7 +216,7 @@ def test_wrong(case: str) -> None:
     """One sentence says what is wrong with the classes."""
     given, sentence = WRONG[case]
     with pytest.raises(ParamError) as caught:
-        YZ(**{"P": table(), "psi": PSI, "p": WEIGHTS, "M": float(M), **given}).counted  # noqa: B018
+        YZ(**{"P": table(), "psi": PSI, "p": WEIGHTS, "M": float(M), **given}).counted_tokens  # noqa: B018
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 

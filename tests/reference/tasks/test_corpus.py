@@ -111,9 +111,9 @@ def test_windows():
     corpus, *expected = by_hand()
     assert all(len(part) > 5 for part in expected)
     for part, rows in zip(windows(corpus, LENGTH, 0.3), expected, strict=True):
-        contexts = part.contexts(np.arange(len(part.at)))
+        contexts = part.contexts(np.arange(len(part.positions)))
         found = [([corpus.words[t] for t in c], corpus.words[part.ids[i]], corpus.words[part.ids[i + 1]]) for c, i in zip(
-            contexts, part.at, strict=True)]  # fmt: skip
+            contexts, part.positions, strict=True)]  # fmt: skip
         assert found == rows
 
 

@@ -1,1 +1,1 @@
-"""Layers of a transformer: each file holds a forward function and, beside it, its gradient; a leading axis of seeds R everywhere."""
+"""Layers of a transformer: forward functions with their gradients; all arrays have a leading axis of seeds R."""

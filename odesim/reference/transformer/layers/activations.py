@@ -1,4 +1,4 @@
-"""Activations of a hidden layer, each with its slope."""
+"""Activation functions with their derivatives."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from odesim.base.arrays import Array, array_namespace
 from odesim.reference.transformer.layers.slabs import slabs
 
-Activation = Callable[[Array], tuple[Array, Array]]  # x -> (y, slope), all of one shape; x is left as it is
+Activation = Callable[[Array], tuple[Array, Array]]  # x -> (y, slope), all of one shape; x is not changed
 
 # 1 - Phi(x) = exp(-x^2 / 2) * A(x) / B(x) for x >= 0: algorithm 5666 of Hart et al., Computer Approximations (1968),
 # as given by West, Better approximations to cumulative normal functions, Wilmott Magazine (2005); highest power first
@@ -36,7 +36,7 @@ STEGUN_P = 0.2316419
 
 
 def _horner(x: Array, coefficients: tuple[float, ...], out: Array) -> Array:
-    """The polynomial with these coefficients, highest power first, at x, in out."""
+    """The polynomial with these coefficients, highest power first, at x; written to out."""
     xp = array_namespace(x)
     xp.multiply(x, coefficients[0], out=out)
     for c in coefficients[1:-1]:
@@ -47,7 +47,7 @@ def _horner(x: Array, coefficients: tuple[float, ...], out: Array) -> Array:
 
 
 def _tail(a: Array, bell: Array) -> Array:
-    """1 - Phi(a), like a, for a >= 0; bell is exp(-a^2 / 2)."""
+    """1 - Phi(a) for a >= 0, in the shape of a. bell: exp(-a^2 / 2)."""
     xp = array_namespace(a)
     out, other = xp.empty_like(a), xp.empty_like(a)
     if a.dtype.itemsize > 4:
@@ -65,14 +65,14 @@ def _tail(a: Array, bell: Array) -> Array:
 
 
 def gelu(x: Array) -> tuple[Array, Array]:
-    """x Phi(x) and Phi(x) + x phi(x), Phi the normal distribution and phi its density (Hendrycks, Gimpel 2016; no tanh in it)."""
+    """GELU x Phi(x) and its derivative Phi(x) + x phi(x), without the tanh approximation (Hendrycks, Gimpel 2016)."""
     xp = array_namespace(x)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     flat, flat_y, flat_slope = x.reshape(-1), y.reshape(-1), slope.reshape(-1)
     for part in slabs(flat, flat.size):
         piece = flat[part]
         a = xp.abs(piece)
-        # bell is 0 there; an infinite a would make the tail 0 * nan
+        # bell is 0 from there on, and an infinite a would make the tail 0 * nan
         xp.minimum(a, 40.0, out=a)
         bell = a * a
         bell *= -0.5
@@ -88,7 +88,7 @@ def gelu(x: Array) -> tuple[Array, Array]:
 
 
 def silu(x: Array) -> tuple[Array, Array]:
-    """x s and s (1 + x (1 - s)), s = 1 / (1 + exp(-x))."""
+    """SiLU x s and its derivative s (1 + x (1 - s)), with s = 1 / (1 + exp(-x))."""
     xp = array_namespace(x)
     s = xp.exp(-xp.abs(x))  # never overflows
     s = xp.where(x >= 0.0, 1.0, s) / (1.0 + s)
@@ -97,7 +97,7 @@ def silu(x: Array) -> tuple[Array, Array]:
 
 
 def relu(x: Array) -> tuple[Array, Array]:
-    """max(x, 0) and whether x > 0, as booleans."""
+    """ReLU max(x, 0) and its derivative x > 0, as booleans."""
     return array_namespace(x).maximum(x, 0.0), x > 0.0
 
 

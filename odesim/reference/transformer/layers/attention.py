@@ -1,4 +1,4 @@
-"""Softmax attention of several heads."""
+"""Multi-head softmax attention and its gradient."""
 
 import math
 
@@ -6,16 +6,16 @@ from odesim.base.arrays import Array, array_namespace
 
 
 def split_heads(x: Array, B: int, H: int) -> Array:
-    """A view (R, B, H, T, e) of x (R, B * T, H * e)."""
+    """x (R, B * T, H * e) as a view (R, B, H, T, e), by heads."""
     R, N, d = x.shape
     view: Array = x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
     return view
 
 
 def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:
-    """What is added to the logits, (T, T) or (R, B, 1, T or 1, T): -inf where a query may not look, log_weight (R, B, T) by key.
+    """The bias of attention logits, (T, T) or (R, B, 1, T or 1, T), or None: -inf for masked keys, log_weight (R, B, T) by key.
 
-    padding (R, B, T): True at the keys that nobody looks at. like: it lies where this does, in its dtype.
+    padding (R, B, T): True at masked keys. like: an array on the same device, with the same dtype.
     """
     xp, dtype = array_namespace(like), like.dtype
     bias = None
@@ -31,9 +31,9 @@ def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_we
 
 
 def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | None) -> tuple[Array, Array]:
-    """The mixed values (R, B * T, d) and the weights a (R, B, H, T, T) of queries, keys and values (R, B * T, d).
+    """The output (R, B * T, d) and attention weights a (R, B, H, T, T), from queries, keys and values (R, B * T, d).
 
-    The logits are q . k / sqrt(d / H) + bias. A query that may look nowhere has weights 0.
+    Logits are q . k / sqrt(d / H) + bias. A query whose keys are all masked has weights 0.
     """
     xp = array_namespace(q)
     a = split_heads(q, B, H) @ split_heads(k, B, H).swapaxes(3, 4)  # (R, B, H, T, T)
@@ -51,7 +51,7 @@ def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | Non
 
 
 def attention_back(dy: Array, q: Array, k: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """dq, dk, dv (R, B * T, d) of dy (R, B * T, d)."""
+    """The gradients (dq, dk, dv) (R, B * T, d) from dy (R, B * T, d)."""
     xp = array_namespace(q)
     B, H = a.shape[1:3]
     qs, ks, vs, dys = (split_heads(x, B, H) for x in (q, k, v, dy))  # (R, B, H, T, e) each

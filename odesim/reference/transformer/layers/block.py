@@ -1,4 +1,4 @@
-"""A block: attention, then two linear maps with an activation between, each with its residual connection and layer norm."""
+"""A transformer block: attention and an MLP, each with residual connection and layer norm."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Norm = Literal["pre", "post", "none"]
 
 
 class BlockOptions(Protocol):
-    """What a block asks of the network it stands in."""
+    """The options of the architecture that a block uses."""
 
     @property
     def heads(self) -> int: ...
@@ -34,9 +34,9 @@ class BlockOptions(Protocol):
 
 @dataclass
 class Tape:
-    """What the forward pass of a block leaves for its backward pass; rows are (R, N, width), N = B * T.
+    """Intermediate results of a block for its backward pass; rows are (R, N, width), N = B * T.
 
-    attended, expanded: the inputs of the two halves. a: attention weights (R, B, H, T, T). hidden: after the activation.
+    attended, expanded: inputs of attention and MLP. a: attention weights (R, B, H, T, T). hidden: MLP nodes after the activation.
     """
 
     attended: Array
@@ -62,7 +62,7 @@ def _apply_norm_back(dy: Array, p: Weights, place: str, saved: dict[str, NormTap
 
 
 def _linear_back(dy: Array, x: Array, p: Weights, name: str, g: Gradients) -> Array:
-    """dx; the gradients of the weights, and of the bias where there is one, go into g."""
+    """The gradient dx; the gradients of weights and bias are added to g."""
     dx, g[name] = linear_back(dy, x, p[name])
     if f"{name}_bias" in p:
         g[f"{name}_bias"] = sum_rows(dy)
@@ -70,7 +70,7 @@ def _linear_back(dy: Array, x: Array, p: Weights, name: str, g: Gradients) -> Ar
 
 
 def block(x: Array, p: Weights, design: BlockOptions, *, B: int, bias: Array | None) -> tuple[Array, Tape]:
-    """The block's output (R, N, d) of x (R, N, d), and its tape; bias: see attention.key_bias."""
+    """The output (R, N, d) of a block for x (R, N, d), and its tape. bias: see attention.key_bias."""
     saved: dict[str, NormTape] = {}
     u = _apply_norm(x, p, "norm1", saved) if design.norm == "pre" else x  # (R, N, d)
     q, k, v = (linear(u, p[name], p.get(f"{name}_bias")) for name in ("query", "key", "value"))  # (R, N, d) each
@@ -92,7 +92,7 @@ def block(x: Array, p: Weights, design: BlockOptions, *, B: int, bias: Array | N
 
 
 def block_back(dz: Array, p: Weights, design: BlockOptions, tape: Tape) -> tuple[Array, Gradients]:
-    """dx (R, N, d) and the gradients {name: (R, ...)} of dz (R, N, d)."""
+    """The gradient dx (R, N, d) and those of parameters {name: (R, ...)}, from dz (R, N, d)."""
     g: Gradients = {}
     saved = tape.normed
     dy = dz  # (R, N, d)

@@ -1,4 +1,4 @@
-"""Layer normalisation: each row to mean 0 and variance 1, then a gain and a shift (Ba et al. 2016)."""
+"""Layer normalisation and its gradient: rows with mean 0 and variance 1, then gain and shift (Ba et al. 2016)."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ EPS = 1e-5  # torch's default
 
 
 class NormTape(NamedTuple):
-    """What the backward pass needs: the rows (R, N, d) before gain and shift, and 1 / their standard deviation (R, N, 1)."""
+    """Intermediate results for the backward pass: rows (R, N, d) before gain and shift, and 1 / standard deviation (R, N, 1)."""
 
     rows: Array
     scale: Array
 
 
 def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, NormTape]:
-    """y (R, N, d) of x (R, N, d), gain and shift (R, d), and what the backward pass needs."""
+    """Normalised rows y (R, N, d) of x (R, N, d) with gain and shift (R, d), and the tape for the backward pass."""
     xp = array_namespace(x)
     rows = x - x.mean(axis=-1, keepdims=True)  # (R, N, d)
     y = rows * rows
@@ -27,7 +27,7 @@ def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, NormTape]:
 
 
 def layer_norm_back(dy: Array, saved: NormTape, gain: Array) -> tuple[Array, Array, Array]:
-    """dx (R, N, d), dgain (R, d) and dshift (R, d) of dy (R, N, d)."""
+    """The gradients dx (R, N, d), dgain (R, d) and dshift (R, d), from dy (R, N, d)."""
     rows, scale = saved
     product = dy * rows  # (R, N, d)
     dgain, dshift = product.sum(axis=1), dy.sum(axis=1)  # (R, d) each

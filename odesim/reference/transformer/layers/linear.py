@@ -1,10 +1,10 @@
-"""A linear map of every row."""
+"""A linear map of rows and its gradient."""
 
 from odesim.base.arrays import Array
 
 
 def linear(x: Array, w: Array, b: Array | None = None) -> Array:
-    """x w + b (R, N, k) of x (R, N, d), w (R, d, k) and b (R, k)."""
+    """The rows x w + b (R, N, k) for x (R, N, d), w (R, d, k) and b (R, k)."""
     y: Array = x @ w  # (R, N, k)
     if b is not None:
         y += b[:, None]
@@ -12,7 +12,7 @@ def linear(x: Array, w: Array, b: Array | None = None) -> Array:
 
 
 def linear_back(dy: Array, x: Array, w: Array) -> tuple[Array, Array]:
-    """dx (R, N, d) and dw (R, d, k) of dy (R, N, k); the bias's gradient is sum_rows(dy)."""
+    """The gradients dx (R, N, d) and dw (R, d, k), from dy (R, N, k); that of the bias is sum_rows(dy)."""
     dx = dy @ w.swapaxes(1, 2)  # (R, N, d)
     dw = x.swapaxes(1, 2) @ dy  # (R, d, k)
     return dx, dw

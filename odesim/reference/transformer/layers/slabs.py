@@ -1,4 +1,4 @@
-"""Long elementwise work in pieces that stay in a core's cache."""
+"""Cuts elementwise work into pieces that fit in a core's cache."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ SLAB = 1 << 18  # bytes: a few arrays of this size fit in a second-level cache
 
 
 def slabs(a: Array, rows: int) -> Iterator[slice]:
-    """Slices of range(rows) in order, each of about SLAB bytes of a, whose first axis has that many rows; one slice on a GPU."""
+    """Yields slices of range(rows) in order, each of about SLAB bytes of a, which has that many rows; one slice on a GPU."""
     step = max(1, rows * SLAB // max(a.nbytes, 1)) if array_namespace(a) is np else max(rows, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
