@@ -1,4 +1,4 @@
-"""What `auto` chooses on the shipped models, and on some that are stiff, beside the work of every method by its name.
+"""The method that `auto` chooses for each model, and some stiff cases, beside the work of every method.
 
 PYTHONPATH=. python benchmarks/auto.py            prints the table: right-hand sides of each, -- where a method ends early; the last
 column is what the choice costs in units of the cheapest explicit one (none of the models in the first part is stiff).
@@ -19,7 +19,7 @@ STIFF: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def row(label: str, model: str, rtol: float, **more: Any) -> str:
-    """One line of the table."""
+    """A line of the table: right-hand side calls of each method, their ratio for the choice, the rule of the choice."""
     kw: dict[str, Any] = {"rtol": rtol, "atol": 1e-3 * rtol, "max_steps": 200_000, **more}
     chosen = odesim.integrate(model, **kw)
     work = {m: odesim.integrate(model, method=m, **kw) for m in METHODS}

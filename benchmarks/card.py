@@ -1,4 +1,4 @@
-"""The GPU that a benchmark runs on: what it is, what it could do at most, and how long a kernel takes there.
+"""The GPU of a benchmark: its properties, its peak rate, and timing of kernels.
 
 python benchmarks/card.py prints what is here, as `odesim doctor` does where its packages are.
 """
@@ -34,17 +34,17 @@ def device_facts() -> dict[str, str]:
 
 
 def clock_rate() -> float:
-    """The highest clock of the multiprocessors, 1/s; 0 where it is not said."""
+    """The highest clock rate of the multiprocessors in 1/s; 0 if it is not known."""
     return 1e3 * float(cupy_here().cuda.Device().attributes.get("ClockRate", 0))
 
 
 def peak_rate() -> float | None:
-    """Operations a second in float64 at the highest clock; None where that or the architecture is not known."""
+    """Operations per second in float64 at the highest clock rate; None if that or the architecture is not known."""
     return 2 * DOUBLES.get(architecture(), 0) * multiprocessors() * clock_rate() or None
 
 
 class TimedKernel:
-    """A kernel whose launches are timed on the device."""
+    """A kernel whose launches are timed by events on the device."""
 
     def __init__(self, kernel: Any) -> None:
         self.kernel, self.events = kernel, list[tuple[Any, Any]]()
@@ -58,7 +58,7 @@ class TimedKernel:
         self.events.append((begun, ended))
 
     def taken(self) -> float:
-        """Seconds of all launches since it was asked last."""
+        """Seconds of all launches since the last call."""
         events, self.events = self.events, []
         for _, ended in events:
             ended.synchronize()
@@ -66,7 +66,7 @@ class TimedKernel:
 
 
 def copy_bandwidth(most: int = 1 << 32, rounds: int = 10) -> float:
-    """Bytes a second, read and written, of a copy from one array to another."""
+    """Bytes per second, read and written, of a copy between arrays."""
     cp = cupy_here()
     size = min(most, cp.cuda.runtime.memGetInfo()[0] // 4) // 8
     source, target = cp.zeros(size), cp.zeros(size)
@@ -83,7 +83,7 @@ def copy_bandwidth(most: int = 1 << 32, rounds: int = 10) -> float:
 
 
 def wall_seconds(run: Callable[[], Any], rounds: int) -> float:
-    """Seconds of a call, the median of some."""
+    """Wall seconds of a call, the median of `rounds` calls."""
     found = []
     for _ in range(rounds):
         begun = time.perf_counter()
@@ -93,12 +93,12 @@ def wall_seconds(run: Callable[[], Any], rounds: int) -> float:
 
 
 def free_all() -> None:
-    """Gives back what cupy keeps of the device's memory."""
+    """Frees the device memory that cupy caches."""
     cupy_here().get_default_memory_pool().free_all_blocks()
 
 
 def main() -> None:
-    """Prints versions, what cannot be imported, and the device."""
+    """Prints versions, packages that cannot be imported, and the device."""
     for name, found in versions(("numpy", "scipy", "sympy", "numba", "llvmlite", "cupy-cuda13x", "cupy-cuda12x", "jax", "torch")).items():
         print(f"{name}: {found}")
     for name in ("numba", "cupy", "pytest", "xarray", "zarr", "diffrax", "torchdiffeq"):

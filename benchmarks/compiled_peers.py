@@ -62,7 +62,7 @@ def cyrk_parts(system: str, d: int, method: str) -> tuple[Any, Any]:
 
 
 def cyrk(work: Work, method: str) -> Solver:
-    """CyRK's C++ solver."""
+    """A Solver with CyRK's C++ integrator."""
     (count, d), shape = work.start.shape, (len(work.start), len(work.times), work.start.shape[1])
     callback, loop = cyrk_parts(work.system, d, method)
     kept = work.times if work.grid else np.empty(0)
@@ -99,7 +99,7 @@ def numbalsoda_parts(system: str, d: int, method: str) -> tuple[Any, Any]:
 
 
 def numbalsoda(work: Work, method: str) -> Solver:
-    """numbalsoda's lsoda or dop853."""
+    """A Solver with numbalsoda's lsoda or dop853."""
     shape = (len(work.start), len(work.times), work.start.shape[1])
     callback, loop = numbalsoda_parts(work.system, shape[2], method)
     times = work.times if work.times[0] == 0 else np.append(0.0, work.times)
@@ -140,7 +140,7 @@ def numba_rk4(system: str, d: int) -> Any:
 
 
 def numba_loop(work: Work) -> Solver:
-    """The loop with steps of STEP."""
+    """A Solver with numba_rk4 in steps of STEP."""
     loop = numba_rk4(work.system, work.start.shape[1])
 
     def run() -> tuple[np.ndarray, int]:

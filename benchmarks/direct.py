@@ -1,4 +1,4 @@
-"""An ensemble by its engine alone: no Dataset, and so none of the packages that keep or print one."""
+"""Runs an ensemble by its engine alone, without a Dataset and the packages for it."""
 
 from inspect import signature
 from typing import Any
@@ -18,13 +18,13 @@ MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 
 
 def request_of(model: Any, **options: Any) -> tuple[Members, EnsembleRequest]:
-    """Members and request of the arguments of `odesim.ensemble`."""
+    """(members, request) for the arguments of `odesim.ensemble`."""
     given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
     return ask(load_model(model), *ensemble_arguments(**given | {name: given[name] or {} for name in MAPPINGS}))
 
 
 def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:
-    """Members, and the engine that integrates them, compiled."""
+    """(members, engine) for the arguments of `odesim.ensemble`; the engine is compiled."""
     members, request = request_of(model, **options)
     engine = make_engine(request, members)
     engine.prepare()
@@ -32,7 +32,7 @@ def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:
 
 
 def integrate_all(members: Members, engine: Engine) -> Chunk:
-    """All members, in memory, on one thread of the processor or on the GPU."""
+    """The Chunk of all members, integrated in memory on one thread of the processor or on the GPU."""
     count = members.source.count
     held = MemoryLedger(engine.request.allocate(count), chunk_size(count, engine.request.member_bytes))
     run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), together=together(engine))

@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def first_run_row(work: Work, solver: Solver, places: range, reference: np.ndarray) -> dict[str, Any]:
-    """What a solver's first run gives, which also compiles. reference: the answers of the members at those places."""
+    """A row of results of a solver's first run, which also compiles. reference: exact results of the members at those places."""
     found = solver.run()
     values, failed = solver.read(found)
     ran = {i * solver.stride: y for i, y in enumerate(values)}
@@ -45,7 +45,7 @@ def first_run_row(work: Work, solver: Solver, places: range, reference: np.ndarr
 
 
 def measure(work: Work, rounds: int, peers: list[str]) -> list[dict[str, Any]]:
-    """A row a solver. First, and the ratios' denominator: of odesim's methods with an error that is allowed the fastest in three runs."""
+    """A row for each solver. The first, the denominator of ratios, is odesim's fastest method with an allowed error."""
     own = [odesim_solver(work, method) for method in METHODS[work.name]]
     solvers = own + make_solvers(work, EXPLICIT, peers)
     places = range(0, len(work.start), work.stride(CHECKED))
@@ -60,12 +60,12 @@ def measure(work: Work, rounds: int, peers: list[str]) -> list[dict[str, Any]]:
 
 
 def is_allowed(row: dict[str, Any], work: Work) -> bool:
-    """Whether every member came to its end and the error is at most 10 times the tolerance (20 with saved points)."""
+    """Whether all members reached the end with an error of at most 10 times the tolerance (20 with saved points)."""
     return not row["failed"] and bool(row["error"] <= (20 if work.grid else 10) * work.tolerance)
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=7, members=100_000, works=",".join(METHODS), peers=",".join(EXPLICIT)).parse_args()
     report = Report("ensemble")
     for name in options.works.split(","):

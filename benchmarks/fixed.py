@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=7, seconds=0.4).parse_args()
     report, work = Report("fixed"), make_work("W2f", MEMBERS)
     makes = [partial(odesim_solver, method=method, step=STEP) for method in METHODS]

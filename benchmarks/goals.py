@@ -1,4 +1,4 @@
-"""What the benchmarks are held against, and where the time goes in each line that is missed.
+"""The goals of the benchmarks, and where the time goes for those that are missed.
 
 A goal's key is the name under which a benchmark's JSON has the number. Times are CPU time, user + system, of one thread; a ratio is the
 median of rounds in which the two take turns; what is measured with an error beyond what is allowed (10 times the tolerance, 20 with
@@ -26,7 +26,7 @@ class Goal:
         return value <= bound if self.sense == MOST else value >= bound
 
     def verdict(self, value: float | None) -> str:
-        """beyond, met or missed."""
+        """`beyond`, `met` or `missed`, for a measured value or None."""
         if value is None or not self.met(value, self.must):
             return "missed"
         return "beyond" if self.beyond is not None and self.met(value, self.beyond) else "met"

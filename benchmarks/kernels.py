@@ -35,14 +35,14 @@ COLUMNS = (("call", "call", ""), ("method", "method", ""), ("cold, s", "cold", "
 
 
 def child(call: str, method: str, cache: str) -> float:
-    """The seconds that a child prints."""
+    """CPU seconds of the first call in a child process with this cache folder."""
     environment = {**os.environ, "ODESIM_CACHE_DIR": cache}
     done = subprocess.run([sys.executable, "-c", CHILD, call, method], env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 def measure(call: str, method: str, rounds: int) -> dict[str, Any]:
-    """A row: medians, each cold run in a folder of its own and the warm one after it there."""
+    """A row of medians: cold runs in empty folders, each followed by a warm run there."""
     found = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
@@ -52,7 +52,7 @@ def measure(call: str, method: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=3).parse_args()
     report = Report("kernels")
     rows = [measure(call, method, options.rounds) for call in ("integrate", "ensemble") for method in METHODS]

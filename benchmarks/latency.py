@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def cpu_seconds(command: tuple[str, ...], cache: str) -> float:
-    """User + system time of a Python process in a folder of its own. Raises CalledProcessError where it fails."""
+    """User + system seconds of a Python process in an empty folder. Raises CalledProcessError if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         child = subprocess.Popen(
             [sys.executable, *command], stdout=subprocess.DEVNULL, cwd=folder, env={**os.environ, "ODESIM_CACHE_DIR": cache}
@@ -50,7 +50,7 @@ def cpu_seconds(command: tuple[str, ...], cache: str) -> float:
 
 
 def measure(rounds: int, cold: int) -> list[dict[str, Any]]:
-    """A row a command and state of the cache."""
+    """A row for each command and state of the cache."""
     found: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as shared:
         for command in COMMANDS.values():
@@ -69,7 +69,7 @@ def measure(rounds: int, cold: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=7, cold=3).parse_args()
     report, rows = Report("latency"), measure(options.rounds, options.cold)
     found = {f"{NAMES[row['command']]}, {row['cache']}": row["median"] for row in rows}

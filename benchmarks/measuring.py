@@ -1,4 +1,4 @@
-"""How a benchmark measures: on one thread, CPU time of whole calls, turn about; and what it writes.
+"""Measurement for benchmarks: CPU time of whole calls on one thread, in turns; and reports.
 
 Import it before numpy: the threads of its libraries, and of the peers', are read from the environment when they are imported.
 """
@@ -44,7 +44,7 @@ class Solver:
 
 @dataclass
 class Report:
-    """What a benchmark found: tables, and {name of a goal: number}. The load is that of the last minute before it began."""
+    """The results of a benchmark: tables, and measured {name of a goal: number}. load: of the minute before the start."""
 
     name: str
     tables: list[dict[str, Any]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Report:
     load: float = field(default_factory=lambda: os.getloadavg()[0])
 
     def add(self, *tables: dict[str, Any], **measured: float | None) -> None:
-        """More tables, printed, and more numbers."""
+        """Adds tables and numbers, and prints them."""
         self.tables += tables
         self.measured |= measured
         print(*(f"{markdown(t)}\n" for t in tables), *(f"{k}: {v:.4g}" for k, v in measured.items() if v is not None), sep="\n", flush=True)
@@ -73,16 +73,16 @@ class Report:
 
 
 def arguments(text: str, **more: Any) -> argparse.ArgumentParser:
-    """The options that every benchmark has. more: name = default."""
+    """The parser of command-line options that every benchmark has. more: further options, name = default."""
     parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("--json", type=Path, metavar="FILE")
     for name, default in more.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{default} unless told")
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"default: {default}")
     return parser
 
 
 def processor() -> str:
-    """The processor's name, with the family and model by which two of one name are told apart."""
+    """The processor's name, with family and model if known, which distinguish processors of one name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
     except OSError:  # no Linux
@@ -93,7 +93,7 @@ def processor() -> str:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of those that are there, and Python's."""
+    """{package: version} of the installed ones among packages, and Python's."""
     found = {}
     for package in packages:
         try:
@@ -142,5 +142,5 @@ def add_times(rows: list[dict[str, Any]], solvers: Sequence[Solver], rounds: int
 
 
 def least_ratio(rows: Sequence[dict[str, Any]], peer: str) -> float | None:
-    """The smallest ratio of the rows whose solver's name begins with the peer's; None where there is none."""
+    """The smallest ratio of rows whose solver's name begins with the peer's; None if there is none."""
     return min((r["ratio"] for r in rows if r["solver"].startswith(peer)), default=None)

@@ -33,14 +33,14 @@ STRICT_COLUMNS = (("work", "work", ""), ("default, µs", "default", ".3g"), ("st
 
 
 def wall_and_cpu(run: Any) -> tuple[float, float]:
-    """Wall and CPU time of a call."""
+    """(wall, CPU) seconds of a call."""
     begun = time.perf_counter()
     used = seconds(run)
     return time.perf_counter() - begun, used
 
 
 def threads_row(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
-    """A row of the first table."""
+    """A row of the table of threads: one thread and two."""
     work = make_work(name, members)
     one, two = odesim_solver(work, method, threads=1), odesim_solver(work, method, threads=2)
     one.run(), two.run()
@@ -52,7 +52,7 @@ def threads_row(name: str, method: str, members: int, rounds: int) -> dict[str, 
 
 
 def arithmetic_row(rounds: int) -> dict[str, Any]:
-    """The first table's row of a loop without memory: what this machine's two cores have to give."""
+    """A row of the table of threads for a loop without memory access: the limit of this machine's two cores."""
 
     @njit(nogil=True)
     def loop(count: int) -> float:
@@ -71,7 +71,7 @@ def arithmetic_row(rounds: int) -> dict[str, Any]:
 
 
 def strict_row(name: str, method: str, members: int, rounds: int) -> dict[str, Any]:
-    """A row of the second table."""
+    """A row of the table of strict mode."""
     work = make_work(name, members)
     solvers = [odesim_solver(work, method), odesim_solver(work, method, strict=True)]
     for solver in solvers:
@@ -82,7 +82,7 @@ def strict_row(name: str, method: str, members: int, rounds: int) -> dict[str, A
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=9, members=200_000).parse_args()
     report, sizes = Report("modes"), (options.members, options.rounds)
     rows = [threads_row(name, method, *sizes) for name, method in METHODS.items()]

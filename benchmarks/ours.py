@@ -16,7 +16,7 @@ NAMES = {"joma": ("v",), "lorenz": ("x", "y", "z"), "robertson": ("x", "y", "z")
 
 @cache
 def lorenz_system() -> System:
-    """Lorenz's three equations, rho a parameter."""
+    """The System of Lorenz's three equations with parameter rho."""
     x, y, z, rho = symbols("x y z rho")
     return System(
         name="benchmark.lorenz",
@@ -30,7 +30,7 @@ def lorenz_system() -> System:
 
 @cache
 def robertson_system() -> System:
-    """Robertson's three reactions, their rates parameters."""
+    """The System of Robertson's three reactions with their rates as parameters."""
     x, y, z, *k = symbols("x y z k1 k2 k3")
     first, second, third = k[0] * x, k[1] * y**2, k[2] * y * z
     return System(
@@ -53,7 +53,7 @@ def ensemble_arguments(work: Work) -> dict[str, Any]:
 
 
 def odesim_solver(work: Work, method: str, **more: Any) -> Solver:
-    """odesim, all members in one call. more: further arguments of `odesim.ensemble`."""
+    """A Solver that integrates all members in one call of `odesim.ensemble`. more: further arguments of it."""
     given = {**ensemble_arguments(work), "rtol": work.tolerance, "atol": work.absolute, "method": method, **more}
     model = given.pop("model")
 

@@ -30,7 +30,7 @@ class Peer:
 
 
 def make_solvers(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> list[Solver]:
-    """Those peers asked for that are there, each for members spread evenly over the work; what is missing is named on stderr."""
+    """Solvers of the installed peers among `asked`, with members spread evenly over the work; others are named on stderr."""
     found = []
     for name in asked:
         stride = work.stride(peers[name].most)
@@ -55,7 +55,7 @@ def heyoka_integrator(system: str, d: int, count: int, tolerance: float) -> Any:
 
 
 def heyoka(work: Work) -> Solver:
-    """heyoka's Taylor integrator, LANES members at a time."""
+    """A Solver with heyoka's Taylor integrator, LANES members at a time."""
     import heyoka as hy
 
     count, d = len(work.start) // LANES * LANES, work.start.shape[1]
@@ -114,7 +114,7 @@ def diffrax(work: Work, method: str, step: float | None = None) -> Solver:
 
 
 def scipy(work: Work, method: str) -> Solver:
-    """scipy's solve_ivp."""
+    """A Solver with scipy's solve_ivp."""
 
     def run() -> tuple[np.ndarray, int]:
         found = [scipy_run(work, i, method, work.tolerance, work.absolute) for i in range(len(work.start))]
@@ -127,7 +127,7 @@ def scipy(work: Work, method: str) -> Solver:
 
 
 def cvode(work: Work) -> Solver:
-    """SUNDIALS' CVODE, BDF with the dense Jacobian."""
+    """A Solver with CVODE of SUNDIALS: BDF with the dense Jacobian."""
     from sksundae.cvode import CVODE
 
     right, slopes = right_side(work.system, np.exp, np.array), jacobian(work.system)

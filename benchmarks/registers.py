@@ -38,7 +38,7 @@ def register_counts(log: str) -> dict[str, int]:
 
 
 def thread_text(work: str, method: str) -> str:
-    """The text of a work's ensemble."""
+    """The CUDA source of the kernel of a work's ensemble."""
     given = ensemble_arguments(make_work(work, 4))
     with patch("odesim.api.ensemble_request.cupy_here"):  # of a request that is only compiled
         members, request = request_of(given.pop("model"), **given, method=method, backend="cuda")
@@ -46,7 +46,7 @@ def thread_text(work: str, method: str) -> str:
 
 
 def wide_source(system: System) -> str:
-    """The text of one large system."""
+    """The CUDA source of the kernels of one large system."""
     made = CompiledRHS(system, "cuda", "float64", False)
     return wide_text(made.system, made.program, made.events_program, made.laws_program, driver_text(), dtype="float64", strict=False).source
 

@@ -1,4 +1,4 @@
-"""The numbers of a folder of benchmarks' JSON files, put into RESULTS.md.
+"""Writes the numbers of a folder of benchmarks' JSON files into RESULTS.md.
 
 python benchmarks/report.py FOLDER [--results benchmarks/RESULTS.md]
 
@@ -23,7 +23,7 @@ HEAD = "| goal | must | beyond | measured | | where the time goes |\n|---|---|--
 
 
 def benchmark_section(found: Mapping[str, Any]) -> str:
-    """The part of one benchmark: its command, when and with what, its tables and pictures."""
+    """The Markdown of one benchmark: command, date, versions, tables and pictures."""
     about = f"`{found['command']}`, {found['date']}, load {found['load'][0]} before and {found['load'][1]} after; {found['processor']}"
     pictures = " ".join(f"![{Path(name).stem}]({name})" for name in found.get("pictures", []))
     return "\n\n".join(
@@ -36,7 +36,7 @@ def benchmark_section(found: Mapping[str, Any]) -> str:
 
 
 def goal_line(goal: Goal, value: float | None) -> str:
-    """A goal's line; value: None where what was measured is not allowed to count."""
+    """A line of the table of goals. value: the measured number, None if its error is too large."""
     verdict = goal.verdict(value)
     beyond = "" if goal.beyond is None else f"{goal.beyond:g}"
     shown = "error too large" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
@@ -69,7 +69,7 @@ def find_part(text: str, name: str) -> re.Match[str]:
 
 
 def replace_part(text: str, name: str, content: str) -> str:
-    """The text with another content of that part."""
+    """The text with the content of the part `name` replaced. Raises SystemExit if there is no such part."""
     found = find_part(text, name)
     return f"{text[: found.start()]}<!-- begin {name} -->\n{content}\n<!-- end {name} -->{text[found.end() :]}"
 

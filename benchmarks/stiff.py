@@ -44,7 +44,7 @@ Make = Callable[[Work], Solver]
 
 
 def loosest_tolerance(make: Make, work: Work, reference: Any, bound: float) -> tuple[Work, float] | None:
-    """The work with the loosest tolerance of the ladder that meets the bound, and the error; None where none does."""
+    """(work, error) with the loosest tolerance of LADDER that meets the bound on the error; None if none does."""
     for rtol in LADDER:
         tried = replace(work, tolerance=rtol)
         solver = make(tried)
@@ -55,7 +55,7 @@ def loosest_tolerance(make: Make, work: Work, reference: Any, bound: float) -> t
 
 
 def fastest_tolerances(make: Make, work: Work, reference: Any, bound: float) -> tuple[float, float, float, float] | None:
-    """(CPU seconds a member, rtol, small, error) of the fastest of the absolute tolerances, each with its loosest relative one."""
+    """(CPU seconds per member, rtol, small, error) of the fastest absolute tolerance, each with its loosest relative one."""
     found = []
     for small in SMALL[work.name]:
         met = loosest_tolerance(make, replace(work, small=small), reference, bound)
@@ -66,7 +66,7 @@ def fastest_tolerances(make: Make, work: Work, reference: Any, bound: float) -> 
 
 
 def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[dict[str, Any]]:
-    """A row a solver; odesim's fastest is the first, and the ratios' denominator."""
+    """A row for each solver; odesim's fastest method is the first, and the denominator of ratios."""
     makes = {f"odesim {m}": Peer(MEMBERS, partial(odesim_solver, method=m)) for m in METHODS}
     makes |= {name: STIFF[name] for name in peers}
     checked = work.every(work.stride(CHECKED))
@@ -94,7 +94,7 @@ def measure(work: Work, rounds: int, peers: list[str], budget: float) -> list[di
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=7, works=",".join(BOUNDS), peers=",".join(STIFF), seconds=0.4).parse_args()
     report = Report("stiff")
     for name in options.works.split(","):

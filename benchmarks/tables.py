@@ -1,4 +1,4 @@
-"""What every benchmark writes, and how it reads as Markdown.
+"""Formats the tables of benchmarks as Markdown.
 
 A Table's columns are (heading, key of a row, format); a row is a dict of plain numbers and texts, and what it lacks stays empty.
 """
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def cell(value: Any, form: str) -> str:
-    """A value in its format; nothing where there is none."""
+    """A value as text in its format; empty if there is none."""
     return "" if value is None else format(value, "" if isinstance(value, str) else form)
 
 
 def markdown(table: Mapping[str, Any]) -> str:
-    """The title in a line, then the table."""
+    """A table as Markdown, after a line with its title."""
     columns = table["columns"]
     lines = [[cell(row.get(key), form) for _, key, form in columns] for row in table["rows"]]
     grid = [f"| {' | '.join(line)} |" for line in ([heading for heading, _, _ in columns], *lines)]

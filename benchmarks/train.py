@@ -33,7 +33,7 @@ STEPS = 256  # of a round; contexts are drawn 64 steps at a time
 
 
 class Case:
-    """A training that goes on round by round."""
+    """A training that continues from round to round."""
 
     def __init__(self, queries: int, seeds: int, dtype: str) -> None:
         task = load_task("scan_snap")
@@ -46,7 +46,7 @@ class Case:
         self.done = 0
 
     def round(self) -> tuple[float, float]:
-        """Steps a second of a round, and microseconds a step and seed spent on drawing contexts."""
+        """(steps per second, microseconds per step and seed for drawing contexts) of a round."""
         drawing, begun = 0.0, time.perf_counter()
         for i in range(self.done, self.done + STEPS):
             before = time.perf_counter()
@@ -59,7 +59,7 @@ class Case:
 
 
 def speed_rows(rounds: int, seeds: list[int], dtype: str) -> list[dict[str, Any]]:
-    """A row a case."""
+    """A row for each case."""
     cases = [Case(queries, count, dtype) for queries in QUERIES for count in seeds]
     for case in cases:
         case.round()
@@ -95,7 +95,7 @@ def entropy_table() -> str:
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     parser = arguments(__doc__, rounds=7, seeds="1,10", dtype="float64")
     parser.add_argument("--entropies", action="store_true")
     options = parser.parse_args()

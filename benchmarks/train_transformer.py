@@ -53,7 +53,7 @@ def torch_loss(p: dict[str, Any], tokens: Any, targets: Any) -> Any:
 
 
 def measure(threads: int, dtype: str, rounds: int) -> dict[str, Any]:
-    """One row, in a process whose libraries were imported with this number of threads."""
+    """A row, measured in a process whose libraries use this number of threads."""
     import numpy as np
     import torch
 
@@ -106,7 +106,7 @@ def measure(threads: int, dtype: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures each row in a process of its own, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures each row in its own process, prints, and writes JSON for --json."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", default="1,2")

@@ -37,7 +37,7 @@ LADDER = [16 * TOLERANCE * 0.5 ** (k / 4) for k in range(40)]  # tolerances, the
 
 
 def wide_system() -> System:
-    """Softmax weights pulled against their mean: one exponential and two sums over everything a right-hand side."""
+    """The System of W3: an exponential for each component and two sums over all of them in a right-hand side."""
     (m, k), (M,) = index("m k"), sizes("M")
     z, P, a = (IndexedBase(n, shape=(M,)) for n in ("z", "P", "a"))
     total = over(Sum, P[k] * exp(z[k]), (k, M))
@@ -53,14 +53,14 @@ def wide_system() -> System:
 
 
 def wide_params(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """P (n,) on the simplex and a (n,)."""
+    """Random parameters P (n,), which sum to 1, and a (n,)."""
     rng = np.random.default_rng(SEED)
     P = rng.random(n)
     return P / P.sum(), 0.1 * rng.normal(size=n)
 
 
 def scipy_run(n: int, method: str = "RK45", tolerance: float = TOLERANCE) -> Any:
-    """scipy's run of the same system."""
+    """scipy's solution of the same system of size n."""
     P, a = wide_params(n)
 
     def right(t: float, z: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def scipy_run(n: int, method: str = "RK45", tolerance: float = TOLERANCE) -> Any
 
 
 def measure(n: int, rounds: int) -> dict[str, Any]:
-    """One row of each table."""
+    """A row of each of the two tables, for size n."""
     system, (P, a) = wide_system(), wide_params(n)
 
     def ours(method: str = "tsit5", tolerance: float = TOLERANCE) -> Any:
@@ -112,14 +112,14 @@ def measure(n: int, rounds: int) -> dict[str, Any]:
 
 
 def agreement() -> float:
-    """How far the reference and scipy's DOP853 are apart at M = 1e4."""
+    """The largest difference between the reference and scipy's DOP853 at M = 1e4."""
     P, a = wide_params(10_000)
     own = odesim.integrate(wide_system(), params={"P": P, "a": a}, span=(0.0, END), rtol=1e-12, atol=1e-12, method="dop853")
     return float(np.abs(scipy_run(10_000, "DOP853", 1e-12).y[:, -1] - own.y["z"][-1]).max())
 
 
 def main() -> None:
-    """Measures, prints, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, and writes JSON for --json."""
     options = arguments(__doc__, rounds=7, sizes="10000,100000,1000000").parse_args()
     report = Report("wide")
     print(f"two references agree to {agreement():.1e}")

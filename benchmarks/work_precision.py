@@ -52,7 +52,7 @@ COLUMNS = (("solver", "solver", ""), *((f"{error:.0e}", f"{error:.0e}", ".3g") f
 
 
 def checked_error(few: Solver, work: Work, reference: np.ndarray) -> float:
-    """The error of the checked members; inf where one fails."""
+    """The error of the checked members; inf if one fails."""
     values, failed = few.read(few.run())  # compiles
     return np.inf if failed else work.error(values, reference[: len(values)])  # heyoka takes members by 8
 
@@ -73,7 +73,7 @@ def solver_points(peer: Peer, work: Work, checked: Work, reference: np.ndarray, 
 
 
 def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
-    """A row a point: solvers in their order, tolerances from loose to tight."""
+    """A row for each point: solvers in order, tolerances from loose to tight."""
     work = make_work(WORKS[name], MEMBERS)
     checked = work.every(work.stride(CHECKED[name]))
     reference = exact(checked)
@@ -90,7 +90,7 @@ def measure(name: str, rounds: int, budget: float) -> list[dict[str, Any]]:
 
 
 def rows_at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row a solver: its microseconds at each of ERRORS, by a line between two points of the picture; none beyond its points."""
+    """A row for each solver with its microseconds at each of ERRORS, interpolated between its points, none beyond them."""
     out: list[dict[str, Any]] = []
     for solver in dict.fromkeys(row["solver"] for row in rows):
         points = sorted((np.log(r["error"]), np.log(r["us"])) for r in rows if r["solver"] == solver)
@@ -101,7 +101,7 @@ def rows_at_errors(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """A line a solver, precise to the right, fast below."""
+    """The picture of a work: a line for each solver; precise is right, fast is down."""
     solvers = list(dict.fromkeys(row["solver"] for row in rows))
     with project_style():
         figure = new_figure(78, width=110)
@@ -128,7 +128,7 @@ def draw(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def main() -> None:
-    """Measures, prints, draws, and writes JSON where asked."""
+    """Runs the benchmark: measures, prints, draws, and writes JSON for --json."""
     parser = arguments(__doc__, rounds=3, works=",".join(METHODS), seconds=0.15)
     parser.add_argument("--out", type=Path, help="folder of the pictures")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The workloads of many small systems: their members, their right-hand sides, and what the answers are.
+"""The workloads of many small systems: members, right-hand sides, exact results.
 
 W1 and W1s: v' = (mu - v) exp(v^2/2), 4 components, mu ~ U(.5, 2.5), v0 = 0.01 abs(N(0, 1)), t in [0, 10], the end or 100 points kept.
 W2: Lorenz, sigma = 10, beta = 8/3, rho = linspace(0, 21, N), from (1, 0, 0), t in [0, 1]; W2f: the same with steps of 1e-3.
@@ -32,7 +32,7 @@ class Work:
 
     @property
     def grid(self) -> bool:
-        """Whether more than the end is kept."""
+        """Whether more times than the end are saved."""
         return len(self.times) > 1
 
     @property
@@ -41,7 +41,7 @@ class Work:
         return self.tolerance * self.small
 
     def stride(self, most: int) -> int:
-        """How far apart members are of which about `most` spread evenly over all."""
+        """The stride with which about `most` members are spread evenly over all."""
         return max(1, len(self.start) // most)
 
     def every(self, stride: int) -> "Work":
@@ -49,7 +49,7 @@ class Work:
         return replace(self, params=np.ascontiguousarray(self.params[::stride]), start=np.ascontiguousarray(self.start[::stride]))
 
     def error(self, values: np.ndarray, exact: np.ndarray) -> float:
-        """The largest error of values (..., T, D); inf where one is not a number."""
+        """The largest error of values (..., T, D) against exact ones; inf if one is NaN."""
         off = np.abs(values - exact)
         if self.floor is not None:
             off = off / np.maximum(np.abs(exact), self.floor)
@@ -57,7 +57,7 @@ class Work:
 
 
 def make_work(name: str, members: int) -> Work:
-    """The members of a workload."""
+    """The Work of this name with this number of members."""
     if name.startswith("W2"):
         start = np.tile([1.0, 0.0, 0.0], (members, 1))
         return Work(name, "lorenz", 1e-8, 1.0, np.linspace(0, 21, members)[:, None], start, np.array([1.0]))
