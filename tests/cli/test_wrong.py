@@ -279,7 +279,9 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     assert snapshot(workshop) == before
 
 
-@pytest.mark.parametrize("name", ["method", "euler without step", "rows of P", "present run"])
+@pytest.mark.parametrize(
+    "name", ["rows of P", "present run", *(pytest.param(name, marks=pytest.mark.slow) for name in ("method", "euler without step"))]
+)
 def test_wrong_request_compiles_nothing(name, workshop):
     """In a process of its own, where nothing is compiled yet: no cache of compiled code appears."""
     command, *pieces = TABLE[name]

@@ -26,7 +26,7 @@ RNG = np.random.default_rng(5)
 N = 150  # more than two blocks
 MU, V0 = RNG.uniform(0.5, 2.5, (N, 2)), 0.01 * np.abs(RNG.normal(size=(N, 2)))
 JOMA: dict[str, Any] = {"params": {"mu": MU}, "initial": {"v": V0}, "span": (0.0, 4.0), "strict": True}
-QUICK = {("euler", 0.05, "float64"), ("rk4", 0.05, "float32"), ("tsit5", None, "float32"), ("rodas5p", None, "float64")}
+QUICK = {("euler", 0.05, "float64"), ("rk4", 0.05, "float32"), ("tsit5", None, "float32")}
 QUICK |= {("vern7", None, "float64"), ("dop853", None, "float64"), ("tsit5", 0.05, "float64")}
 TABLE = [
     # a text each: by default each method on one model, and each width

@@ -13,12 +13,13 @@ from matplotlib.text import Text
 
 from odesim.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
+from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
 
 NAMES = ["joma_fig2_3", "joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4", "scan_snap_fig6"]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=slow_but(NAMES, [name for name in NAMES if name != "joma_fig2_3"]))
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
     """Each figure, fast, run once."""
     return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))

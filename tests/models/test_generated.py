@@ -15,6 +15,7 @@ from odesim.symbolic import System, sensitivities
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.document import latex_document
+from tests.support.matrix import slow_but
 
 EACH = pytest.mark.parametrize("name", list_models())
 
@@ -66,7 +67,7 @@ def test_numba_is_the_array_truth(name, form):
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
 
 
-@EACH
+@pytest.mark.parametrize("name", slow_but(list_models(), set(list_models()) - {"scan_snap.symmetric"}))
 def test_jvp_and_vjp(name):
     """J w against central differences (step 1e-6: 1e-10 from rounding), and <u, J w> = <J^T u, w> to rounding."""
     system, numbers, y = near_start(load_model(name))

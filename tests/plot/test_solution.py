@@ -16,6 +16,7 @@ from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from odesim.plot.times import cell_edges, make_time_axis
+from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 20.0, 40)
@@ -98,7 +99,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_but(CASES, [*CASES][::2]))
 def test_legible(name: str) -> None:
     """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm."""
     case = CASES[name]

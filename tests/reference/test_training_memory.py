@@ -9,6 +9,7 @@ import odesim
 from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
+from tests.support.matrix import slow_but
 
 # task, settings, seeds, model: each with one thing that is large
 CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
@@ -28,7 +29,9 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
 )
 
 
-@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda k: f"{CASES[k][0]} {CASES[k][1]} {CASES[k][2]}")
+@pytest.mark.parametrize(
+    "case", slow_but(range(len(CASES)), range(0, len(CASES), 2)), ids=lambda k: f"{CASES[k][0]} {CASES[k][1]} {CASES[k][2]}"
+)
 def test_the_estimate_is_near_the_peak(case):
     """Within a factor of 2.5 either way: enough to refuse in a sentence what would swap, and nothing that fits with room to spare."""
     name, given, seeds, model = CASES[case]
