@@ -1,4 +1,4 @@
-"""The command line, `odesim`: click and nothing else is imported before a verb runs."""
+"""The command line, `odesim`: click and nothing else is imported before a command runs."""
 
 from odesim.cli.app import cli
 

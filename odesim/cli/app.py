@@ -1,4 +1,4 @@
-"""The group of verbs: each in a module of its own, imported when it is asked for; one way out for every error."""
+"""The group of commands: each in a module of its own, imported when it is asked for; one way out for every error."""
 
 import os
 import sys
@@ -13,8 +13,8 @@ import click
 from odesim.cli.outcome import exit_code, open_streams, release, say
 from odesim.errors import ModelWarning
 
-# verb -> module that has it as `<verb>_verb`, in the order of the help page
-VERBS = {
+# command -> module that has it as `<command>_command`, in the order of the help page
+COMMANDS = {
     "list": "odesim.cli.commands.list",
     "show": "odesim.cli.commands.show",
     "new": "odesim.cli.commands.new",
@@ -38,24 +38,24 @@ EXIT_CODES = (
 )
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """The command `odesim`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
+        found: click.Command = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(name, VERBS, n=1)
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, COMMANDS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"no verb {name!r}; choose from {', '.join(VERBS)}{hint}", ctx)
+            raise click.UsageError(f"no command {name!r}; choose from {', '.join(COMMANDS)}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
@@ -98,7 +98,7 @@ def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 @click.command(
     "odesim",
-    cls=Verbs,
+    cls=CommandGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=EXIT_CODES,

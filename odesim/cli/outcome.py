@@ -106,7 +106,7 @@ def release(code: int) -> int:
 def usage_sentence(error: click.UsageError) -> str:
     """click's complaint as a sentence of ours: what is wrong, what was meant, where help is."""
     where = error.ctx.command_path if error.ctx else "odesim"
-    verb = error.ctx.info_name if error.ctx else where
+    command = error.ctx.info_name if error.ctx else where
     see = f"; see {where} --help" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
         from odesim.errors import nearest
@@ -115,7 +115,7 @@ def usage_sentence(error: click.UsageError) -> str:
         return f"no option {error.option_name!r} of {where}{nearest(error.option_name, options) or see}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""
-        return f"{verb} needs {option}{error.param.make_metavar(error.ctx)}{see}"
+        return f"{command} needs {option}{error.param.make_metavar(error.ctx)}{see}"
     if isinstance(error, click.BadParameter) and error.param:
         return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
     return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"

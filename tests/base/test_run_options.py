@@ -56,13 +56,13 @@ def test_every_option_has_another_value_here():
 
 def test_an_option_is_on_the_command_line_and_in_files():
     """The table of the commands has a row for every option; `integrate` and `ensemble` take it."""
-    from odesim.cli.commands.ensemble import ensemble_verb
-    from odesim.cli.commands.integrate import integrate_verb
+    from odesim.cli.commands.ensemble import ensemble_command
+    from odesim.cli.commands.integrate import integrate_command
     from odesim.cli.options.table import ROWS
 
     assert set(ROWS) == {*NAMES, "span", "save"}
-    for verb in (integrate_verb, ensemble_verb):
-        taken = {p.name: p for p in verb.params}
+    for command in (integrate_command, ensemble_command):
+        taken = {p.name: p for p in command.params}
         for name in NAMES:
             assert f"--{name.replace('_', '-')}" in taken[name].opts and taken[name].default is None
             assert getattr(taken[name], "help", "")

@@ -30,7 +30,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_place(place, workshop, odesim, closed, monkeypatch):  # noqa: F811
-    """Every verb that takes a path: no traceback, nothing computed, nothing written."""
+    """Every command that takes a path: no traceback, nothing computed, nothing written."""
 
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")

@@ -239,8 +239,8 @@ def test_resume_of_what_cannot_be_resumed(run, with_toy):
 def test_resume_of_another_task(run, monkeypatch):
     """A task of somebody's own has no name here: one sentence."""
     library.train(toy.TASK, out="run.zarr", steps=3)
-    for verb in ("resume", "rerun"):
-        done = run(f"{verb} run.zarr")
+    for command in ("resume", "rerun"):
+        done = run(f"{command} run.zarr")
         assert done.exit_code == 2 and "on a task of its own, toy" in done.stderr and done.stderr.count("\n") == 1
 
 

@@ -18,8 +18,8 @@ MADE = {
     "integration": "integrate {model} --max-steps 5 --save 3 --out run.zarr --quiet",
     "ensemble": "ensemble {model} --grid a=1,2 --save 3 --out run.zarr --quiet",
 }
-VERBS = {"integration": ("rerun",), "ensemble": ("rerun", "resume")}
-CASES = [(kind, verb) for kind, verbs in VERBS.items() for verb in verbs]
+COMMANDS = {"integration": ("rerun",), "ensemble": ("rerun", "resume")}
+CASES = [(kind, command) for kind, commands in COMMANDS.items() for command in commands]
 
 
 def undone(path: Path) -> None:
@@ -37,11 +37,11 @@ def run(odesim, folder):
     return lambda words: odesim(*words.split())
 
 
-@pytest.mark.parametrize(("kind", "verb"), CASES)
-def test_a_file_that_a_run_names_is_not_run(kind, verb, run, folder):
+@pytest.mark.parametrize(("kind", "command"), CASES)
+def test_a_file_that_a_run_names_is_not_run(kind, command, run, folder):
     """Without --model, with another file, without a sha256: exit code 2, one sentence, no file is run. With the file: it goes on."""
     assert run(MADE[kind].format(model="my.py")).exit_code in (0, 3)
-    if verb == "resume":
+    if command == "resume":
         undone(folder / "run.zarr")
     said = json.loads((folder / "run.zarr" / "zarr.json").read_text())["attributes"]
     (folder / "mark").unlink()
@@ -65,16 +65,16 @@ def test_a_file_that_a_run_names_is_not_run(kind, verb, run, folder):
     ]
     for changed, option, sentence in attempts:
         change("run.zarr", **{**said, **changed})
-        done = run(f"{verb} run.zarr {option}")
+        done = run(f"{command} run.zarr {option}")
         assert (done.exit_code, done.stdout) == (2, "") and done.stderr.count("\n") == 1, done.output
         assert sentence in done.stderr and not (folder / "mark").exists()
     change("run.zarr", **said)
-    done = run(f"{verb} run.zarr --model my.py")
+    done = run(f"{command} run.zarr --model my.py")
     assert done.exit_code == 0 and (folder / "mark").exists(), done.stderr
 
 
 def test_the_same_from_python(run, folder):
-    """The functions behind the verbs, and open_run: without the file nothing is run."""
+    """The functions behind the commands, and open_run: without the file nothing is run."""
     for kind, command in MADE.items():
         run(f"{command.format(model='my.py')} --overwrite")
         (folder / "mark").unlink()

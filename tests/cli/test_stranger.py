@@ -29,17 +29,17 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
 def test_a_good_run_is_read(kind, runs):
-    """Every verb ends with 0 on a good run, unless it is not for that kind; without --model no file is run."""
-    for verb in READS:
+    """Every command ends with 0 on a good run, unless it is not for that kind; without --model no file is run."""
+    for command in READS:
         shutil.rmtree("good.zarr", ignore_errors=True)
         shutil.copytree(runs[kind], "good.zarr")
-        model = verb.endswith("--model")
-        expected = 2 if (model == (kind == "training")) and verb.split()[0] in ("rerun", "resume") else 0
-        if (kind, verb) == ("integration", "resume --model") or (kind, verb) == ("ensemble", "compare"):
+        model = command.endswith("--model")
+        expected = 2 if (model == (kind == "training")) and command.split()[0] in ("rerun", "resume") else 0
+        if (kind, command) == ("integration", "resume --model") or (kind, command) == ("ensemble", "compare"):
             expected = 2
-        if (kind, verb) in (("integration", "resume"), ("training", "rerun"), ("training", "resume"), ("ensemble", "resume")):
+        if (kind, command) in (("integration", "resume"), ("training", "rerun"), ("training", "resume"), ("ensemble", "resume")):
             expected = 0
-        assert check_reading(verb, f"{kind}.zarr", calls=None) == expected, (kind, verb)
+        assert check_reading(command, f"{kind}.zarr", calls=None) == expected, (kind, command)
 
 
 class Bad:
@@ -193,44 +193,44 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-VERBS = [verb for verb in READS if verb != "status"]
+COMMANDS = [command for command in READS if command != "status"]
 
 
 @pytest.mark.parametrize("attack", REFUSED)
 def test_what_odesim_does_not_write_is_not_read(attack, runs):
-    """Every kind of run: exit code 2 and one sentence before anything is decoded, by status and, in turn, by one more verb."""
+    """Every kind of run: exit code 2 and one sentence before anything is decoded, by status and, in turn, by one more command."""
     k = list(REFUSED).index(attack)
-    check_refused(attack, runs, ("status", VERBS[k % len(VERBS)]))
+    check_refused(attack, runs, ("status", COMMANDS[k % len(COMMANDS)]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", REFUSED)
-def test_what_odesim_does_not_write_is_read_by_no_verb(attack, runs):
-    """The same by every verb."""
+def test_what_odesim_does_not_write_is_read_by_no_command(attack, runs):
+    """The same by every command."""
     check_refused(attack, runs, READS)
 
 
-def check_refused(attack: str, runs: dict[str, Path], verbs: Iterable[str]) -> None:
-    """Each verb ends with 2 and one sentence on each kind of run, which stays as it is."""
+def check_refused(attack: str, runs: dict[str, Path], commands: Iterable[str]) -> None:
+    """Each command ends with 2 and one sentence on each kind of run, which stays as it is."""
     change, sentence = REFUSED[attack]
     for run in runs.values():
         change(copy(run, Path("bad.zarr")))
         before = {p: p.lstat().st_mtime_ns for p in Path("bad.zarr").rglob("*")}
-        for verb in verbs:
-            assert check_reading(verb, "bad.zarr") == 2, verb
+        for command in commands:
+            assert check_reading(command, "bad.zarr") == 2, command
         assert sentence in read("status", "bad.zarr")[2]
         assert {p: p.lstat().st_mtime_ns for p in Path("bad.zarr").rglob("*")} == before
 
 
-@pytest.mark.parametrize("verb", ["resume --model", "rerun --model"])
+@pytest.mark.parametrize("command", ["resume --model", "rerun --model"])
 @pytest.mark.parametrize("name", ["states", "observables", "ledger"])
-def test_a_run_that_leaves_arrays_out_is_not_gone_on_with(name, verb, runs):
+def test_a_run_that_leaves_arrays_out_is_not_gone_on_with(name, command, runs):
     """Members that are left to do would be there without a value of theirs."""
     bad = copy(runs["ensemble"], Path("bad.zarr"))
     open_group(bad, "r+")["status"][:1] = UNDONE
     attribute(name, lambda names: names[:-1])(bad)
-    assert check_reading(verb, "bad.zarr") == 2
-    assert name == "states" or f"its attribute '{name}' does not name the arrays of my" in read(verb, "bad.zarr")[2]
+    assert check_reading(command, "bad.zarr") == 2
+    assert name == "states" or f"its attribute '{name}' does not name the arrays of my" in read(command, "bad.zarr")[2]
 
 
 ESCAPES = "\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"
@@ -244,8 +244,8 @@ def test_escapes_of_a_run_are_shown_as_text(kind, runs):
     run = copy(runs[kind], Path("bad.zarr"))
     edit(run / "zarr.json", lambda said: {**said, "attributes": said["attributes"] | dict.fromkeys(texts[kind], ESCAPES)})
     copy(runs[kind], Path("good.zarr"))
-    for verb in READS:
-        check_reading(verb, "bad.zarr", calls=None)
+    for command in READS:
+        check_reading(command, "bad.zarr", calls=None)
     _, out, err = read("status", "bad.zarr")
     assert SHOWN.split(r"\n")[0] in "".join((out + err).split("\n  ")), out
     said = json.loads(read("status --json", "bad.zarr")[1])
@@ -304,13 +304,13 @@ def test_what_is_not_there_takes_no_time(runs):
     assert check_reading("status", "bad.zarr", calls=100_000) == 0
     assert "3 of 10000000000 members" in read("status", "bad.zarr")[1]
     assert check_reading("export csv", "bad.zarr", calls=300_000) == 0
-    for verb in ("export nc", "plot"):
-        assert check_reading(verb, "bad.zarr", calls=1_000_000) == 2
-        assert "has 3 of its 10000000000 members" in read(verb, "bad.zarr")[2]
+    for command in ("export nc", "plot"):
+        assert check_reading(command, "bad.zarr", calls=1_000_000) == 2
+        assert "has 3 of its 10000000000 members" in read(command, "bad.zarr")[2]
 
 
 def test_all_that_is_printed_goes_through_one_function():
-    """No verb prints by itself: `echo` and `say` escape what a terminal would act on, whoever the text is from."""
+    """No command prints by itself: `echo` and `say` escape what a terminal would act on, whoever the text is from."""
     import re
 
     from odesim import cli

@@ -1,4 +1,4 @@
-"""Every entry of a run's metadata changed, every file cut: each verb ends with 0, 2 or 3 and a sentence, in bounded work and memory."""
+"""Every entry of a run's metadata changed, every file cut: each command ends with 0, 2 or 3 and a sentence, in bounded work and memory."""
 
 import json
 import random
@@ -142,10 +142,10 @@ def runs(tmp_path_factory):
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
         for module in ("train", "stored_training", "rerun", "stored_ensemble"):
             patch.setattr(f"odesim.api.{module}.stop_signals", stopping)
-        for verb in READS:
+        for command in READS:
             for kind in found:
                 copy(found[kind], Path("good.zarr"))
-                check_reading(verb, str(copy(found[kind], Path("bad.zarr"))))
+                check_reading(command, str(copy(found[kind], Path("bad.zarr"))))
         yield found
     finally:
         patch.undo()
@@ -156,21 +156,21 @@ def memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def attack(runs: dict[str, Path], kind: str, chosen: Callable[[int], bool], verbs: Callable[[int], tuple[str, ...]]) -> None:
-    """Each chosen change of a run of this kind, read by these verbs."""
+def attack(runs: dict[str, Path], kind: str, chosen: Callable[[int], bool], commands: Callable[[int], tuple[str, ...]]) -> None:
+    """Each chosen change of a run of this kind, read by these commands."""
     copy(runs[kind], Path("good.zarr"))
     before = memory()
     for k, (what, change) in enumerate(changes(runs[kind])):
         if not chosen(k):
             continue
-        for verb in verbs(k):
+        for command in commands(k):
             run = copy(runs[kind], Path("bad.zarr"))
             change(run)
             try:
-                check_reading(verb, str(run))
+                check_reading(command, str(run))
             except BaseException as error:
-                raise AssertionError(f"{kind}: {what}: {verb}: {type(error).__name__}: {error}") from error
-            assert memory() < before + MOST_MEMORY, f"{kind}: {what}: {verb} took {(memory() - before) / 1e9:.3g} GB"
+                raise AssertionError(f"{kind}: {what}: {command}: {type(error).__name__}: {error}") from error
+            assert memory() < before + MOST_MEMORY, f"{kind}: {what}: {command} took {(memory() - before) / 1e9:.3g} GB"
 
 
 KINDS = ("integration", "ensemble", "training")
@@ -178,16 +178,16 @@ KINDS = ("integration", "ensemble", "training")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_changes_of_a_run(kind, runs):
-    """A few changes out of all, by a verb each."""
-    verbs, total = list(READS), sum(1 for _ in changes(runs[kind]))
+    """A few changes out of all, by a command each."""
+    commands, total = list(READS), sum(1 for _ in changes(runs[kind]))
     chosen = set(random.Random(kind).sample(range(total), 25))
-    attack(runs, kind, chosen.__contains__, lambda k: (verbs[k % len(verbs)],))
+    attack(runs, kind, chosen.__contains__, lambda k: (commands[k % len(commands)],))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_changes_of_a_run(kind, part, runs):
-    """All of them, by two verbs each, in turn."""
-    verbs = list(READS)
-    attack(runs, kind, lambda k: k % 8 == part, lambda k: (verbs[k // 8 % len(verbs)], verbs[(k // 8 + 5) % len(verbs)]))
+    """All of them, by two commands each, in turn."""
+    commands = list(READS)
+    attack(runs, kind, lambda k: k % 8 == part, lambda k: (commands[k // 8 % len(commands)], commands[(k // 8 + 5) % len(commands)]))

@@ -295,12 +295,12 @@ def test_a_lost_seed_is_3(odesim):
 
 def test_plot_and_export_read_a_training(odesim, trained, folder):
     """A stored training is drawn, and written as csv (one line an iteration, a column a seed) and as netCDF."""
-    for verb in (
+    for command in (
         ("plot", trained, "--out", "a.png"),
         ("export", trained, "--to", "csv", "--out", "a.csv"),
         ("export", trained, "--to", "nc", "--out", "a.nc"),
     ):
-        done = odesim(*verb)
+        done = odesim(*command)
         assert done.exit_code == 0, done.stderr
     head, *lines = (folder / "a.csv").read_text().splitlines()
     assert head == "t,loss[0],norm[0],w[0][0],w[0][1],w[0][2]" and len(lines) == 5

@@ -30,7 +30,7 @@ JOMA = "integrate joma.nonlinear"
 # command, then pieces of the sentence; {closed} is a folder where nothing can be written
 TABLE = {
     # names
-    "verb": ("intergate joma.nonlinear", "no verb 'intergate'", "did you mean 'integrate'?"),
+    "command": ("intergate joma.nonlinear", "no command 'intergate'", "did you mean 'integrate'?"),
     "option": (f"{JOMA} --mehtod tsit5", "no option '--mehtod'", "did you mean '--method'?"),
     "model": ("integrate joma.nonlinaer", "no model 'joma.nonlinaer'", "did you mean 'joma.nonlinear'?"),
     "model to show": ("show joma.nonlinaer", "no model", "did you mean 'joma.nonlinear'?"),

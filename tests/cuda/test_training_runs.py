@@ -68,7 +68,7 @@ def test_cuda_is_not_what_older_runs_were_trained_with(tmp_path: Path) -> None:
     assert trained("scan_snap", steps=6, out=path, resume=True).iteration == 6
 
 
-VERBS = {
+COMMANDS = {
     "train": "train scan_snap --backend cuda --out run.zarr",
     "compare": "compare scan_snap.full --task scan_snap --backend cuda",
     "resume": "resume there.zarr",
@@ -77,8 +77,8 @@ VERBS = {
 
 
 @pytest.mark.parametrize("missing", ["cupy", "device"])
-@pytest.mark.parametrize("verb", VERBS)
-def test_cuda_is_refused_where_it_is_not(verb: str, missing: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_cuda_is_refused_where_it_is_not(command: str, missing: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Exit code 2 and one sentence; nothing is written, and nothing falls back to numpy."""
     monkeypatch.chdir(tmp_path)
     trained("scan_snap", out="there.zarr", **BACKEND)
@@ -86,7 +86,7 @@ def test_cuda_is_refused_where_it_is_not(verb: str, missing: str, arrays: Any, m
         monkeypatch.setitem(sys.modules, "cupy", None)
     else:
         arrays.cuda.runtime.getDeviceCount = lambda: 0
-    done = CliRunner().invoke(cli, VERBS[verb].split())
+    done = CliRunner().invoke(cli, COMMANDS[command].split())
     assert done.exit_code == 2 and done.stdout == ""
     sentence = (
         "needs cupy, which is not installed: pip install 'odesim[cuda" if missing == "cupy" else "needs an NVIDIA GPU, and there is none"

@@ -1,4 +1,4 @@
-"""What a command imports: a light verb stays light, and an integration loads nothing that it does not use."""
+"""What a command imports: a light command stays light, and an integration loads nothing that it does not use."""
 
 import json
 import os

@@ -77,33 +77,33 @@ def bounded(calls: int) -> Iterator[Callable[[], int]]:
         sys.setprofile(before)
 
 
-def read(verb: str, run: str) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a verb, or of open_run from Python with all that it holds. Raises what is no way to end."""
-    if verb == "open_run":
+def read(command: str, run: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command, or of open_run from Python with all that it holds. Raises what is no way to end."""
+    if command == "open_run":
         try:
             load_run(run)
         except OdesimError as error:
             return 2, "", f"odesim: {error}\n"
         return 0, "", ""
-    done = CliRunner().invoke(cli, [word.format(run=run) for word in READS[verb]])
+    done = CliRunner().invoke(cli, [word.format(run=run) for word in READS[command]])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.exit_code, done.stdout, done.stderr
 
 
-def check_reading(verb: str, run: str, calls: int | None = 3_000_000) -> int:
-    """The exit code of a verb on a run that may hold anything: 0, 2 or 3, with a sentence where it is not 0; nothing of the run is run."""
+def check_reading(command: str, run: str, calls: int | None = 3_000_000) -> int:
+    """The exit code of a command on a run that may hold anything: 0, 2 or 3, with a sentence unless 0; nothing of the run is run."""
     with bounded(calls) if calls else nullcontext():
-        code, out, err = read(verb, run)
-    what = f"{verb}: exit code {code}\n{out}{err}"
+        code, out, err = read(command, run)
+    what = f"{command}: exit code {code}\n{out}{err}"
     assert code in (0, 2, 3) and "Traceback" not in err, what
     assert code == 0 or err.startswith("odesim: "), what
     assert all(line.startswith("odesim: ") for line in err.splitlines()) and len(err) < 2000, what
     assert code != 2 or (err.count("\n") == 1 and not out), what
     assert not CONTROL.search(out + err), f"{what!r}"
-    if "--json" in verb and code != 2:
+    if "--json" in command and code != 2:
         json.loads(out, parse_constant=lambda text: 1 / 0)
-    assert not os.path.exists(MARK), f"{verb} ran a file"
+    assert not os.path.exists(MARK), f"{command} ran a file"
     return code
 
 

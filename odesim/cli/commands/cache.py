@@ -8,7 +8,7 @@ from odesim.cli.output.tables import echo
 
 @click.command("cache", short_help="Show or clear the cache of compiled code.")
 @click.argument("action", required=False, type=OneOf("action", "clear"), metavar="[clear]")
-def cache_verb(action: str | None) -> None:
+def cache_command(action: str | None) -> None:
     """Show the folder of compiled code and its size; `clear` empties it.
 
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.

@@ -37,7 +37,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both: png, pdf or svg; a picture that is there is replaced.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
-def compare_verb(
+def compare_command(
     first: str,
     second: Path | None,
     task: str | None,

@@ -10,8 +10,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion", short_help="Print a script for shell completion.")
 @click.argument("shell", type=OneOf("shell", *SHELLS), metavar="bash|zsh|fish")
 @click.pass_context
-def completion_verb(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes verbs, options, models and files in your shell.
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands, options, models and files in your shell.
 
     \b
     bash:  eval "$(odesim completion bash)"                in ~/.bashrc

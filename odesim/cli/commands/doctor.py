@@ -17,7 +17,7 @@ CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
 
 
 @click.command("doctor", short_help="Print versions, processor, cache and GPU.")
-def doctor_verb() -> None:
+def doctor_command() -> None:
     """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
     from odesim.cli.output.tables import table
 

@@ -47,7 +47,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members: png, pdf or svg. A picture that odesim drew is replaced.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-def ensemble_verb(
+def ensemble_command(
     model: str,
     vary: tuple[str, ...],
     grid: tuple[str, ...],

@@ -21,7 +21,7 @@ ALL = "all"
     "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="The folder for the files; default is this one."
 )
 @click.option("--format", "formats", metavar="png,pdf", default="png", help="Of the picture: png, pdf, svg, or several; default png.")
-def figure_verb(name: str | None, fast: bool, out: Path, formats: str) -> int:
+def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int:
     """Compute figure NAME, or all of them; without a name list them.
 
     Writes the picture, NAME.nc (its data) and NAME.json (parameters, versions, features) and prints each feature

@@ -39,7 +39,7 @@ FINISHED = ("ok", "event")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
-def integrate_verb(
+def integrate_command(
     model: str,
     params: tuple[str, ...],
     sizes: tuple[str, ...],

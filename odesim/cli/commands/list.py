@@ -7,7 +7,7 @@ from odesim.cli.output.tables import echo
 
 @click.command("list", short_help="List the models and the tasks.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects, one a model: name, summary.")
-def list_verb(as_json: bool) -> None:
+def list_command(as_json: bool) -> None:
     """List the models that come with odesim and with other installed packages, and the tasks of `odesim train`."""
     import json
 

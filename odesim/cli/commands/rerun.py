@@ -25,7 +25,7 @@ KEYS = ("same", "different", "first", "largest", "other", "message")
 @click.option("--model", metavar="FILE.py", type=click.Path(path_type=Path), help=MODEL)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def rerun_verb(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
+def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
     """Compute RUN again from what it stores and compare; RUN stays as it is.
 
     By the same code every bit must be the same. Where the code or a library is another one than then, that is said with the largest

@@ -20,7 +20,7 @@ PATH = click.Path(path_type=Path)
 @click.option(
     "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that odesim drew is replaced."
 )
-def plot_verb(run: Path, out: Path | None) -> None:
+def plot_command(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
@@ -56,7 +56,7 @@ def figure_of_run(run: Path, kind: str) -> "Figure":
 @click.option("--to", "form", metavar="csv|nc", type=OneOf("format", "csv", "nc"), required=True, help="The format.")
 @click.option("--out", metavar="FILE", type=PATH, help="Where to; default RUN.csv or RUN.nc.")
 @click.option("--overwrite", is_flag=True, help="Replace the file that is there.")
-def export_verb(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
+def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
     """Write RUN as one file.
 
     \b

@@ -19,7 +19,7 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show_verb(model: str, latex: bool, as_json: bool) -> None:
+def show_command(model: str, latex: bool, as_json: bool) -> None:
     """Print what MODEL is: equations, states, parameters, observables, laws, events, closed forms, source.
 
     A model file is code, and it runs.

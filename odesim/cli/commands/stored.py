@@ -17,7 +17,7 @@ PATH = click.Path(path_type=Path)
 @click.command("status", short_help="Say how far a stored run is.")
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-def status_verb(run: Path, as_json: bool) -> int:
+def status_command(run: Path, as_json: bool) -> int:
     """Say what RUN is and how far: of an ensemble the members by status, also while it is computed."""
     from odesim.cli.output.tables import table
     from odesim.store.inspected import inspect_run
@@ -51,7 +51,7 @@ def status_verb(run: Path, as_json: bool) -> int:
 @click.option("--fail-fast", is_flag=True, help="Of an ensemble: stop after the first chunk with a member that failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-def resume_verb(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
+def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
     """Go on with RUN where it stopped; it ends with the bits of a run that never stopped. Of a finished run nothing is done.
 
     Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it

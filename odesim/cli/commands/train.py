@@ -37,7 +37,7 @@ class TaskName(ModelKind):
         return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
 
 
-class Verb(click.Command):
+class TrainCommand(click.Command):
     """The command, whose help names the tasks."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -48,7 +48,7 @@ class Verb(click.Command):
             formatter.write_text("`odesim list` says what they are.")
 
 
-@click.command("train", cls=Verb, short_help="Train a small transformer on a task.")
+@click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
 @click.argument("task", metavar="TASK", type=TaskName())
 @click.option("--model", metavar="M", help="One of the task's models.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
@@ -68,7 +68,7 @@ class Verb(click.Command):
 @click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and what else is small; a picture that is there is replaced.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-def train_verb(
+def train_command(
     task: str,
     settings: tuple[str, ...],
     show: bool,

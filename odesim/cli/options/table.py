@@ -10,7 +10,7 @@ from odesim.base.backends import DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backend
 from odesim.base.run_options import CLOCKS, RunOptions
 from odesim.cli.options.kinds import Count, RealKind
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT = RunOptions()
 
 
@@ -80,13 +80,13 @@ ROWS: dict[str, Row] = {
 }
 
 
-def run_options(use: str) -> Callable[[Verb], Verb]:
+def run_options(use: str) -> Callable[[Command], Command]:
     """Gives a command the options of the table, in its order; one that is not given is None."""
 
-    def with_options(verb: Verb) -> Verb:
+    def with_options(command: Command) -> Command:
         for name, row in reversed(ROWS.items()):
             flag: dict[str, Any] = {"is_flag": True} if row.kind is bool else {"metavar": row.metavar, "type": row.kind}
-            verb = click.option(f"--{name.replace('_', '-')}", name, default=None, help=row.text(use), **flag)(verb)
-        return verb
+            command = click.option(f"--{name.replace('_', '-')}", name, default=None, help=row.text(use), **flag)(command)
+        return command
 
     return with_options

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.solve import ROSENBROCK, Rosenbrock
+from tests.support.methods import STIFF
 from tests.support.trees import Tree, density, size, trees
 
 # coefficients are rounded to 1e-16, some are of size 150
@@ -80,7 +81,7 @@ def test_stiff_order(method):
         return float(b @ np.linalg.solve(np.eye(method.stages) - z * beta, slope)) - 1 / factorial(k)
 
     worst = [max(abs(error(k, z)) for z in -np.logspace(-2, 8, 40)) for k in (1, 2, 3, 4)]
-    exact = {"rodas4": 1, "rodas5p": 3}[method.name]
+    exact = STIFF[method.name].exact
     assert max(worst[:exact]) < ROUNDING and min(worst[exact:]) > 1e-4
 
 
@@ -92,19 +93,9 @@ def test_stiffly_accurate(method):
     assert method.A[-1] @ method.Gamma == pytest.approx(beta[-2], abs=ROUNDING)
 
 
-# the times and weights of df/dt that the sources print beside the coefficients they follow from
-PRINTED = {
-    "rodas4": ((0, 0.386, 0.21, 0.63, 1, 1), (0.25, -0.1043, 0.1035, -0.0362, 0, 0)),
-    "rodas5p": (
-        (0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1, 1, 1),
-        (0.21193756319429014, -0.42387512638858027, -0.3384627126235924, 1.8046452872882734, 2.325825639765069, 0, 0, 0),
-    ),
-}
-
-
 @ALL
 def test_times(method):
     """alpha_i = sum_j alpha_ij and d_i = sum_j gamma_ij, as printed in rodas.f and in rosenbrock_tableaus.jl."""
-    alpha, d = PRINTED[method.name]
-    assert method.alpha == pytest.approx(alpha, abs=1e-13) and method.d == pytest.approx(d, abs=1e-13)
+    known = STIFF[method.name]
+    assert method.alpha == pytest.approx(known.alpha, abs=1e-13) and method.d == pytest.approx(known.d, abs=1e-13)
     assert set(method.alpha[method.alpha >= 1 - 1e-9]) == {1.0}

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate._ivp import dop853_coefficients, rk
 
 from odesim.solve import METHODS, Method
+from tests.support.methods import EMBEDDED
 from tests.support.trees import conditions, size, trees
 
 # coefficients are rounded to 1e-16, some polynomials are of size 1000, and an order condition multiplies up to 8 of them
@@ -54,7 +55,7 @@ def test_order(method: Method) -> None:
 def test_embedded(method: Method) -> None:
     """b - E is a method of its own of lower order: one wrong digit in a weight is invisible at tolerance 1e-8, not here."""
     A = method.A[: method.last + 1, : method.last + 1]
-    orders = {"tsit5": (4,), "vern7": (6,), "dop853": (5, 3)}[method.name]
+    orders = EMBEDDED[method.name]
     for E, order in zip(method.E, orders, strict=False):
         assert abs(E.sum()) < 1e-15
         assert worst(A, method.b - E, order) < ROUNDING

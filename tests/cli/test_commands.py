@@ -1,4 +1,4 @@
-"""Every other verb, and the pages of help."""
+"""Every other command, and the pages of help."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 from odesim import list_models, open_run
-from odesim.cli.app import VERBS
+from odesim.cli.app import COMMANDS
 from odesim.cli.commands.completion import SHELLS
 from odesim.cli.commands.figure import features_text
 from odesim.cli.commands.show import default_text
@@ -24,19 +24,19 @@ from odesim.reference.tasks import TASKS
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5")
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
-def test_help_fits_80_columns(verb, odesim):
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_80_columns(command, odesim):
     """Every page fits, ends with 0 and has an Options part; -h is --help."""
-    done = odesim(*verb.split(), "--help")
+    done = odesim(*command.split(), "--help")
     assert (done.exit_code, done.stderr) == (0, "") and "Options:" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert odesim(*verb.split(), "-h").stdout == done.stdout
+    assert odesim(*command.split(), "-h").stdout == done.stdout
 
 
-def test_no_verb_is_help(odesim):
+def test_no_command_is_help(odesim):
     """`odesim` alone prints what there is; --version one line."""
     assert odesim().stdout == odesim("--help").stdout
-    assert all(f"  {verb} " in odesim().stdout for verb in VERBS)
+    assert all(f"  {command} " in odesim().stdout for command in COMMANDS)
     name, version = odesim("--version").stdout.split()
     assert name == "odesim" and version[0].isdigit()
 
