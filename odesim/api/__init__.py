@@ -1,1 +1,1 @@
-"""What a person calls: integrate, ensemble, train, compare, resume, rerun."""
+"""The public functions: integrate, ensemble, train, compare, resume, rerun."""

@@ -1,4 +1,4 @@
-"""`odesim.compare`: what theory says of a training, laid beside the training; or two runs laid beside each other."""
+"""`odesim.compare`: a training against the theory that describes it, or two runs against each other."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -52,7 +52,7 @@ def compare(
     backend: str | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Comparison:
-    """A System beside a training of the task that it describes; or two runs (Solutions, Trajectories, or their folders).
+    """Compares a System with a training of the task that it describes, or two runs (Solutions, Trajectories, or their folders).
 
     model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
     settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
@@ -100,7 +100,7 @@ def compare_training(
     progress: Callable[[int, int, Array], None] | None,
     **names: tuple[str, ...],
 ) -> Comparison:
-    """The training, and the System under the parameters that the task names, beside each other. names: observables, align."""
+    """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_flow(facts)
     check_described(system.name, facts, experiment.theory)
@@ -128,7 +128,7 @@ def compare_training(
 
 
 def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Observables of the training that have to be recorded, however large. Raises ParamError for one that cannot be compared."""
+    """Observables that the training must record to be compared, even costly ones. Raises ParamError for one that cannot be compared."""
     links = {link.name: link.sources for link in pair.links} if pair else {}
     if not pair:
         known = {*map_names(system)}
@@ -142,14 +142,14 @@ def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted
 
 
 def map_names(system: System) -> tuple[str, ...]:
-    """States and observables of a System."""
+    """The quantity of a training that each state and observable of a System stands for."""
     return (*(str(name) for name in system.states), *system.observables)
 
 
 def compare_runs(
     first: Run | System, second: Run | System, kind: str, *, observables: tuple[str, ...], align: tuple[str, ...]
 ) -> Comparison:
-    """Two runs beside each other: of one kind as they are, else the integration as theory, on its clock."""
+    """Compares two runs: of one kind as they are; of an integration and a training, the integration is the theory, on its own clock."""
     runs = [(read_run(run), run) for run in (first, second)]
     said = {"map": "", "clock": "", "unit": ""}
     options: dict[str, Any] = {"observables": observables, "align": align}
@@ -177,19 +177,19 @@ def compare_runs(
 
 
 def side_of(run: Solution | Trajectory) -> Side:
-    """The run on its own clock."""
+    """One side of a comparison: a run on its own clock."""
     return side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run)
 
 
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
-    """What the run is, and where it is stored."""
+    """The kind and name of a run, and the folder where it is stored."""
     where = f" ({place})" if isinstance(place, str | PathLike) else ""
     iterations = f", {counted(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
     return f"{side.label}{iterations}{where}"
 
 
 def read_run(run: Run | System) -> Solution | Trajectory:
-    """The run at a folder, or the one given. Raises StoreError where there is none, ParamError for what is no run."""
+    """The run stored in a folder, or the run given. Raises StoreError if there is none, ParamError for anything else."""
     if isinstance(run, Solution | Trajectory):
         return run
     if not isinstance(run, str | PathLike):

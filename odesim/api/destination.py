@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Destination:
-    """The folder of a run, and what becomes of one that is there. shard: (i, n), the i-th of n parts of an ensemble."""
+    """The folder of a run, and what happens if it exists already. shard: (i, n), the i-th of n parts of an ensemble."""
 
     path: Path
     overwrite: bool = False
@@ -15,7 +15,7 @@ class Destination:
 
     @property
     def joins(self) -> bool:
-        """Whether the run that is there is gone on with."""
+        """Whether a run that exists there is continued."""
         from odesim.store.paths import is_taken
 
         return (self.resume or self.shard is not None) and is_taken(self.path)

@@ -1,4 +1,4 @@
-"""What two computations of one run have in common: every bit where the code is the same, a few tolerances where it is another."""
+"""How a stored run and its recomputation differ: in no bit if the code is the same, by a few tolerances if it is not."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TIMES = 20.0  # tolerances between two runs, each of which is within ten of the 
 
 @dataclass(frozen=True)
 class Rerun:
-    """A stored run and the same computed again.
+    """The result of rerun(): a stored run against the same run computed again.
 
     counted: rows compared, of this unit ("member"), and of what beside it; different: those with another bit; first: where the first one
     is; largest: of all differences. other: in what the code that computes is another than then, `` where in nothing; bound: what such
@@ -38,17 +38,17 @@ class Rerun:
 
     @property
     def same(self) -> bool:
-        """Whether all of it was computed again and every bit is the same."""
+        """Whether everything was computed again with the same bits."""
         return not (self.different or self.stopped or self.lost)
 
     @property
     def passed(self) -> bool:
-        """Whether it is the same, or, by other code, within the bound."""
+        """Whether the bits are the same or, with other code, all differences are within the bound."""
         return self.same or bool(self.other and not (self.beyond or self.stopped or self.lost))
 
     @property
     def message(self) -> str:
-        """One sentence."""
+        """The result in one sentence."""
         rows = f"{counted(self.counted, self.unit)}{self.of}"
         head = f"stopped after {rows}" if self.stopped else f"{rows} computed again"
         head += f" by other code ({self.other})" if self.other else ""
@@ -62,13 +62,13 @@ class Rerun:
 
 
 class Differences:
-    """Rows of named arrays compared as they come."""
+    """A comparison of named arrays, row by row, as they become available."""
 
     def __init__(self) -> None:
         self.counted, self.different, self.largest, self.first, self.beyond = 0, 0, 0.0, "", False
 
     def add(self, pairs: Mapping[str, tuple[Array, Array, Any]], which: Array, place: Callable[[int], str], *, rows: bool = True) -> None:
-        """pairs {name: (old (N, ...), new (N, ...), bound)}: the rows in which (N,) is true; a bound of 0 allows nothing. NaN equals NaN.
+        """Compares {name: (old (N, ...), new (N, ...), bound)} in the rows where (N,) is true; bound 0 means equal bits. NaN equals NaN.
 
         place: what a row is called. rows: they count as such, or are what comes after the last one and counts where no row differs.
         """
@@ -92,12 +92,12 @@ class Differences:
             self.first = f"{names[min(names)]} of {place(min(names))}"
 
     def report(self, path: Path, unit: str, **more: Any) -> Rerun:
-        """What was found."""
+        """The Rerun of what was compared."""
         return Rerun(path, unit, self.counted, self.different, self.first, self.largest, beyond=self.beyond, **more)
 
 
 def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]) -> str:
-    """In what the code that computes is another than that of a stored run; `` where in nothing."""
+    """The versions and machine properties that differ from those of a stored run, as a phrase; empty if none does."""
     old = then.get("versions", {})
     found = [f"{name} {old.get(name)} then, {now} now" for name, now in versions.items() if old.get(name) != now]
     if then.get("kernel", kernel) != kernel and not found:
@@ -106,7 +106,7 @@ def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]
 
 
 def tolerance(old: Array, rtol: float, atol: float) -> Array:
-    """(N, 1, ...): what each row of old (N, ...) may differ by where other code computed it."""
+    """(N, 1, ...): by how much each row of old (N, ...) may differ if other code computed it."""
     with np.errstate(invalid="ignore"):
         size = np.nan_to_num(np.abs(old.reshape(len(old), -1)), posinf=0.0).max(axis=1, initial=0.0)
     return np.asarray(TIMES * (atol + rtol * size)).reshape(-1, *(1,) * (old.ndim - 1))

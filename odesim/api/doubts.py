@@ -1,4 +1,4 @@
-"""Whether the theory in a stored integration is that of a stored training: its settings, its parameters."""
+"""Checks that a stored integration is the theory of a stored training: its settings and its parameters."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -16,7 +16,7 @@ from odesim.solve.solution import Solution
 
 
 def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: TrainingFacts) -> tuple[str, ...]:
-    """Sentences on settings of the training that the System does not describe, and on parameters that are not the training's."""
+    """Sentences on settings of the training that the System does not describe, and on parameters that differ from the training's."""
     wrong = misfits(pair, facts)
     if wrong:
         return (f"{solution.model} does not describe this training of {facts.task}: {'; '.join(wrong)}",)
@@ -36,13 +36,13 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
 
 
 def known_settings(trajectory: Trajectory) -> dict[str, Any]:
-    """The settings of the training that its task knows; what else is stored says what they came to."""
+    """The stored settings that the task has today; the others follow from these."""
     known = {setting.name for setting in load_task(trajectory.task).settings}
     return {name: value for name, value in trajectory.config.items() if name in known}
 
 
 def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
-    """The task's exact arrays: those stored with the training, or made again from its settings."""
+    """The exact population arrays of a task: those stored with the training, or computed again from its settings."""
     if isinstance(place, str | PathLike):
         from odesim.store.trajectory import read_exact
 

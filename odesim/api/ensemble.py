@@ -78,7 +78,7 @@ def ensemble(
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> "xarray.Dataset":
-    """Many members of a model, each as `integrate` would do it: {state: (member, time, *index names)}, status (member,).
+    """Integrates many members of a model, each as `integrate` would: {state: (member, time, *index names)}, status (member,).
 
     params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. Arrays are numpy's
     or cupy's.
@@ -140,7 +140,7 @@ def ensemble(
 
 
 def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> "xarray.Dataset":
-    """All members, integrated and held in memory. arrays: "numpy", or "cupy" for states that stay on the first GPU."""
+    """Integrates all members and holds them in memory. arrays: "numpy", or "cupy" for states that stay on the first GPU."""
     stays, count = arrays == "cupy", chosen.source.count
     if not stays:
         check_saves_fit(count * len(request.times), request.layout.size, 8)
@@ -165,7 +165,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
 def run_ensemble(
     model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
 ) -> "EnsembleRun":
-    """What became of an ensemble in a folder. Raises an OdesimError."""
+    """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
     from odesim.store.paths import check_new_run
 
@@ -176,13 +176,13 @@ def run_ensemble(
 
 
 def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
-    """The arguments of `ensemble` in two: what is asked for, and how it is integrated."""
+    """Splits the arguments of `ensemble` into what defines the members and how they are integrated."""
     how = {name: given.pop(name) for name in NAMES if name in given}
     return EnsembleArguments(**given), RunOptions(**how)
 
 
 def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
-    """Members and request of an ensemble. Raises an OdesimError."""
+    """The members and the request of an ensemble. Raises an OdesimError."""
     given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
     system, still = with_sensitivities(system, asked.sensitivities, given)
     here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}

@@ -1,4 +1,4 @@
-"""Members' results as an xarray Dataset."""
+"""Results of an ensemble as an xarray Dataset."""
 
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray.Dataset":
-    """The members as xarray holds them, with what was a member's own."""
+    """The members as an xarray Dataset, with each member's own values."""
     import xarray as xr
 
     dims, source, system, outputs = dimensions(request.system), members.source, request.system, request.outputs
@@ -47,7 +47,7 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
 
 
 def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
-    """Names of the axes of a parameter's or a start's own values: the System's index of that extent, where there is just one."""
+    """Names of the axes of a member's own parameter or initial value: the System's index of that extent, if there is exactly one."""
     shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
     names = []
     for k in range(rank):
@@ -57,7 +57,7 @@ def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, .
 
 
 def label_of(system: System, name: str) -> str:
-    """What the values that a member starts from are called, beside the states and what says how a member ended."""
+    """The name in the Dataset for the initial values of a state, distinct from states and status arrays."""
     taken = {*map(str, system.states), *RESERVED_NAMES}
     if name not in taken:
         return name

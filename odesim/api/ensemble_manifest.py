@@ -1,4 +1,4 @@
-"""What a stored ensemble says of itself before anything is computed, and the members, request and engine that come back from it."""
+"""The manifest of a stored ensemble, and the members, request and engine restored from it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ from odesim.symbolic.system import System
 def restore(
     store: EnsembleStore, model: str | PathLike[str] | None = None, *, same_code: bool = True
 ) -> tuple[Members, EnsembleRequest, AnyEngine]:
-    """Members, request and engine of a stored ensemble. Raises an OdesimError where they cannot be had again.
+    """Members, request and engine of a stored ensemble. Raises an OdesimError if they cannot be restored.
 
     model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.
     """
@@ -59,7 +59,7 @@ def restore(
 
 
 def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]]:
-    """{name: shape} of what is a member's own."""
+    """{name: shape} of the values that each member has of its own."""
     shapes = dict(zip(store.layout.names, store.layout.shapes, strict=True))
     for part in store.design.parts:
         if part.name not in shapes:
@@ -71,12 +71,12 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 
 
 def outputs_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of members beside their states, as make_request takes it."""
+    """What is stored of members beside their states, as make_request takes it."""
     return {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"]}
 
 
 def make_manifest(system: System, original: Mapping[str, Any], members: Members, engine: AnyEngine) -> Manifest:
-    """What is to be said of the run before it is there."""
+    """The manifest of an ensemble, written before anything is computed."""
     design, shared, request = as_design(members), members.shared, engine.request
     about = {
         "model": system.name,
@@ -116,6 +116,6 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
 
 
 def check_members(members: Members, chunk: int) -> None:
-    """Raises ParamError where any member has a value outside its domain, before anything is written."""
+    """Raises ParamError if any member has a value outside its domain, before anything is written."""
     for first in range(0, members.source.count, chunk):
         members.chunk(first, min(first + chunk, members.source.count))

@@ -1,4 +1,4 @@
-"""What an ensemble in memory and one on disk have in common: the request, the engine, names of axes."""
+"""Checks common to ensembles in memory and on disk: members, request, right-hand side, threads."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ from odesim.symbolic.system import System
 
 
 def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
-    """Members of a design, or of arrays with a leading axis alone. Raises ParamError."""
+    """Members of a design, or of arrays with a leading member axis. Raises ParamError."""
     numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
     if not asked.has_design:
         return make_members(system, asked.params, asked.initial, **numbers)
@@ -50,7 +50,7 @@ def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Membe
 
 
 def as_design(members: Members) -> Design:
-    """The source of the members as a Design: arrays in memory are its tables."""
+    """The source of members as a Design; arrays in memory become its tables."""
     source = members.source
     if isinstance(source, Design):
         return source
@@ -61,7 +61,7 @@ def as_design(members: Members) -> Design:
 def make_request(
     system: System, members: Members, options: RunOptions, *, save: Any = None, observe: Any = (), max_events: int = MAX_EVENTS
 ) -> EnsembleRequest:
-    """The request, checked. Raises an OdesimError."""
+    """The checked request of an ensemble. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_max_events(max_events)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
     if chosen not in METHOD_NAMES:
@@ -88,7 +88,7 @@ def make_request(
 
 
 def compiled_of(system: System, options: RunOptions) -> CompiledRHS:
-    """The right-hand side that kernels for members are made of: on a GPU too it is that of the processor."""
+    """The right-hand side from which kernels for members are generated: for a GPU too it is compiled for the processor."""
     return compiled_parts(system, RunOptions().backend, options.dtype, options.strict)[0]
 
 

@@ -1,4 +1,4 @@
-"""What is to be trained: a task, its settings and seeds, checked."""
+"""Checks the arguments of a training: its task, settings and seeds."""
 
 import platform
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def make_experiment(
     rates: Mapping[str, float],
     dtype: str,
 ) -> Experiment:
-    """The experiment of a task: settings checked, the optimizer's name and rates as asked for; its config says them. Raises ParamError."""
+    """The experiment of a task, with checked settings, and the optimizer and rates requested; its config stores them. Raises ParamError."""
     if model is not None and model not in task.models:
         raise ParamError(no_such("model", model, task.models, task.name))
     chosen = any(setting.name == "optimizer" for setting in task.settings)
@@ -74,12 +74,12 @@ def make_experiment(
 
 
 def rate_setting(group: str) -> str:
-    """The setting of a task that is the learning rate of a group of parameters, where there is one."""
+    """The setting of a task that holds the learning rate of a group of parameters, if it has one."""
     return f"eta_{group}"
 
 
 def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, Any]:
-    """The settings given, with those that learning rates of groups are. Raises ParamError for one that is given twice."""
+    """The settings, with learning rates of groups as settings where the task has them. Raises ParamError if one is given twice."""
     if not isinstance(rates, Mapping):
         raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
     names = {group: rate_setting(group) for group in rates if any(s.name == rate_setting(group) for s in task.settings)}
@@ -90,7 +90,7 @@ def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, An
 
 
 def as_task(task: Any) -> Task:
-    """A task by its name, or one that is given. Raises ParamError."""
+    """The task with this name, or the Task given. Raises ParamError."""
     if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
         raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
     found: Task = load_task(task) if isinstance(task, str) else task
@@ -98,7 +98,7 @@ def as_task(task: Any) -> Task:
 
 
 def check_seeds(seeds: Any) -> tuple[int, ...]:
-    """Seeds (R,) as distinct whole numbers from 0 up. Raises ParamError."""
+    """Seeds (R,) as distinct integers >= 0. Raises ParamError."""
     if isinstance(seeds, str | bytes | Mapping | set | frozenset):
         raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {value_text(seeds)}")
     try:
@@ -116,6 +116,6 @@ def check_seeds(seeds: Any) -> tuple[int, ...]:
 
 
 def versions(backend: str) -> dict[str, str]:
-    """Versions of what computes, and the GPU where it is one."""
+    """Versions of the packages that compute, and the name of the GPU if one does."""
     more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if find_backend(backend).gpu else {}
     return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__, **more}

@@ -1,4 +1,4 @@
-"""The calls that people make: a model by name, numbers in, a Solution out."""
+"""`odesim.integrate`: a model by name, numbers in, a Solution out."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -56,7 +56,7 @@ def integrate(
     arrays: str = "numpy",
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
-    """One run of a model: a name, a System, or a path such as my.py or my.py:OTHER.
+    """Integrates a model (a name, a System, or a path such as my.py or my.py:OTHER) once.
 
     params, initial: {name: number, nested list, array of numpy or cupy}; a number fills the shape. sizes: {name: int}, where arrays do
     not say.

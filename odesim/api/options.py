@@ -1,4 +1,4 @@
-"""Options of a run that only make sense together, checked."""
+"""Checks of options that depend on each other."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in b
 
 
 def check_run_options(options: RunOptions, use: str) -> None:
-    """Raises an OdesimError for a backend, clock or type that is none, and for what the backend does not do for this use."""
+    """Raises an OdesimError for an unknown backend, clock or dtype, and for what the backend does not support in this use."""
     backend, method = find_backend(options.backend, use), options.method
     check_clock(options)
     if check_dtype(options.dtype) not in backend.dtypes:
@@ -32,7 +32,7 @@ def check_run_options(options: RunOptions, use: str) -> None:
 
 
 def check_clock(options: RunOptions) -> None:
-    """Raises SolveError for a clock that is none, or that is asked for what it cannot do."""
+    """Raises SolveError for an unknown clock, or one that does not go with the other options."""
     if options.clock not in CLOCKS:
         raise SolveError(no_such("clock", str(options.clock), CLOCKS))
     if options.rescaled and np.size(options.stop_at):
@@ -42,7 +42,7 @@ def check_clock(options: RunOptions) -> None:
 
 
 def check_array_kind(arrays: str, options: RunOptions) -> None:
-    """Raises ParamError for arrays that the results of a run cannot be in. The backend is one that there is."""
+    """Raises ParamError for a library of arrays that results cannot be in. The backend must exist."""
     if arrays not in ARRAYS:
         raise ParamError(no_such("kind of arrays", str(arrays), ARRAYS))
     if arrays not in options.on.arrays:
@@ -55,12 +55,12 @@ def check_array_kind(arrays: str, options: RunOptions) -> None:
 
 
 def sizes_text(numbers: Numbers) -> str:
-    """` (M = 1000, K = 3)`; nothing without sizes."""
+    """The sizes as ` (M = 1000, K = 3)`; empty without sizes."""
     return f" ({', '.join(f'{name} = {n}' for name, n in numbers.sizes.items())})" if numbers.sizes else ""
 
 
 def check_range(numbers: Numbers, dtype: str) -> None:
-    """Raises ParamError where a number overflows this dtype."""
+    """Raises ParamError if a number overflows this dtype."""
     if dtype == "float64":
         return
     most = float(np.finfo(dtype).max)

@@ -1,4 +1,4 @@
-"""Stored runs computed again from what they store, and compared; nothing is written."""
+"""`odesim.rerun`: computes a stored run again and compares; nothing is written."""
 
 from collections.abc import Callable, Iterator
 from os import PathLike
@@ -33,7 +33,7 @@ BOUND = f"{TIMES:g} times its tolerances"
 
 
 def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, threads: int = 1, progress: Progress | None = None) -> Rerun:
-    """Computes every member of the ensemble at path again that is done there. Raises an OdesimError.
+    """Computes every finished member of the ensemble at path again. Raises an OdesimError.
 
     model: the file of the model, where it was one.
     """
@@ -51,7 +51,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
 
 
 class Shadow:
-    """A Ledger beside a stored one: at first nothing is done, and what is handed in is compared, not kept.
+    """A Ledger over a stored one: at first nothing is done, and results are compared with the stored ones instead of written.
 
     exact: bits of all that is known of a member; else states within the tolerances, and how it ended.
     """
@@ -77,7 +77,7 @@ class Shadow:
         return None
 
     def write(self, first: int, chunk: Chunk) -> None:
-        """Compares the members of chunk with those stored, where they are done."""
+        """Compares the members of a chunk with the stored ones, where those are done."""
         old, said, new = self.store.read(first, first + len(chunk.status)), self.store.attributes, self.store.chunk_arrays(chunk)
         pairs: dict[str, Any] = {}
         for name, held in self.store.chunk_arrays(old).items():
@@ -89,7 +89,7 @@ class Shadow:
 
 
 def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, progress: Callable[[float], None] | None = None) -> Rerun:
-    """Integrates the run at path again and compares states, observables, events and how it ended. Raises an OdesimError.
+    """Integrates the run at path again and compares states, observables, events and the end. Raises an OdesimError.
 
     model: the file of the model, where it was one.
     """
@@ -115,7 +115,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
 
 
 def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
-    """States and observables at the saved times that both have."""
+    """Compares states and observables at the saved times that both runs have."""
     times, *rows = np.intersect1d(old.t, new.t, return_indices=True)
     held, made = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
     pairs = {name: (v, made[name], tolerance(v, rtol, atol)) for name, v in held.items()}
@@ -123,7 +123,7 @@ def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, 
 
 
 def compare_ends(found: Differences, old: Solution, new: Solution, *, exact: bool) -> None:
-    """Where and how two runs ended, and their events: all bits, or for other code the status and how many events there are.
+    """Compares where and how two runs ended, and their events: all bits or, for other code, the status and the number of events.
 
     One that was interrupted has no end of its own, and of one that the disk cut short it is not known.
     """

@@ -1,4 +1,4 @@
-"""What `sensitivities` asks of a run: the System that has them, and what they start from."""
+"""The `sensitivities` option of a run: the extended System, and its initial values."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,7 +14,7 @@ _MADE: Memo[System] = Memo(32)  # what is compiled is remembered by the System
 
 
 def with_sensitivities(system: System, names: str | Iterable[str], given: Collection[str]) -> tuple[System, dict[str, float]]:
-    """The System with sensitivities to parameters and initial values of these names, and initial values for it.
+    """The System extended by sensitivities to these parameters and initial values, and its initial values.
 
     given: states whose initial value somebody gave: it does not move with a parameter, whatever the model's own start would do.
     Raises SpecError and ParamError.
@@ -34,7 +34,7 @@ def with_sensitivities(system: System, names: str | Iterable[str], given: Collec
 
 
 def check_sensitivities(system: System, numbers: Numbers) -> None:
-    """Raises ParamError where integrating the sensitivities does not fit in memory."""
+    """Raises ParamError if the sensitivities do not fit in memory."""
     for name, pairs in system.sensitivities.items():
         parts = {made: ROWS * numbers.initial[made].size for made in pairs.values() if made in numbers.initial}
         check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)

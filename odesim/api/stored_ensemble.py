@@ -1,4 +1,4 @@
-"""Ensembles on disk: begun, gone on with, and tried again where members failed."""
+"""Ensembles on disk: started, continued, and failed members tried again."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ AGAIN = "odesim resume goes on"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """What became of a run, or of a shard of it. retried: failed members that were tried again; auto: by which rule members have
+    """The result of an ensemble, or of one shard. retried: failed members that were tried again; auto: by which rule members have
     their methods; methods {status: {method: members}}; lost: members said to be done, but not there; meanings: {status: what it says of
     a member}."""
 
@@ -52,7 +52,7 @@ class EnsembleRun:
 
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, chunks: range, **more: Any) -> "EnsembleRun":
-        """Of the members of these chunks, as tally counts them."""
+        """The EnsembleRun of the members in these chunks."""
         said = store.attributes
         found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
         more |= {"auto": said.get("auto", ""), "backend": said.get("backend", RunOptions.backend), "methods": found}
@@ -61,7 +61,7 @@ class EnsembleRun:
 
     @property
     def by_method(self) -> dict[str, int]:
-        """{method: members that are done by it}, the most first."""
+        """{method: number of members that it completed}, the most frequent first."""
         found: dict[str, int] = {}
         for methods in self.methods.values():
             for name, count in methods.items():
@@ -69,13 +69,13 @@ class EnsembleRun:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def may_be_stiff(self, status: str) -> bool:
-        """Whether a stiff method has not been tried for some members with this status: auto tries it where max_steps steps were taken."""
+        """Whether some members with this status have not been tried with a stiff method, which auto tries after max_steps steps."""
         explicit = any(name not in ROSENBROCK for name in self.methods.get(status, {}))
         return explicit and not (self.method == "auto" and status == Status.MAX_STEPS and STIFF in self.auto)
 
     @property
     def status(self) -> str:
-        """`interrupted` where this command was stopped, `unfinished` where members are left to do by another shard or by resume, `failed`
+        """`interrupted` if this command was stopped, `unfinished` if members are left for another shard or resume, `failed`
         where some did not come to their end, else `ok`."""
         if self.tally.done < self.tally.total:
             return "interrupted" if self.tally.stopped else "unfinished"
@@ -83,7 +83,7 @@ class EnsembleRun:
 
     @property
     def message(self) -> str:
-        """One sentence on what is missing or failed."""
+        """One sentence on what is missing or failed; empty if nothing is."""
         t = self.tally
         failed = f"{t.failed} of {counted(t.done, 'member')} failed ({t.failures})" if t.failed else ""
         if self.lost:
@@ -98,7 +98,7 @@ class EnsembleRun:
 
 
 def begin(original: Mapping[str, Any], members: Members, request: EnsembleRequest, to: Destination, execution: Execution) -> EnsembleRun:
-    """Makes the run there, or joins the one that is there (a shard, or resume), and integrates what is not done.
+    """Creates the run, or joins an existing one (a shard, or resume), and integrates what is not done.
 
     original: where the model is from, as load_with_origin returns. Raises an OdesimError.
     """
@@ -134,7 +134,7 @@ def begin(original: Mapping[str, Any], members: Members, request: EnsembleReques
 
 
 def kept(error: DeviceError, path: Path) -> DeviceError:
-    """The error of a GPU, and what of the run at path there is."""
+    """The error of a GPU with a sentence on how much of the run at path is stored."""
     try:
         done = count_members(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
@@ -151,7 +151,7 @@ def integrate(
     *,
     retried: int = 0,
 ) -> EnsembleRun:
-    """Does what is not done of a shard."""
+    """Integrates the members of a shard that are not done."""
     chunks = shard_chunks(store.count, store.chunk, shard)
     place = next(open_chunks(store, chunks), None)
     if place is None:
@@ -168,7 +168,7 @@ def integrate(
 
 
 def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int], Engine]:
-    """The engine of each attempt, compiled when it is needed."""
+    """The engine of each attempt, compiled when it is first used."""
 
     @cache
     def engine(attempt: int) -> Engine:
@@ -195,7 +195,7 @@ def resume(
     progress: Progress | None = None,
     fail_fast: bool = False,
 ) -> EnsembleRun:
-    """Goes on with the ensemble at path; of a finished one nothing is done. Raises an OdesimError.
+    """Continues the ensemble at path; a finished one stays as it is. Raises an OdesimError.
 
     retry_failed: members that failed are integrated again, by another method where one is given. model: the file of the model,
     where it was one; it must have the sha256 that the run stores.
@@ -234,7 +234,7 @@ def resume(
 
 
 def look(path: Path) -> EnsembleRun:
-    """How far the ensemble at path is; another process may be at it. Raises StoreError."""
+    """The progress of the ensemble at path, which another process may be computing. Raises StoreError."""
     store = EnsembleStore(path)
     chunks = shard_chunks(store.count, store.chunk)
     return EnsembleRun.of(store, count_members(store, chunks), chunks, lost=store.lost_member_count())

@@ -1,4 +1,4 @@
-"""Stored trainings from what they store: gone on with, or trained again and compared."""
+"""Stored trainings: continued, or trained again and compared."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ Progress = Callable[[int, int, Array], None]
 
 
 def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
-    """Attributes and experiment of the training at path. Raises an OdesimError where it cannot be had again."""
+    """Attributes and experiment of the training at path. Raises an OdesimError if they cannot be restored."""
     said = training_attributes(path)
     try:
         task = load_task(said["task"])
@@ -52,19 +52,19 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
 
 
 def training_options_of(said: Mapping[str, Any], threads: int | None = None) -> TrainingOptions:
-    """The options in stored attributes, but for another number of threads. Raises KeyError where one is missing."""
+    """The options in stored attributes, with another number of threads. Raises KeyError if one is missing."""
     own = {name: said[name] for name in ("steps", "save", "dtype", "backend")}
     return TrainingOptions(**own, observe=tuple(said["observe"]), threads=threads or said.get("threads", 1))
 
 
 def resume_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Trajectory:
-    """Goes on with the training at path to its last step, as `odesim train --resume` does; a finished one stays as it is."""
+    """Continues the training at path to its last step, as `odesim train --resume` does; a finished one stays as it is."""
     said, experiment = restore(path)
     return train_into(Destination(path, resume=True), experiment, training_options_of(said, threads), progress=progress)
 
 
 def rerun_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Rerun:
-    """Trains again as far as the training at path came, and compares every recorded row and the end. Raises an OdesimError."""
+    """Trains again up to the last stored step, and compares every recorded row and the end. Raises an OdesimError."""
     said, experiment = restore(path)
     old = read_trajectory(path)
     killed = old.status == RUNNING  # then there is no end, and its rows are all that is known
@@ -95,7 +95,7 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
 
 
 def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, *, ends: bool) -> None:
-    """The rows (R, T, ...) that both have, iteration by iteration, and where they ended. share: what other code may change, of the
+    """Compares the rows (R, T, ...) that both have, iteration by iteration, and the end. share: what other code may change, of the
     largest entry."""
     count = min(len(old.t), len(new.t))
     pairs = {
@@ -109,7 +109,7 @@ def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, 
 
 
 def bounded(old: Array, new: Array, share: float) -> tuple[Array, Array, float]:
-    """A pair of arrays and what they may differ by."""
+    """A pair of arrays and the largest difference allowed."""
     finite = np.abs(old[np.isfinite(old)])
     return old, new, share * float(finite.max(initial=0.0))
 
@@ -129,7 +129,7 @@ def train_into(
     checkpoint_every: float = 5.0,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Trajectory:
-    """The experiment trained into a folder, or gone on with there. Raises an OdesimError."""
+    """Trains the experiment into a folder, or continues the training there. Raises an OdesimError."""
     path, options = to.path, replace(options, save=check_save(options.save))
     about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary}
     about["identity"] = digests(about)
@@ -158,7 +158,7 @@ def train_into(
 
 
 def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
-    """What two runs must have in common for one to go on with the other, and the versions."""
+    """What two trainings must have in common for one to continue the other, and the versions."""
     own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds, "optimizer": asdict(experiment.optimizer)}
     values = own | vars(options)
     return {**{name: values[name] for name in IDENTITY}, "versions": versions(options.backend)}
@@ -167,7 +167,7 @@ def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]
 def place(
     to: Destination, experiment: Experiment, about: Mapping[str, Any], steps: int | None, lock: "RunLock"
 ) -> tuple[RunSink, int, Trajectory | None, Any]:
-    """Where rows go, how many steps, the Trajectory of a run that is finished already, and the checkpoint to go on from.
+    """Where rows are written, the number of steps, the Trajectory of a run that is finished already, and the checkpoint to start from.
 
     The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
     ParamError where another training is there.
@@ -195,7 +195,7 @@ def place(
 
 
 def digests(about: Mapping[str, Any]) -> dict[str, str]:
-    """{what: digest} of what identifies a training: two agree where all of it is equal."""
+    """{what: digest} of the properties that identify a training; two trainings are the same if all digests are equal."""
     from odesim.store.manifest import digest_text
     from odesim.store.plain_data import to_plain
 
@@ -203,7 +203,7 @@ def digests(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
-    """Raises StoreError where what the training at path says of itself is not what it was begun with."""
+    """Raises StoreError if the attributes of the training at path are not those with which it began."""
     then = old.get("identity")
     for name, now in digests(old).items():
         if then is not None and then.get(name) != now:
@@ -211,7 +211,7 @@ def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
 
 
 def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Raises ParamError where the training stored at path is another one, with the first thing that differs."""
+    """Raises ParamError if the training stored at path is another one, naming the first difference."""
     from odesim.store.plain_data import to_plain
 
     new = to_plain({name: about[name] for name in (*IDENTITY, "config")})

@@ -1,4 +1,4 @@
-"""A System at the iterations of a training: along its flow, or along descent on its own right-hand side."""
+"""The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own 
 def theory_of(
     system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
 ) -> Side:
-    """The System at the times of the recorded iterations; where every seed has its own parameters, for each of them."""
+    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters."""
     params, each = experiment.theory[system.name], pair is not None and pair.per_seed
     start = (
         {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in pair.start.items()}
@@ -47,7 +47,7 @@ def theory_of(
 def descent(
     system: System, params: Mapping[str, Any], initial: Mapping[str, Array], iterations: Array, step: float, momentum: float
 ) -> Side:
-    """States and observables of a System along descent on its own right-hand side, at these iterations (T,)."""
+    """States and observables of a System under explicit Euler steps of its right-hand side, at these iterations (T,)."""
     numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
     compiled, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
     problem = make_problem(compiled, numbers)

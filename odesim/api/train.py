@@ -1,4 +1,4 @@
-"""`odesim.train`: a task by name, settings in, a Trajectory out; stored while it runs, and gone on with after a stop."""
+"""`odesim.train`: trains a task; the result is a Trajectory, stored while it runs and continued after a stop."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -41,7 +41,7 @@ def train(
     threads: int = 1,
     progress: Callable[[int, int, Array], None] | None = None,
 ) -> Trajectory:
-    """A small transformer trained on a task, one run a seed, all at once; with numpy each has the bits it would have alone.
+    """Trains a small transformer on a task, all seeds at once; with numpy each has the bits it would have alone.
 
     task: its name, or a Task of your own. settings: {name: value} over its defaults, as `odesim train TASK --settings` lists them.
     model: one of the task's. steps: updates; without it the task's own number. seeds: one, or several such as range(5).

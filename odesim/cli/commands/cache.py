@@ -1,4 +1,4 @@
-"""`odesim cache`: what compiled code takes on disk, and its removal."""
+"""`odesim cache`: the size of the cache of compiled code, and its removal."""
 
 import click
 

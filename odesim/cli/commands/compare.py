@@ -1,4 +1,4 @@
-"""`odesim compare`: theory beside the training that it describes, or two stored runs beside each other."""
+"""`odesim compare`: a training against its theory, or two stored runs against each other."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ def compare_command(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Train a task and hold the curves against those of MODEL, under the parameters that the task says; or compare two stored RUNs.
+    """Train a task and compare its curves with those of MODEL, at the parameters that the task gives; or compare two stored RUNs.
 
     \b
     odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
@@ -114,7 +114,7 @@ def compare_command(
 
 
 def draw(comparison: "Comparison", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where the disk had no room for it."""
+    """The path of the picture, and a sentence if the disk had no room for it."""
     if plot is None:
         return None, ""
     from odesim.errors import StoreError

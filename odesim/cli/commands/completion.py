@@ -1,4 +1,4 @@
-"""`odesim completion`: the script that teaches a shell to complete odesim."""
+"""`odesim completion`: a script with which a shell completes words of odesim."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`odesim doctor`: what this machine offers to odesim."""
+"""`odesim doctor`: what odesim finds on this machine."""
 
 import os
 import platform
@@ -48,7 +48,7 @@ def machine() -> Iterator[tuple[str, str]]:
 
 
 def cache() -> Iterator[tuple[str, str]]:
-    """Where compiled code is kept and how much there is."""
+    """The folder of the cache of compiled code, and its size."""
     from odesim.cli.output.tables import bytes_text
     from odesim.codegen.build.cache import cache_dir, cache_entries, used_folder
 
@@ -86,7 +86,7 @@ def gpu() -> Iterator[tuple[str, str]]:
 
 
 def compiler(driver: int | None) -> str:
-    """NVRTC as it loads, with a word where the driver may not take what it makes; empty where it does not load."""
+    """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
     from odesim.base.gpu import install_command
     from odesim.codegen.build.nvrtc import compiler_version, too_new
     from odesim.errors import CodegenError
@@ -100,7 +100,7 @@ def compiler(driver: int | None) -> str:
 
 
 def devices() -> Iterator[tuple[str, str]]:
-    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or why there are none; nothing without cupy."""
+    """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or the reason why there are none; empty without cupy."""
     from odesim.base.gpu import architecture
     from odesim.cli.output.tables import bytes_text
 
@@ -125,7 +125,7 @@ def devices() -> Iterator[tuple[str, str]]:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, its lines joined."""
+    """The message of an error on one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""`odesim ensemble`: a design of members in, a run on disk out."""
+"""`odesim ensemble`: integrates a design of members into a run on disk."""
 
 import re
 from collections.abc import Sequence
@@ -128,7 +128,7 @@ def figure(run: Path) -> "Figure":
 
 
 def named(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """{name: text} of NAME=TEXT. Raises ParamError."""
+    """{name: text} from words NAME=TEXT. Raises ParamError."""
     from odesim.cli.options.run import once
     from odesim.errors import ParamError
     from odesim.inputs.grammar import show_text
@@ -145,7 +145,7 @@ def named(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """(i, n) of I/N. Raises ParamError unless 1 <= i <= n."""
+    """(i, n) from the word I/N. Raises ParamError unless 1 <= i <= n."""
     from odesim.errors import ParamError
     from odesim.inputs.grammar import show_text
 

@@ -1,4 +1,4 @@
-"""`odesim figure`: the papers' figures, computed again and held against numbers that are published or follow from theory."""
+"""`odesim figure`: computes the papers' figures and compares them with published or theoretical numbers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int
 
 
 def features_text(run: "FigureRun") -> str:
-    """The features of a figure beside their targets, and the files that hold it."""
+    """The features of a figure with their targets, and the files written."""
     from odesim.cli.output.tables import table, wrap_paragraph
 
     rows = [
@@ -61,5 +61,5 @@ def features_text(run: "FigureRun") -> str:
 
 
 def digits(value: Any) -> str:
-    """A number with seven digits: published ones have as many."""
+    """A number with seven digits, as many as published ones have."""
     return f"{float(value):.7g}"

@@ -1,4 +1,4 @@
-"""`odesim integrate`: numbers in, one run out."""
+"""`odesim integrate`: integrates a model once."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,7 @@ def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
 
 
 def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path | None, str]:
-    """Where the run lies now, and a sentence where it could not be stored whole."""
+    """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
     from odesim.errors import StoreError
@@ -132,7 +132,7 @@ def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path
 
 
 def draw(solution: "Solution", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where the disk had no room for it."""
+    """The path of the picture, and a sentence if the disk had no room for it."""
     if plot is None:
         return None, ""
     from odesim.errors import StoreError

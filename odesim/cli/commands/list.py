@@ -1,4 +1,4 @@
-"""`odesim list` and `odesim show`: which models there are, and what one of them is."""
+"""`odesim list`: the models and tasks there are."""
 
 import click
 

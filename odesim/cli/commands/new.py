@@ -1,4 +1,4 @@
-"""`odesim new`: a commented model file to start from."""
+"""`odesim new`: writes a commented model file to start from."""
 
 import re
 from pathlib import Path
@@ -67,7 +67,7 @@ SYSTEM = System(
 @click.command("new", short_help="Write a commented model file that runs.")
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
-    """Write a commented model to FILE.py: a start for your own. A file that is there stays as it is."""
+    """Write a commented model to FILE.py: a start for your own. An existing file stays as it is."""
     from odesim.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 

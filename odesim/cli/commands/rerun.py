@@ -1,4 +1,4 @@
-"""`odesim rerun`: a stored run computed again and compared."""
+"""`odesim rerun`: computes a stored run again and compares."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: b
 
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
-    """The comparison, with a line that says how far it is."""
+    """The comparison, with a line of progress."""
     from odesim.store.inspected import run_kind
 
     kind = run_kind(run)
@@ -68,7 +68,7 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 
 
 def no_model(run: Path, model: Path | None) -> None:
-    """Raises ParamError where a model file is given for a training, which has none."""
+    """Raises ParamError if a model file is given for a training, which has none."""
     if model is not None:
         from odesim.errors import ParamError
 

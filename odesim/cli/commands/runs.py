@@ -1,4 +1,4 @@
-"""`odesim plot` and `odesim export`: what can be made of a stored run."""
+"""`odesim plot` and `odesim export`: a stored run as a picture, or as one file."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def plot_command(run: Path, out: Path | None) -> None:
 
 
 def figure_of_run(run: Path, kind: str) -> "Figure":
-    """The picture of a stored run of this kind."""
+    """The picture of a stored run of any kind."""
     if kind == "ensemble":
         from odesim.cli.commands import ensemble
 
@@ -76,7 +76,7 @@ def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> N
 
 
 def beside(run: Path, suffix: str) -> Path:
-    """The run's name with another suffix. Raises StoreError where it has none."""
+    """The run's path with another suffix. Raises StoreError if it has no name."""
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
         from odesim.errors import StoreError

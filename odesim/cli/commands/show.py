@@ -1,4 +1,4 @@
-"""`odesim show`: what a model is."""
+"""`odesim show`: prints the description of a model."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
 
 def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
-    """The parts of the page, each with its title."""
+    """The sections of the page, each with its title."""
     source = described["source"]
     yield described["name"]
     yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
@@ -73,19 +73,19 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
 
 
 def invariant_text(law: dict[str, Any]) -> str:
-    """Its name, its sense, its expression, and which starts it is for."""
+    """The name, kind and expression of an invariant, and the initial values it holds for."""
     when = f", for starts with {law['when']}" if law["when"] else ""
     return wrap_formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
 
 
 def observable_text(observable: dict[str, Any], function: bool) -> str:
-    """Its name, the shape of an array, and its expression, or what a function says of itself."""
+    """The name of an observable, its shape, and its expression, or the docstring of a function."""
     name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
     return wrap_formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
 
 
 def parameter_table(parameters: list[dict[str, Any]]) -> str:
-    """Name, shape, default, domain and meaning of every parameter; the meaning on a line of its own where it has no room."""
+    """Name, shape, default, domain and meaning of every parameter; the meaning on its own line if there is no room for it."""
     if not parameters:
         return ""
     rows = [(p["name"], shape_text(p["shape"]), default_text(p["default"]), p["domain"]) for p in parameters]
@@ -99,14 +99,14 @@ def parameter_table(parameters: list[dict[str, Any]]) -> str:
 
 
 def default_rows(described: dict[str, Any]) -> str:
-    """Sizes and span that a run has where nothing else is said."""
+    """The default sizes and span of a run."""
     start, end = described["span"]
     sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
     return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number_text(start)} to {number_text(end)} {described['time']}")])
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """The title and the lines; nothing where there are none."""
+    """A title and its lines; empty if there are no lines."""
     found = [line for line in lines if line]
     if found:
         yield title
@@ -114,13 +114,13 @@ def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def event_text(event: dict[str, Any]) -> str:
-    """Which expression passes 0, in which direction, and whether that ends the run."""
+    """The expression of an event, the direction in which it passes 0, and whether it ends the run."""
     way = f"passes 0{DIRECTIONS[event['direction']]}{' and ends the run' if event['terminal'] else ''}"
     return wrap_formula(f"{event['name']}: {event['expression']} {way}")
 
 
 def default_text(value: Any) -> str:
-    """A default in a few characters: a number, the one number of an array, or its least and largest."""
+    """A default value in a few characters: a number, the number that fills an array, or its minimum and maximum."""
     if isinstance(value, str):
         return value
     flat = [value["min"], value["max"]] if isinstance(value, dict) else list(entries(value))

@@ -1,4 +1,4 @@
-"""`odesim status` and `resume`: how far a stored run is, and going on with it."""
+"""`odesim status` and `odesim resume`: the progress of a stored run, and its continuation."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ PATH = click.Path(path_type=Path)
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def status_command(run: Path, as_json: bool) -> int:
-    """Say what RUN is and how far: of an ensemble the members by status, also while it is computed."""
+    """Print what RUN is and how far it came; of an ensemble the members by status, also while it is being computed."""
     from odesim.cli.output.tables import table
     from odesim.store.inspected import inspect_run
 
@@ -52,7 +52,7 @@ def status_command(run: Path, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Go on with RUN where it stopped; it ends with the bits of a run that never stopped. Of a finished run nothing is done.
+    """Continue RUN where it stopped; it ends with the bits of a run that never stopped. A finished run stays as it is.
 
     Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it
     longer. An integration keeps nothing to go on from.
@@ -71,7 +71,7 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
 
 
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
-    """Integrates the members that are not done; the exit code."""
+    """Integrates the members that are not done; returns the exit code."""
     from odesim.api.stored_ensemble import resume
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
 
@@ -85,7 +85,7 @@ def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options
 
 
 def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
-    """Trains to the last step; the exit code."""
+    """Trains to the last step; returns the exit code."""
     from odesim.api.stored_training import resume_training as go_on
     from odesim.cli.commands.train import TrainingProgress, report
 
@@ -95,7 +95,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 
 def resume_integration(run: Path) -> int:
-    """Nothing is left of one that came to its end. Raises ParamError for another: its integrator is gone."""
+    """Accepts an integration that is complete. Raises ParamError for one that is not: its integrator is gone."""
     from odesim.errors import ParamError
     from odesim.store.inspected import inspect_run
 

@@ -80,7 +80,7 @@ def train_command(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Train a small transformer on TASK, one run a seed, and watch what theory speaks of.
+    """Train a small transformer on TASK, one run a seed, and record the quantities of the theory.
 
     \b
     VALUE is, by the setting, one of
@@ -115,7 +115,7 @@ def run(
     quiet: bool,
     options: dict[str, Any],
 ) -> int:
-    """Reads the request, trains, prints, draws; the exit code."""
+    """Reads the request, trains, prints, draws; returns the exit code."""
     from odesim.api.train import train
     from odesim.cli.options.training import read_rates, read_seeds, read_settings
 
@@ -127,7 +127,7 @@ def run(
 
 
 def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
-    """Says how a training went, draws it and prints it; the exit code. again: what goes on with it."""
+    """Prints how a training ended, draws it and prints it; returns the exit code. again: the command that continues it."""
     from odesim.cli.output.training import json_text, summary_text
 
     code = DONE if trajectory.ok else STOPPED
@@ -145,7 +145,7 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
 
 
 def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
-    """What stopped it, and how it goes on: with again where it is stored."""
+    """Why the training stopped, and how to continue it: with the command `again` if it is stored."""
     if trajectory.status != "interrupted":
         return trajectory.message
     kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
@@ -160,8 +160,8 @@ def figure(trajectory: "Trajectory") -> "Figure":
 
 
 class TrainingProgress(Counter):
-    """Iterations done, the loss, and about how long the rest takes."""
+    """A line of progress: iterations done, the loss, and about how long the rest takes."""
 
     def show(self, done: int, steps: int, loss: "Array") -> None:
-        """Shows the line, ten times a second at most; loss (R,) by its mean."""
+        """Prints the line, ten times a second at most; loss (R,) by its mean."""
         self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}")
