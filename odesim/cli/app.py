@@ -1,4 +1,4 @@
-"""The group of commands: each in a module of its own, imported when it is asked for; one way out for every error."""
+"""The group of commands: each in its own module, imported when it is called; one exit for every error."""
 
 import os
 import sys
@@ -59,7 +59,7 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
-        """Runs one command and exits with its code, whatever happens in it."""
+        """Runs one command and exits with its code, whatever it raises."""
         prog_name = prog_name or "odesim"
         open_streams()
         if instruction := os.environ.get(COMPLETE):
@@ -80,7 +80,7 @@ class CommandGroup(click.Group):
 
 
 def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    """Says a warning about a model file as one sentence; others are shown as Python shows them."""
+    """Prints a warning about a model file as one sentence, others as Python does."""
     if issubclass(category, ModelWarning):
         say(f"warning: {filename}, line {lineno}: {message}")
     else:

@@ -1,4 +1,4 @@
-"""How a command ends: one sentence on stderr and an exit code for whatever happened."""
+"""Ends a command: exit codes, and one sentence on stderr for every error."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def say(sentence: str) -> None:
 
 
 def exit_code(run: Callable[[], int]) -> int:
-    """What run() returns, or the code of what it raised, which is said."""
+    """The code that run() returns, or that of the exception it raised, which is printed as a sentence."""
     try:
         with terminated_as_interrupted():
             return run()
@@ -58,7 +58,7 @@ def exit_code(run: Callable[[], int]) -> int:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM, which a batch system sends before it kills, does what Ctrl-C does: what was computed is kept."""
+    """Treats SIGTERM, which a batch system sends before it kills, like Ctrl-C: computed results are kept."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -70,12 +70,12 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def disk_full(error: BaseException | None) -> bool:
-    """Whether a file could not grow: a full disk, a quota, a limit."""
+    """Whether an error says that a file could not grow: a full disk, a quota, a limit."""
     return isinstance(error, OSError) and error.errno in FULL
 
 
 def open_streams() -> None:
-    """Gives whoever started odesim with a closed stdin, stdout or stderr (`>&-`) an empty one.
+    """Opens /dev/null for a stdin, stdout or stderr that is closed (`>&-`).
 
     Else the next file that is opened would take its number, and what is printed would go there, or to the other stream.
     """
@@ -89,7 +89,7 @@ def open_streams() -> None:
 
 
 def release(code: int) -> int:
-    """Flushes stdout: code, or STOPPED where what was printed had no room. A closed pipe is no error: its reader has seen enough."""
+    """Flushes stdout; returns code, or STOPPED if the output had no room. A closed pipe is no error: its reader has seen enough."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -104,7 +104,7 @@ def release(code: int) -> int:
 
 
 def usage_sentence(error: click.UsageError) -> str:
-    """click's complaint as a sentence of ours: what is wrong, what was meant, where help is."""
+    """A usage error of click as a sentence of ours: what is wrong, the nearest spelling, where help is."""
     where = error.ctx.command_path if error.ctx else "odesim"
     command = error.ctx.info_name if error.ctx else where
     see = f"; see {where} --help" if error.ctx else ""

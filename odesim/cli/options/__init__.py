@@ -1,1 +1,1 @@
-"""What the commands' options mean: their kinds, and the requests made of them."""
+"""The options of commands: their types, and the requests read from them."""

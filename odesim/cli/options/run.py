@@ -1,4 +1,4 @@
-"""What `integrate` and `ensemble` were asked for: the command line over a TOML file over the defaults, all through one grammar."""
+"""The request of `integrate` and `ensemble`: command line over TOML file over defaults, all in one grammar."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,12 +28,12 @@ class RunArguments:
 
     @property
     def run(self) -> RunOptions:
-        """How the run is integrated."""
+        """The run options."""
         return RunOptions(**{name: value for name, value in self.options.items() if name in NAMES})
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """From when to when; None for the model's own."""
+        """(start, end); None for the model's own."""
         return self.options.get("span")
 
 
@@ -73,7 +73,7 @@ def make_request(
 
 
 def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Values by name. Raises ParamError where a name comes twice."""
+    """Values by name. Raises ParamError if a name comes twice."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -101,7 +101,7 @@ def read_request(file: Path) -> RunArguments:
 
 
 def no_key(key: str, file: Path) -> str:
-    """The sentence for a line above the tables that is no option: often a parameter without its table."""
+    """The sentence for a line above the tables that is no option: often a parameter outside its table."""
     keys = [*ROWS, *TABLES]
     places = "a parameter belongs under [params], a size under [sizes], an initial value under [initial]"
     return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(ROWS))}{nearest(key, keys)}"
@@ -124,7 +124,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """Parsed values by name; a file name `@x.csv` is meant from the folder of the TOML file."""
+    """Parsed values by name; a file `@x.csv` is relative to the folder of the TOML file."""
     from odesim.inputs.values import parse_value
 
     found = {}
@@ -160,7 +160,7 @@ def as_option(name: str, value: Any, file: Path) -> Any:
 
 
 def as_text(value: Any, where: str) -> str:
-    """A TOML value as it would stand on the command line. Raises ParamError for a kind that has no place there."""
+    """A TOML value as text of the command line. Raises ParamError for a type that has none."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | list):

@@ -20,7 +20,7 @@ def default_text(number: float) -> str:
 
 
 def backend_help(use: str, what: str = "") -> str:
-    """What --backend takes. what: what it is of, where that is not the run."""
+    """The help of --backend. what: the use, if it is not the run."""
     first, *others = backends_for(use)
     words = [f"{first} (default): {find_backend(first).uses[use].summary}"]
     return what + "; ".join([*words, *(f"{name}: {find_backend(name).uses[use].summary}" for name in others)]) + "."
@@ -28,14 +28,14 @@ def backend_help(use: str, what: str = "") -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """An option: what its value is called, and of which kind; its help, by the use."""
+    """An option: its metavar and type, and its help for each use."""
 
     metavar: str
     kind: click.ParamType | type
     help: str | dict[str, str]
 
     def text(self, use: str) -> str:
-        """The help of a command for this use."""
+        """The help text for this use."""
         return self.help if isinstance(self.help, str) else self.help[use]
 
 
@@ -81,7 +81,7 @@ ROWS: dict[str, Row] = {
 
 
 def run_options(use: str) -> Callable[[Command], Command]:
-    """Gives a command the options of the table, in its order; one that is not given is None."""
+    """Adds the options of the table to a command, in its order; an option that is not given is None."""
 
     def with_options(command: Command) -> Command:
         for name, row in reversed(ROWS.items()):

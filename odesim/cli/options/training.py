@@ -1,4 +1,4 @@
-"""What `train` was asked for: words, numbers, arrays and texts, by the type of each setting."""
+"""The settings of `train`, read by the type of each: words, numbers, arrays and texts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ def read_settings(task: str, settings: Sequence["Setting"], texts: Sequence[str]
 
 
 def read_value(setting: "Setting", text: str) -> Any:
-    """The value that text is: true or false, a word, the text of @FILE, a number or an array. Raises ParamError."""
+    """The value of a text: true or false, a word, the content of @FILE, a number or an array. Raises ParamError."""
     where = f"--set {setting.name}"
     if isinstance(setting.default, bool):
         if text.lower() not in FLAGS:

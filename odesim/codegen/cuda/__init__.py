@@ -1,1 +1,1 @@
-"""Programs as CUDA C++."""
+"""Programs as CUDA C++ kernels."""

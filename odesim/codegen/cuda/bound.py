@@ -1,4 +1,4 @@
-"""A System with its numbers on a GPU: the kernel that goes on with a run, and the table it reads sizes and arrays from."""
+"""A System with its numbers on a GPU: its integration kernel, and the table from which that reads sizes and arrays."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from odesim.codegen.loops.module import ModuleText
 
 @dataclass(frozen=True)
 class CudaRHS:
-    """The right-hand side of a System for a GPU, compiled once for all sizes. kernels: by the device's number."""
+    """The right-hand side of a System for GPUs, compiled once for all sizes. kernels: {number of a device: kernel}."""
 
     compiled: CompiledRHS
     driver: Driver
@@ -43,7 +43,7 @@ class CudaRHS:
         return self.kernels[device]
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], *, stays: bool = False) -> "BoundCuda":
-        """The right-hand side with numbers. stays: what a run saves is to stay on the device."""
+        """The right-hand side with these numbers. stays: whether saved states remain on the device."""
         return BoundCuda(self, dict(sizes), dict(params), stays)
 
 
@@ -58,7 +58,7 @@ class BoundCuda:
     parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Reads these parameters, arrays whose numbers have changed, once more."""
+        """Copies parameters whose values have changed to the device again."""
         _ = self._arrays
         for name in names:
             if name in self.parameters:
@@ -83,7 +83,7 @@ class BoundCuda:
 
     @property
     def stage(self) -> int:
-        """No function of this machine; asking for it compiles."""
+        """There is no such function on the host; asking for it compiles the kernel."""
         return 0 if self.kernel is None else 1
 
     combine = stage
@@ -99,7 +99,7 @@ class BoundCuda:
 
     @cached_property
     def _arrays(self) -> list[Any]:
-        """The table and what it points to."""
+        """The address table and the arrays it points to."""
         cp, text, compiled = cupy_here(), self.right.text, self.right.compiled
         programs = [p for p in (compiled.program, compiled.events_program, compiled.laws_program) if p is not None]
         scratch = {"part_": (part_size(programs, self.sizes, text.scratch), "float64"), "state_": (self.layout.size, self.dtype)}
@@ -124,17 +124,17 @@ class BoundCuda:
         return [cp.asarray(entries), *kept]
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
-        """out (n,) = f(t, y (n,)), on this machine by whole arrays: what is asked of a single state is not worth a launch."""
+        """Sets out (n,) to f(t, y (n,)), computed with numpy on the host: a single evaluation is not worth a launch."""
         made = self.right.compiled.arrays(self.sizes, {**self.params, **self.layout.split(y), "t": t})
         for name, view in self.layout.split(out).items():
             view[...] = made[f"d_{name}"]
 
     def check(self) -> None:
-        """Nothing can have been raised."""
+        """Does nothing: a kernel raises no exceptions."""
 
     @cached_property
     def laws(self) -> "DeviceLaws":
-        """The invariants, whose function is part of the kernel."""
+        """The invariants, whose function is part of the integration kernel."""
         return DeviceLaws(self)
 
 
@@ -157,7 +157,7 @@ class DeviceLaws:
         return sum(prod(shape) for shape in self.bound.right.compiled.laws.shapes(self.bound.sizes))
 
     def check(self) -> None:
-        """Nothing can have been raised."""
+        """Does nothing: a kernel raises no exceptions."""
 
 
 __all__ = ["BoundCuda", "CudaRHS"]

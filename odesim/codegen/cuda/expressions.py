@@ -1,4 +1,4 @@
-"""Expressions of Python as C++, with their types.
+"""Translates Python expressions into C++ expressions with types.
 
 (p0 - y0)*exp(0.5*y0)  ->  ((p0 - y0) * vmath_exp((0.5 * y0)))
 """
@@ -34,7 +34,7 @@ OPERATORS = {
 
 
 class ExpressionText:
-    """Expressions over variables of these types."""
+    """A translator of expressions, given the types of the variables."""
 
     def __init__(self, translation: Functions, scope: ModuleScope, types: Mapping[str, str]) -> None:
         self.translation, self.scope = translation, scope
@@ -129,7 +129,7 @@ def _called(made: CppFunction, args: list[Typed]) -> Typed:
 
 
 def _polynomial(x: Typed, coefficients: tuple[float, ...]) -> Typed:
-    """As odesim.codegen.runtime.intrinsics.polynomial: even and odd powers apart, each by Horner's scheme in x^2."""
+    """A polynomial as in odesim.codegen.runtime.intrinsics.polynomial: even and odd powers apart, each by Horner's scheme in x^2."""
     halves = []
     for part in (coefficients[0::2], coefficients[1::2]):
         total = literal(part[-1]).text

@@ -1,4 +1,4 @@
-"""One large system on a GPU: the System's right-hand side and events as work for a team of threads, and the integrator that leads it.
+"""The kernel of one large system: right-hand side and events run by a team of threads, led by the integrator.
 
 The integrator is odesim.solve.explicit.loop itself: its functions are translated, and what they ask of whole arrays is an order to the
 team. So a GPU takes the steps that a CPU takes, and finds the same events.
@@ -37,7 +37,7 @@ VALUES = {"find_events": "events_all", "find_laws": "laws_all"}
 def wide_text(
     system: System, right: Program, events: Program | None, laws: Program | None, driver: Driver, *, dtype: str, strict: bool
 ) -> ModuleText:
-    """The CUDA source whose kernel `integrate(table of a run, mail, answer)` goes on with a run, and what its address table holds."""
+    """The CUDA source with the kernel `integrate(run table, mail, answer)`, which continues a run, and the layout of its address table."""
     shape = make_loop_plan(system, right, strict=True)
     late, shape = LATE if shape.local else 0, replace(shape, local=False)
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
@@ -70,7 +70,7 @@ def wide_text(
 
 
 def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int:
-    """Numbers that part_ must hold: for each loop with sums the rows times the blocks of 1024."""
+    """The number of partial sums that part_ must hold: for each loop with sums, rows times blocks of 1024."""
     most = 1
     for program in programs:
         for s in program.statements():
@@ -106,7 +106,7 @@ def _team_function(
     entry: str,
     late: int,
 ) -> str:
-    """The function of a kernel for a team of threads."""
+    """A kernel as a C++ function for a team of threads."""
     right = isinstance(kernel, RightSide)
     arrays = {"y_": ArrayType(entry, ("n_",)), "out_": ArrayType(entry, ("n_",))}
     known = {"t": REAL, "n_": INT}

@@ -1,4 +1,4 @@
-"""A generated kernel of one large system as C++ that many threads run together: its loops divided among them.
+"""Translates a generated kernel of one large system into C++ whose loops are divided among many threads.
 
 for n in range(K): for b in range(S): r[n, b] = ...       each thread takes elements
 part_[0, lo_ // 1024] = block_sum(work_[0], hi_ - lo_)    each warp takes blocks of 1024: lane l adds elements l, l + 32, ...
@@ -25,14 +25,14 @@ Loops = list[tuple[str, ast.expr]]
 
 @dataclass(frozen=True)
 class ArrayType:
-    """An array: the type of its entries, and its lengths as C++."""
+    """The type of an array: that of its elements, and its lengths in C++."""
 
     entry: str
     shape: tuple[str, ...]
 
 
 class Phases(FunctionText):
-    """The body of a kernel. arrays, numbers: what its names mean. late: stages that it adds to the state without a rounding between."""
+    """The C++ body of a kernel. arrays, numbers: types of names. late: stages that are added to the state without a rounding between."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class Phases(FunctionText):
         self.sums = 0
 
     def lines(self) -> list[str]:
-        """Declarations and phases."""
+        """The declarations and phases of the body."""
         body = self._phases()
         self.sums = self.temporaries = 0
         body = self._phases()  # now that all types are known
         return [*self.declared(), *body]
 
     def length(self, text: str) -> str:
-        """A length, given as Python, in C++."""
+        """The C++ text of a length given in Python."""
         return self._value(ast.parse(text, mode="eval").body).text
 
     def _phases(self) -> list[str]:
@@ -80,7 +80,7 @@ class Phases(FunctionText):
         return self._statement(node)
 
     def _number(self, name: str, tree: str, args: list[ast.expr]) -> list[str]:
-        """A sum over all blocks that is one number."""
+        """A sum over all blocks whose result is one number."""
         place, self.sums = self.sums, self.sums + 1
         if place >= SUMS:
             raise CodegenError(f"the right-hand side has more than {SUMS} sums that are one number")
@@ -92,7 +92,7 @@ class Phases(FunctionText):
     # -- loops
 
     def _nest(self, node: Any) -> list[str]:
-        """The loops around the innermost statements, and what is computed before each of them."""
+        """The loops around the innermost statements, and what each loop computes before them."""
         loops: Loops = []
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
@@ -111,7 +111,7 @@ class Phases(FunctionText):
         return self._rows(loops, before, node, after)
 
     def _elements(self, loops: Loops, before: list[ast.stmt], body: list[ast.stmt]) -> list[str]:
-        """Elements, the last index the fastest. Onto a gathered place one thread adds everything: its indices run inside, in order."""
+        """A loop over elements, the last index fastest. One thread does all additions to a gathered element, in order, in inner loops."""
         shared = loops
         for s in body:
             if isinstance(s, ast.AugAssign):
@@ -126,7 +126,7 @@ class Phases(FunctionText):
         return [*_shared(total, [*self._indices(shared), *lines]), WAIT]
 
     def _rows(self, loops: Loops, before: list[ast.stmt], blocked: Any, after: list[ast.stmt]) -> list[str]:
-        """Blocks of all rows, a warp each; then the sums of the rows."""
+        """The blocks of all rows, one warp each; then the sums of the rows."""
         assert isinstance(blocked.iter, ast.Call)
         length, rows = self._value(blocked.iter.args[1]).text, self._total(loops)
         self._learn("lo_", INT)
@@ -165,7 +165,7 @@ class Phases(FunctionText):
         return self._statement(s)
 
     def _folded(self, value: Any) -> str:
-        """block_sum, block_max or block_dot of one block, right in lane 0."""
+        """block_sum, block_max or block_dot of one block; lane 0 has the result."""
         assert isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
         op, count = value.func.id.removeprefix("block_"), self._value(value.args[-1]).text
         if _is_work(value.args[0]):
@@ -179,7 +179,7 @@ class Phases(FunctionText):
         return [f"odesim_product<{self.arrays[out].entry}>(team, {given});", WAIT]
 
     def _matrix(self, node: Any) -> tuple[str, str, str, str, str]:
-        """(address, rows, columns, stride of rows, stride of columns)."""
+        """(address, rows, columns, stride of rows, stride of columns) of a matrix."""
         turned = isinstance(node, ast.Attribute)
         name = node.value if isinstance(node, ast.Attribute) else node
         assert isinstance(name, ast.Name)
@@ -190,7 +190,7 @@ class Phases(FunctionText):
         return " * ".join(f"({self._value(n).text})" for _, n in loops) or "1"
 
     def _indices(self, loops: Loops) -> list[str]:
-        """Lines that find the loops' indices from e_, which they use up."""
+        """Code that computes the loops' indices from e_, which it changes."""
         return [
             line for i, n in reversed(loops) for line in (f"{named(i)} = e_ % ({self._value(n).text});", f"e_ /= ({self._value(n).text});")
         ]
@@ -217,7 +217,7 @@ class Phases(FunctionText):
         return super()._statement(node)
 
     def _summand(self, slot: int, i: str, value: str) -> str:
-        """A lane keeps what it has of the first 64, which are added in sequence where there are no more."""
+        """Code that keeps a lane's summands of the first 64, which are added in sequence if there are no more."""
         added = f"odesim_larger(acc{slot}_, f_)" if slot in self.maxima else f"acc{slot}_ + f_"
         return f"{{ const double f_ = {value}; if ({i} < 32) u{slot}_ = f_; else if ({i} < 64) w{slot}_ = f_; acc{slot}_ = {added}; }}"
 
@@ -254,7 +254,7 @@ class Phases(FunctionText):
 
 
 def _shared(total: str, lines: list[str]) -> list[str]:
-    """Lines for e_ = 0, 1, ... divided among the threads; they may use e_ up."""
+    """Code that runs for e_ = 0, 1, ..., divided among the threads; it may change e_."""
     head = f"for (long long n_e_ = {total}, i_e_ = team.thread; i_e_ < n_e_; i_e_ += team.threads) {{"
     return [head, "    long long e_ = i_e_;", *(f"    {line}" for line in lines), "}"]
 
@@ -279,7 +279,7 @@ def _is_work(node: Any) -> bool:
 
 
 def _slot(node: Any) -> int:
-    """q of work_[q] or part_[q]."""
+    """The element q of work_[q] or part_[q]."""
     assert isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     slot: Any = node.slice.value
     return int(slot)

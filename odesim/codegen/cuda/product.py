@@ -1,4 +1,4 @@
-"""Products of matrices on a GPU: tiles in shared memory, each element still summed from the first term to the last.
+"""Matrix products on a GPU: tiles in shared memory, with the sum of each element in order.
 
 cuBLAS cannot be called from a kernel that leads itself, and its sums have no order that a processor could follow; these have the bits
 of odesim.codegen.runtime.stages.matmul, tiled or not.

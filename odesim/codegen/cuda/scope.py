@@ -1,4 +1,4 @@
-"""Where the names of a translated function come from, and what became of it."""
+"""The scope in which the names of a translated Python function are looked up, and its translation."""
 
 import ast
 import importlib
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class ModuleScope:
-    """Where a function's names come from: functions defined beside it, and what its module knows."""
+    """The scope of a function: functions defined beside it, and the names that its module imports."""
 
     functions: Mapping[str, ast.FunctionDef]
     known: Mapping[str, Any]
@@ -26,7 +26,7 @@ class CppFunction:
 
 
 class Functions(Protocol):
-    """What translates the functions that an expression calls."""
+    """Translates the functions that an expression calls."""
 
     own: Mapping[str, tuple[Any, str]]
     apart: frozenset[str]
@@ -38,7 +38,7 @@ class Functions(Protocol):
 
 
 def module_scope(source: str) -> ModuleScope:
-    """The scope of a generated module's text, whose imports are looked up and which is not run."""
+    """The scope of a generated module: its text is parsed and its imports are looked up; it is not run."""
     tree, known = ast.parse(source), dict[str, Any]()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):

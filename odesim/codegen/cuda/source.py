@@ -1,4 +1,4 @@
-"""A CUDA source from functions that were translated: what stands before them, and the kernels that call them.
+"""Assembles a CUDA source from translated functions: the prelude, the functions, and the kernels that call them.
 
 The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA's words a meaning there, for a CPU by any C++ compiler.
 """
@@ -30,7 +30,7 @@ class Driver:
 
 
 def cuda_source(about: str, functions: str, *kernels: str) -> str:
-    """The file: a line that says what it is, the prelude, the functions, the kernels."""
+    """The source file: a comment that says what it is, the prelude, the functions, the kernels."""
     return "\n\n".join([f"// {about}", PRELUDE, functions, *kernels]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Statements of Python as C++: one function for one list of types.
+"""Translates Python statements into C++: one C++ function for each list of argument types.
 
 x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
 """
@@ -14,7 +14,7 @@ from odesim.errors import CodegenError
 
 
 class FunctionText(ExpressionText):
-    """One function for one list of argument types: twice over its statements, first for the types of its variables."""
+    """Translates one function for one list of argument types, in two passes: first the types of its variables, then the text."""
 
     def __init__(self, translation: Functions, scope: ModuleScope, node: ast.FunctionDef, types: Mapping[str, str]) -> None:
         super().__init__(translation, scope, types)
@@ -45,7 +45,7 @@ class FunctionText(ExpressionText):
         return CppFunction(name, self.result, text.replace("@RESULT@", head))
 
     def declared(self) -> list[str]:
-        """The variables that are not arguments."""
+        """The variables that are not arguments, with their types."""
         local = {v: t for v, t in self.types.items() if v not in self.arguments}
         plain = [t for t in dict.fromkeys(local.values()) if not is_pointer(t)]
         lines = [f"{t} {', '.join(named(v) for v, u in local.items() if u == t)};" for t in plain]

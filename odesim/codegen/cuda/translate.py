@@ -1,4 +1,4 @@
-"""Generated Python kernels and the functions they call as C++: one text, two languages, the same operations in the same order.
+"""Translates generated Python kernels and the functions they call into C++ with the same operations in the same order.
 
 x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
 
@@ -19,7 +19,7 @@ from odesim.codegen.cuda.statements import FunctionText
 
 @dataclass
 class Translation:
-    """Functions in C++ in the order in which they must stand. own: {name: (type of the result, name in C++)} of functions that are
+    """The C++ functions in the order of their definition. own: {name: (type of the result, name in C++)} of functions that are
     written by hand there."""
 
     made: dict[Any, CppFunction] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Translation:
         return "\n\n".join(m.text for m in self.made.values())
 
     def function(self, scope: ModuleScope, name: str, types: tuple[str, ...]) -> CppFunction:
-        """The C++ of a function for arguments of these types. Raises CodegenError for what has no form here."""
+        """The C++ function for arguments of these types. Raises CodegenError if it has no form in C++."""
         key = (scope.prefix, name, types)
         if key not in self.made:
             taken = sum(m.name.split("__")[0] == f"{scope.prefix}{name}" for m in self.made.values())
@@ -42,7 +42,7 @@ class Translation:
         return self.made[key]
 
     def imported(self, value: Any, types: tuple[str, ...]) -> CppFunction:
-        """The C++ of a function compiled by numba elsewhere."""
+        """The C++ function of a function compiled by numba elsewhere."""
         python = value.py_func
         module = inspect.getmodule(python)
         assert module is not None

@@ -1,4 +1,4 @@
-"""The words of C++ that generated kernels need: types, numbers, and operations that both languages have."""
+"""The vocabulary of C++ in generated kernels: types, numbers, and operations common to both languages."""
 
 import re
 from collections.abc import Callable
@@ -28,14 +28,14 @@ OURS = re.compile(r"(odesim|ODESIM|vmath|runtime|M|FP|HUGE)_\w+")
 
 @dataclass(frozen=True)
 class Typed:
-    """An expression of C++ and its type; type is a tuple of types where a function returns several values."""
+    """A C++ expression with its type; type is a tuple of types if a function returns several values."""
 
     type: Any
     text: str
 
 
 def named(name: str) -> str:
-    """A variable's name in C++: what C++ has for itself gets one more underscore, int -> int_ and so int_ -> int__."""
+    """A variable's name in C++: a reserved word gets one more underscore, int -> int_ and so int_ -> int__."""
     stem = name.rstrip("_")
     return f"{name}_" if stem in RESERVED or OURS.fullmatch(stem) else name
 
@@ -49,14 +49,14 @@ def is_function(kind: str | None) -> bool:
 
 
 def pointee(kind: str) -> str:
-    """What an address of this type holds. Raises CodegenError for what is none."""
+    """The element type of an address of this type. Raises CodegenError if the type is no address."""
     if not is_pointer(kind):
         raise CodegenError(f"{kind} has no elements")
     return kind[:-1].removeprefix("volatile ")
 
 
 def joined(a: str, b: str) -> str:
-    """The type of what may be either: the one that holds both, as numba finds it. Raises CodegenError where there is none."""
+    """The common type of several values, as numba finds it. Raises CodegenError if there is none."""
     if a == b:
         return a
     if {a, b} == {INT, SINGLE}:
@@ -67,7 +67,7 @@ def joined(a: str, b: str) -> str:
 
 
 def literal(x: Any) -> Typed:
-    """A number as C++ has it, bit for bit."""
+    """A number as a C++ literal with the same bits."""
     if isinstance(x, bool):
         return Typed(TRUTH, "true" if x else "false")
     if isinstance(x, int):
@@ -82,7 +82,7 @@ def literal(x: Any) -> Typed:
 
 
 def _same(word: str) -> Callable[[list[Typed]], Typed]:
-    """A function that both languages have, of float too."""
+    """A function with the same name in both languages, also for float."""
     return lambda args: Typed(_real(args), f"{word}({', '.join(a.text for a in args)})")
 
 
@@ -105,7 +105,7 @@ def _select(args: list[Typed]) -> Typed:
 
 
 def _least(sign: str) -> Callable[[list[Typed]], Typed]:
-    """Python's min or max of two: the second one only where it is strictly beyond."""
+    """Python's min or max of two: the second one only if it is strictly smaller or larger."""
     return lambda args: Typed(
         joined(args[0].type, args[1].type), f"({args[1].text} {sign} {args[0].text} ? {args[1].text} : {args[0].text})"
     )
@@ -135,7 +135,7 @@ BUILTINS: dict[str, Callable[[list[Typed]], Typed]] = {
 
 
 def call_builtin(name: str, args: list[Typed]) -> Typed:
-    """A function that C++ has under a name of its own. Raises CodegenError for others."""
+    """A call of a builtin that has another name in C++. Raises CodegenError for an unknown one."""
     if name not in BUILTINS:
         raise CodegenError(f"no C++ form of the function {name}")
     return BUILTINS[name](args)

@@ -1,1 +1,1 @@
-"""Programs as straight lines of scalars."""
+"""Programs as straight-line code of scalars, without loops."""

@@ -1,4 +1,4 @@
-"""What writes code: one operation a name, each once."""
+"""Builds straight-line code: each operation gets a name, equal operations the same one."""
 
 from collections.abc import Mapping
 
@@ -6,14 +6,14 @@ from odesim.codegen.unrolled.operations import Code, Operand, Operation, is_numb
 
 
 class CodeBuilder:
-    """Code of single operations, named by a letter and a number; numbers are folded, and nothing is multiplied by one."""
+    """Straight-line code under construction, named by a letter and a number; constants are folded, products with one are left out."""
 
     def __init__(self, letter: str) -> None:
         self.code: Code = {}
         self._letter, self._known = letter, dict[Operation, str]()
 
     def name(self, function: str, *operands: Operand, fresh: bool = False) -> str:
-        """The name of an operation. fresh: a new one, though it may have one."""
+        """The name of an operation. fresh: a new name even if an equal operation has one."""
         operation = Operation(function, operands)
         found = None if fresh else self._known.get(operation)
         if found is None:
@@ -23,7 +23,7 @@ class CodeBuilder:
         return found
 
     def write(self, operand: Operand, known: Mapping[str, str], fresh: bool = False) -> str:
-        """The name, or the number, of an expression in which known names stand for others; each operation in it gets its own."""
+        """The name or number of an expression in which names stand for earlier operands; each of its operations gets a name."""
         match operand:
             case str():
                 return known.get(operand, operand)
@@ -32,7 +32,7 @@ class CodeBuilder:
         return self.name(operand.function, *(self.write(o, known) for o in operand.operands), fresh=fresh)
 
     def times(self, a: str, b: str) -> str:
-        """a*b."""
+        """The product a*b."""
         if is_number(a) and is_number(b):
             return repr(float(a) * float(b))
         for x, y in ((a, b), (b, a)):
@@ -41,7 +41,7 @@ class CodeBuilder:
         return self.name("*", a, b)
 
     def plus(self, a: str, b: str) -> str:
-        """a + b."""
+        """The sum a + b."""
         if is_number(a) and is_number(b):
             return repr(float(a) + float(b))
         return self.name("-", a, b[1:]) if b.startswith("-") else self.name("+", a, b)

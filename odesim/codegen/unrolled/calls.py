@@ -1,4 +1,4 @@
-"""What a kernel calls, written out: loads and stores, sums, maxima and products of matrices, as odesim.codegen.runtime has them."""
+"""The runtime's functions as straight-line code: loads, stores, sums, maxima, matrix products, as in odesim.codegen.runtime."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ ZERO = "0.0"
 
 
 class Calls:
-    """The functions of the runtime, and the code that they write.
+    """The runtime's functions, each of which appends its operations to the code.
 
     shifts: names of maxima over an axis, and of all that these are made of.
     """
@@ -25,7 +25,7 @@ class Calls:
         self._chains: dict[Operand, set[str]] = {}
 
     def named(self, value: Any) -> Any:
-        """value as a name or a number."""
+        """A value as an operand: a name or a number."""
         if not isinstance(value, Operation):
             return value
         if len(self.code) >= MOST:
@@ -35,7 +35,7 @@ class Calls:
         return name
 
     def keep(self, value: Any) -> None:
-        """A maximum that has a derivative, with what it is made of: they are no shifts."""
+        """Records a maximum that has a derivative, with its arguments; it is not a shift of an exponential."""
         self.shifts -= self._chains.get(value, set())
 
     # -- parts of arrays
@@ -95,7 +95,7 @@ class Calls:
                 out.cells[out.place((i, j))] = total
 
     def _sum(self, terms: Sequence[Operand]) -> Any:
-        """Their sum in the order of odesim.codegen.runtime.reduce."""
+        """The sum of operands in the order of odesim.codegen.runtime.reduce."""
         lanes = LANES if len(terms) > SEQUENCE else 1
         sums = [ZERO] * lanes
         for i, term in enumerate(terms):
@@ -121,7 +121,7 @@ class Calls:
         return top
 
     def _chained(self, top: str, *parts: str) -> str:
-        """top, the name of a maximum, with those of what it is made of."""
+        """The maximum named `top`, with the names of its arguments, nested ones included."""
         self._chains[top] = {top}.union(*(self._chains.get(p, set()) for p in parts))
         self.shifts.add(top)
         return top

@@ -1,4 +1,4 @@
-"""How each operation changes with what it reads.
+"""The partial derivatives of every operation by its operands.
 
 tanh(a), whose value is f  ->  1.0 - f*f
 """
@@ -38,7 +38,7 @@ Parts = Sequence[tuple[str, Callable[[], str]]]
 
 
 def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
-    """Those of an operation of names and numbers, whose value has this name. Raises CodegenError where there is no rule."""
+    """The partial derivatives of an operation on names and numbers, whose value has this name. Raises CodegenError if there is no rule."""
     new, times = builder.name, builder.times
     match operation:
         case Operation("+", (str(a), str(b))):
@@ -73,16 +73,16 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
 
 
 def _chosen(builder: CodeBuilder, test: str, a: str, b: str) -> Parts:
-    """Those of a where the test holds, else of b."""
+    """The derivatives of a if the test holds, else those of b."""
     return (a, lambda: builder.name("if", test, "1.0", "0.0")), (b, lambda: builder.name("if", test, "0.0", "1.0"))
 
 
 def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
-    """Those of a^b, whose value is name."""
+    """The derivatives of a^b, whose value is `name`."""
     new, times = builder.name, builder.times
 
     def base() -> str:
-        """a, and 1 where it is 0 and its power too: 0*log(0) is 0."""
+        """a, but 1 where a and a^b are 0, since 0*log(0) is 0."""
         return new("if", new("or", new("!=", name, "0.0"), new(">", a, "0.0")), a, "1.0")
 
     def less() -> str:

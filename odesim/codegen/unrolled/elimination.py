@@ -1,4 +1,4 @@
-"""A right-hand side's Jacobian as a sparse linear system written out, with the order of its elimination chosen from its structure.
+"""The Jacobian of a right-hand side as a sparse linear system in straight-line code, in an elimination order from its structure.
 
 Every operation of the right-hand side is an unknown of its own, d x = sum of slopes * d (what it reads), and those that cost least are
 eliminated first (Markowitz), operations while they have no right-hand side, states with the pivot 1/(gamma h) - d f/d y. What is
@@ -43,27 +43,27 @@ class SparseSystem:
 
     @cached_property
     def kept(self) -> tuple[str, ...]:
-        """What depends on the point and is no state or parameter: computed once for all steps from there."""
+        """The operations that depend on the point but are no state or parameter: computed once for all steps from there."""
         found = {e: None for row in self.rows.values() for e in row.values() if not is_number(e)}
         return tuple(e for e in found if e[0] not in "yp")
 
     @cached_property
     def sums(self) -> tuple[str, ...]:
-        """The unknowns that are no states, each after those that it reads."""
+        """The unknowns that are not states, each after those that it reads."""
         return tuple(name for name in self.rows if name[0] != "y")
 
     @cached_property
     def moves(self) -> bool:
-        """Whether the right-hand side depends on t."""
+        """Whether the right-hand side depends on t explicitly."""
         return any("t" in row for row in self.rows.values())
 
     @cached_property
     def diagonal(self) -> bool:
-        """Whether each state is by itself: nothing is eliminated."""
+        """Whether the Jacobian is diagonal: nothing has to be eliminated."""
         return all(set(row) <= {name, "t"} for name, row in self.rows.items())
 
     def tangent(self, direction: Mapping[str, str], time: str | None = None) -> tuple[list[str], dict[str, str]]:
-        """Lines, and by the name of a state the change of its derivative along a direction of the states (and of t)."""
+        """Code, and by the name of a state the directional derivative of its rate along a direction of the states (and of t)."""
         builder, known = CodeBuilder("v"), dict(direction)
         for name in (*self.sums, *(f"y{k}" for k in range(self.states))):
             total: str | None = None
@@ -77,7 +77,7 @@ class SparseSystem:
 
 
 def sparse_system(formulas: Formulas) -> SparseSystem:
-    """The system of a right-hand side. Raises CodegenError for an operation without a derivative."""
+    """The SparseSystem of a right-hand side. Raises CodegenError for an operation without a derivative."""
     slopes = Slopes(formulas)
     states = [f"y{k}" for k in range(formulas.states)]
     rows = slopes.rows | {y: {f: "1.0"} for y, f in zip(states, slopes.outputs, strict=True)}
@@ -91,7 +91,7 @@ def sparse_system(formulas: Formulas) -> SparseSystem:
 
 
 def _needed(rows: Rows, states: Iterable[str]) -> Rows:
-    """The rows that the states' depend on."""
+    """The rows on which the states' rows depend."""
     wanted = set(states)
     for name in reversed(rows):
         if name in wanted:
@@ -100,7 +100,7 @@ def _needed(rows: Rows, states: Iterable[str]) -> Rows:
 
 
 def _substitute(rows: Rows, name: str, builder: CodeBuilder) -> None:
-    """Eliminates an operation: who reads it reads what it reads."""
+    """Eliminates an operation: each of its readers then reads its operands."""
     own = rows.pop(name)
     for row in rows.values():
         if name in row:
@@ -111,12 +111,12 @@ def _substitute(rows: Rows, name: str, builder: CodeBuilder) -> None:
 
 
 def _early(rows: Rows, states: Iterable[str]) -> list[str]:
-    """The operations that are eliminated before they have a right-hand side, in order."""
+    """The operations, in order, that are eliminated before they have a right-hand side."""
     return [name for name, bare in _order({n: set(row) - {"t"} for n, row in rows.items()}, set(rows) - set(states)) if bare]
 
 
 def _order(reads: dict[str, set[str]], inner: set[str]) -> list[tuple[str, bool]]:
-    """(unknown, whether it was an operation without a right-hand side) in the order of elimination; reads is used up."""
+    """(unknown, whether it was an operation without a right-hand side) in elimination order; reads is consumed."""
     place = {name: k for k, name in enumerate(reads)}
     readers: dict[str, set[str]] = {name: set() for name in reads}
     for name, row in reads.items():

@@ -1,4 +1,4 @@
-"""Systems written out: straight-line formulas of a right-hand side, or of expressions, for given sizes."""
+"""Right-hand sides and expressions of a System as straight-line formulas, for given sizes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from odesim.symbolic.system import System
 
 @dataclass(frozen=True)
 class Formulas:
-    """code that computes outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+    """Straight-line code that computes outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
 
     values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
     parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
@@ -40,22 +40,22 @@ class Formulas:
 
     @property
     def lines(self) -> list[str]:
-        """The code as text."""
+        """The code as lines of Python."""
         return printed(self.code)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All names and functions in it."""
+        """All names and functions in the code."""
         operands: list[Operand] = [*self.code.values(), *self.outputs]
         return frozenset(word for operand in operands for word in words_of(operand))
 
     def reads(self, letter: str) -> list[int]:
-        """Which states (y) or parameters (p) it reads."""
+        """Indices of the states (y) or parameters (p) that the code reads."""
         return sorted(int(word[1:]) for word in self.words if word[0] == letter and word[1:].isdigit())
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
-    """The right-hand side, operation by operation as in strict mode. whole: the values of parameters of whole numbers.
+    """The right-hand side as straight-line code, as in strict mode. whole: the values of integer parameters.
 
     Raises CodegenError where the system is too large.
     """
@@ -79,7 +79,7 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
 
 
 def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
-    """The outputs of a program of expressions, one after another, operation by operation as its kernel has them."""
+    """The outputs of a program of expressions as straight-line code, with the operations of its kernel in the same order."""
     blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
     return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
 
@@ -96,7 +96,7 @@ def _written(
     more: Callable[[int, list[str]], dict[str, Any]],
     dtype: str = "float64",
 ) -> Formulas:
-    """What a kernel computes. more: its arguments beside those of every kernel, for n states."""
+    """The straight-line code of a kernel. more: arguments beyond those of every kernel, for n states."""
     own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
     run = Interpreter(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())

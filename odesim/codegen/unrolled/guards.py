@@ -1,4 +1,4 @@
-"""Under which conditions a value is looked at: a branch that is not taken may be infinite, and its slopes do not count."""
+"""The conditions under which a value is used: in a branch that is not taken it may be infinite, and its derivatives are dropped."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ MOST_WAYS = 8
 
 
 def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
-    """By name, a Guard for each way that leads from an output to it."""
+    """{name: a Guard for each path from an output to this operation}."""
     found: dict[str, list[Guard]] = {name: [()] for name in outputs}
     for name, operation in reversed(code.items()):
         ways = found[name] = shortest(found.get(name, [()]))
@@ -26,7 +26,7 @@ def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
 
 
 def shortest(guards: Sequence[Guard]) -> list[Guard]:
-    """Each of them once, without those that a shorter one includes; what more than MOST_WAYS have in common stands for them."""
+    """The distinct paths, without those that include a shorter one; more than MOST_WAYS are replaced by their common part."""
     first: list[Guard] = []
     for guard in sorted(dict.fromkeys(guards), key=len):
         if not any(guard[: len(f)] == f for f in first):
@@ -35,7 +35,7 @@ def shortest(guards: Sequence[Guard]) -> list[Guard]:
 
 
 def common(guards: Sequence[Guard]) -> Guard:
-    """The conditions that all of them begin with."""
+    """The conditions that all paths begin with."""
     first, *rest = guards
     size = 0
     while size < len(first) and all(g[: size + 1] == first[: size + 1] for g in rest):

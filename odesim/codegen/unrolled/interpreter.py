@@ -1,4 +1,4 @@
-"""A generated kernel without its loops: straight-line code for given sizes, operation by operation what the kernel does.
+"""Interprets a generated kernel for given sizes: the loops are run, and straight-line code with the same operations remains.
 
 for k in range(M): d_v[k] = mu[k] - v[k]  ->  x0 = mu_0 - v_0; x1 = mu_1 - v_1
 
@@ -27,7 +27,7 @@ Names = dict[str, Any]
 
 
 class Interpreter:
-    """Runs kernels of a module on whole numbers and views of named reals; calls.code: what is left to compute.
+    """Runs kernels of a module on integers and views of symbolic reals; calls.code: the straight-line code that remains.
 
     values: names of maxima over an axis that have a derivative.
     """
@@ -38,7 +38,7 @@ class Interpreter:
         self.values = values
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """The kernel of that name on these arguments, views changed in place. Raises CodegenError for what cannot be written out."""
+        """Runs the kernel of this name; views change in place. Raises CodegenError for what has no straight-line form."""
         function = self.functions[name]
         self._block(function.body, {a.arg: arguments[a.arg] for a in function.args.args})
 

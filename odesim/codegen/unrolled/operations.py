@@ -1,4 +1,4 @@
-"""Straight-line code as data: each name stands for one operation on names, numbers and other operations.
+"""Straight-line code as data: {name: Operation on names, numbers and other operations}.
 
 x0 = (p0 - y0) * exp(y1)  ->  {"x0": Operation("*", (Operation("-", ("p0", "y0")), Operation("exp", ("y1",))))}
 """
@@ -22,7 +22,7 @@ MINUS, CALL = 7, 8
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """function: a sign, "if" (condition, value, other value), or the name of a function. A minus with one operand is that of a number."""
+    """One operation. function: a sign, "if" (condition, value, other value), or a function's name. "-" with one operand is negation."""
 
     function: str
     operands: tuple["Operand", ...]
@@ -52,22 +52,22 @@ Code = dict[str, Operation]
 
 
 def is_real(value: Any) -> bool:
-    """Whether it is an operand, not a whole number or an array."""
+    """Whether an operand is real: no integer, no array."""
     return isinstance(value, str | Operation)
 
 
 def real_of(value: Any) -> Operand:
-    """An operand as it is, a whole number as a real one."""
+    """The operand, an integer converted to a float."""
     return value if is_real(value) else repr(float(value))
 
 
 def in_brackets(operand: Operand, level: int) -> str:
-    """Its text, in brackets where it binds less tightly than level."""
+    """The text of an operand, in brackets if it binds less tightly than level."""
     return f"({operand})" if isinstance(operand, Operation) and operand.level < level else str(operand)
 
 
 def words_of(operand: Operand) -> Iterator[str]:
-    """The names and functions in it; numbers and signs are none."""
+    """The names and functions in an operand, without numbers and signs."""
     if isinstance(operand, Operation):
         if operand.level == CALL:
             yield operand.function
@@ -78,14 +78,14 @@ def words_of(operand: Operand) -> Iterator[str]:
 
 
 def renamed(operand: Operand, names: Mapping[str, str]) -> Operand:
-    """The same with other names."""
+    """The operand with names replaced."""
     if isinstance(operand, str):
         return names.get(operand, operand)
     return Operation(operand.function, tuple(renamed(o, names) for o in operand.operands))
 
 
 def is_number(operand: Operand) -> bool:
-    """Whether it is a number, not a name."""
+    """Whether an operand is a number and not a name."""
     try:
         float(operand)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -94,12 +94,12 @@ def is_number(operand: Operand) -> bool:
 
 
 def printed(code: Mapping[str, Operand]) -> list[str]:
-    """Its lines in Python."""
+    """The code as lines of Python."""
     return [f"{name} = {operand}" for name, operand in code.items()]
 
 
 def needed(code: Code, used: Iterable[str]) -> Code:
-    """The part of it that these names need, in order."""
+    """The operations that these names depend on, in order."""
     wanted, out = set(used), Code()
     for name, operation in reversed(code.items()):
         if name in wanted:
@@ -109,7 +109,7 @@ def needed(code: Code, used: Iterable[str]) -> Code:
 
 
 def parsed(text: str) -> Operand:
-    """An expression in Python as data."""
+    """A Python expression as an operand."""
 
     def read(node: ast.AST) -> Operand:
         match node:

@@ -1,4 +1,4 @@
-"""A right-hand side in single operations, and the slopes of each by what it reads.
+"""A right-hand side as single operations, with the partial derivatives of each by its operands.
 
 x1 = exp(y0*y0) - p0  ->  j0 = y0*y0, j1 = exp(j0), j2 = j1 - p0;  d j0 = (y0 + y0) d y0, d j1 = j1 d j0, d j2 = d j1
 """
@@ -13,7 +13,7 @@ from odesim.codegen.unrolled.operations import Operation, is_number
 
 
 class Slopes:
-    """The single operations of a right-hand side, and in `rows` how each depends on the states y0, y1, ..., on t and on others.
+    """The single operations of a right-hand side; `rows` has the partial derivatives of each by y0, y1, ..., t and other operations.
 
     rows: {operation: {name that it reads: its slope by that, a name or a number}}. outputs: the derivatives of the states, names or
     numbers.
@@ -36,7 +36,7 @@ class Slopes:
                 self._active.add(name)
 
     def _derive(self, name: str, operation: Operation) -> dict[str, str]:
-        """The slopes of an operation: 0 where it stands in the branch that was not taken, and could be infinite there."""
+        """The partial derivatives of an operation: 0 in a branch that is not taken, where they could be infinite."""
         found: dict[str, str] = {}
         for read, slope in derivatives(self.builder, name, operation):
             if read not in self._active:
@@ -49,7 +49,7 @@ class Slopes:
         return {read: value for read, value in found.items() if not _is_zero(value)}
 
     def _taken(self, value: str, ways: Sequence[Guard]) -> str:
-        """value where one of the ways is taken, else 0."""
+        """value if one of the paths is taken, else 0."""
         out = "0.0"
         for way in ways:
             chosen = value

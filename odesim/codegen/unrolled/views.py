@@ -1,4 +1,4 @@
-"""The memory of a kernel that is written out: cells that hold names, numbers and operations, seen as arrays."""
+"""The memory of an interpreted kernel: cells that hold names, numbers and operations, viewed as arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from odesim.errors import CodegenError
 
 @dataclass(frozen=True)
 class View:
-    """A part of memory: cells[start + i*stride + ...] for each place of its shape. cast: what a value becomes when it is stored."""
+    """A strided array view of cells: cells[start + i*stride + ...]. cast: the conversion of a value that is stored."""
 
     cells: list[Any]
     shape: tuple[int, ...]
@@ -20,13 +20,13 @@ class View:
     cast: str = ""
 
     def place(self, index: Sequence[int]) -> int:
-        """Where an element lies among the cells."""
+        """The position of an element among the cells."""
         if not all(0 <= i < n for i, n in zip(index, self.shape, strict=True)):
             raise CodegenError(f"index {tuple(index)} is out of range for {self.shape}")
         return self.start + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def places(self) -> list[int]:
-        """Where its elements lie, in C order."""
+        """The positions of all elements, in C order."""
         places = [self.start]
         for n, stride in zip(self.shape, self.strides, strict=True):
             places = [p + i * stride for p in places for i in range(n)]
@@ -36,7 +36,7 @@ class View:
         return [self.cells[place] for place in self.places()]
 
     def part(self, start: int, shape: tuple[int, ...]) -> "View":
-        """A contiguous part of a vector, as an array of this shape."""
+        """A contiguous part of a vector, reshaped."""
         return make_view(self.cells, shape, self.start + start, self.cast)
 
     def row(self, r: int) -> "View":
@@ -46,11 +46,11 @@ class View:
         return replace(self, shape=self.shape[::-1], strides=self.strides[::-1])
 
     def stored(self, value: Operand) -> Operand:
-        """The value as the cells hold it."""
+        """A value as the cells hold it, after the cast."""
         return Operation(self.cast, (value,)) if self.cast else value
 
 
 def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: str = "") -> View:
-    """cells in C order."""
+    """A view of all cells in C order."""
     strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
     return View(cells, shape, strides, start, cast)

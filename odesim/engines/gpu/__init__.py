@@ -1,1 +1,1 @@
-"""Members on a GPU, a thread each."""
+"""Ensembles on a GPU, one thread for each member."""

@@ -1,4 +1,4 @@
-"""Members integrated on a GPU, one by each thread: what goes there, the launch, and what comes back.
+"""Integrates an ensemble on a GPU, one thread for each member: inputs, launches, results.
 
 A launch that the device has no memory for is made in halves. Several GPUs share the members of a launch; a member's bits are its own.
 """
@@ -31,7 +31,7 @@ NOT_READY = 600  # cudaErrorNotReady
 
 
 def device_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
-    """The engine. own: names of what is a member's own. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
+    """The engine. own: names of members' own values. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
     plan = "the rescaled clock" if request.rescaled is not None else lane_plan(request, numbers, own)
     plan = part_obstacle(request) or plan
     if isinstance(plan, str):
@@ -42,20 +42,20 @@ def device_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str
 
 @lru_cache(maxsize=64)
 def source_of(plan: KernelPlan) -> str:
-    """The text of a plan, made once a process."""
+    """The CUDA text of a plan, generated once a process."""
     return thread_source(plan)
 
 
 @lru_cache(maxsize=64)
 def kernel_of(plan: KernelPlan, device: int) -> Any:
-    """`ensemble` on a device, for the current one of this thread."""
+    """The kernel `ensemble` compiled for the current device of this thread."""
     options = options_for(architecture(device), plan.strict)
     return load_module(compile_cubin(source_of(plan), f"{plan.name.replace('.', '_')}_threads", options).code).get_function("ensemble")
 
 
 @dataclass(frozen=True)
 class DeviceEngine:
-    """A kernel for members of one System and request, with the numbers that all of them share. plan: of width one."""
+    """A kernel for members of one System and request, with the numbers that all members share. plan: of width one."""
 
     request: EnsembleRequest
     numbers: Numbers
@@ -63,11 +63,11 @@ class DeviceEngine:
 
     @property
     def together(self) -> int:
-        """Members that are worth a launch, as many as fit into the memory it may have."""
+        """The number of members for one launch, as many as fit into the memory allowed."""
         return max(1, min(TOGETHER, MOST_BYTES // max(self.request.member_bytes, 1)))
 
     def prepare(self) -> None:
-        """Compiles, or loads what was compiled before."""
+        """Compiles the kernel, or loads it from the cache."""
         for device in range(device_count()):
             with device_errors(f"the kernel of {self.request.system.name}", "smaller sizes"), cupy_here().cuda.Device(device):
                 kernel_of(self.plan, device)
@@ -75,7 +75,7 @@ class DeviceEngine:
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go; states that
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results; states that
         are to stay on a GPU are the first one's alone."""
         chunk = into or self.request.allocate(count)
         on_host = array_namespace(chunk.y) is np
@@ -101,7 +101,7 @@ class DeviceEngine:
         return chunk
 
     def _members(self, device: int, params: Any, initial: Any, first: int, end: int, stop: Array, chunk: Chunk) -> None:
-        """Members first to end - 1; in halves where they are too many for the device. Raises SolveError where one is."""
+        """Integrates members first to end - 1; in halves if they are too many for the device. Raises SolveError if one is."""
         cp = cupy_here()
         part = slice(first, end)
         try:
@@ -118,14 +118,14 @@ class DeviceEngine:
 
 
 def empty_there(shape: tuple[int, ...], dtype: str = "float64") -> Any:
-    """An array on the first GPU, not filled. Raises DeviceError where it does not fit."""
+    """An uninitialized array on the first GPU. Raises DeviceError if it does not fit."""
     what = f"{counted(shape[0], 'member')}, {counted(shape[1], 'saved time')} of {counted(shape[2], 'number')} each"
     with device_errors(what, "fewer"), first_device():
         return cupy_here().empty(shape, dtype)
 
 
 class Launch:
-    """One launch: its arrays on the device, [save][state][member] what a member leaves there."""
+    """One launch: its arrays on the device, results as [save][state][member]."""
 
     def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
         cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
@@ -179,7 +179,7 @@ class Launch:
         self.table = cp.asarray(table)
 
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
-        """Launches, waits, and puts what came out into the chunk."""
+        """Launches the kernel, waits, and copies the results into the chunk."""
         if self.turns is None:
             self.launch(kernel, stop, self.count)
         else:
@@ -187,7 +187,7 @@ class Launch:
         self.put_all(chunk)
 
     def take_turns(self, kernel: Any, stop: Array, turns: Turns) -> None:
-        """A launch for each part that members run in."""
+        """Launches the kernel once for each part of the run."""
         cp, arrays = cupy_here(), self.arrays
         members, k = np.arange(self.count), 0
         while len(members):
@@ -211,7 +211,7 @@ class Launch:
         arrays["STATUS"][...] = cp.asarray(turns.codes)
 
     def launch(self, kernel: Any, stop: Array, count: int) -> None:
-        """The first `count` members of the order, or of all, by a thread each; waits for them."""
+        """Integrates the first `count` members of the order, or of all, one thread each; waits for them."""
         cp = cupy_here()
         self.stop[0] = stop[0]
         kernel((-(-count // THREADS),), (THREADS,), (np.int64(self.table.data.ptr),))
@@ -228,7 +228,7 @@ class Launch:
         done.synchronize()  # raises what went wrong there
 
     def put_all(self, chunk: Chunk) -> None:
-        """What came out, into the chunk."""
+        """Copies the results into the chunk."""
         cp = cupy_here()
         arrays, request = self.arrays, self.engine.request
         put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
@@ -243,7 +243,7 @@ class Launch:
 
 
 def put(source: Any, target: Array) -> None:
-    """Copies an array from the device to where it is to be, at once where that is one piece of memory; it may be to stay there."""
+    """Copies an array from the device to its target, in one copy if that is contiguous; the target may be on the device."""
     if array_namespace(target) is not np:
         target[...] = source
     elif target.flags.c_contiguous:
@@ -253,7 +253,7 @@ def put(source: Any, target: Array) -> None:
 
 
 def pinned_flag() -> Array:
-    """A whole number that the device reads where it lies, in memory of the host that does not move."""
+    """An integer in page-locked memory of the host, which the device reads directly."""
     memory = cupy_here().cuda.alloc_pinned_memory(8)
     flag = np.frombuffer(memory, np.int64, 1)
     flag[0] = 0

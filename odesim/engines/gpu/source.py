@@ -1,4 +1,4 @@
-"""The CUDA text of an ensemble: one thread integrates one member from its start to its end.
+"""The CUDA text of an ensemble: one thread integrates one member from start to end.
 
 The functions are those of a lane kernel of width one (odesim.engines.lanes.kernel), translated; only what leads them is written here. A row
 of S is one number of the thread: all places in S are constants, so that the compiler keeps them in registers.
@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__({threads}, 1) ensemble(long long ta
 
 
 def thread_source(plan: KernelPlan) -> str:
-    """The source whose kernel `ensemble(table)` integrates members 0 to END - 1. plan: of width one."""
+    """The source with the kernel `ensemble(table)`, which integrates members 0 to END - 1. plan: of width one."""
     rows = Rows(plan)
     far, scope = distant_rows(plan, rows), thread_scope(plan)
     translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
@@ -169,7 +169,7 @@ def thread_source(plan: KernelPlan) -> str:
 
 
 def thread_scope(plan: KernelPlan) -> ModuleScope:
-    """The functions of one member in Python, before they are translated."""
+    """The Python functions of one member, before translation."""
     rows = Rows(plan)
     texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
     far = distant_rows(plan, rows)
@@ -178,7 +178,7 @@ def thread_scope(plan: KernelPlan) -> ModuleScope:
 
 
 def distant_rows(plan: KernelPlan, rows: Rows) -> set[int]:
-    """The rows that lie in T and not in S. Where states between steps are wanted there are more rows than a thread has registers for:
+    """The rows that lie in T and not in S: with states between steps there are more rows than a thread has registers for:
     then only the state and its derivative stay in S."""
     few = plan.watch is None and plan.formulas.states <= MOST_NEAR
     if plan.loops or few or not plan.dense:  # loops: all rows lie in memory anyway
@@ -187,7 +187,7 @@ def distant_rows(plan: KernelPlan, rows: Rows) -> set[int]:
 
 
 def in_thread(text: str, far: set[int]) -> str:
-    """A function of the one lane, whose distant rows lie in T; `probe` is called with a T that holds all of S."""
+    """A lane's function for a thread, with distant rows in T; `probe` is called with a T that holds all of S."""
     text = text.replace(" + l]", "]").replace("S[l]", "S[0]")
     if "def probe(" in text:
         return text
