@@ -66,7 +66,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.rosenbrock_step",
     "odesim.engines.lanes.rosenbrock_loops",
     "odesim.engines.lanes.interpolant",
-    "odesim.codegen.unrolled.elimination",
+    *(f"odesim.codegen.unrolled.{name}" for name in ("builder", "derivatives", "elimination", "operations", "slopes")),
     "odesim.solve.methods.rodas5p",
     CONTROL,
 )
