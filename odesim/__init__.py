@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
     from odesim.api.train import train
+    from odesim.api.verify import verify
     from odesim.comparison import Comparison
     from odesim.inputs.registry import list_models, load_model
     from odesim.reference.training.trajectory import Trajectory
@@ -22,6 +23,7 @@ _HOMES = {
     "ensemble": "odesim.api.ensemble",
     "integrate": "odesim.api.integrate",
     "train": "odesim.api.train",
+    "verify": "odesim.api.verify",
     "list_models": "odesim.inputs.registry",
     "load_model": "odesim.inputs.registry",
     "open_run": "odesim.store",
@@ -44,6 +46,7 @@ __all__ = [
     "load_model",
     "open_run",
     "train",
+    "verify",
 ]
 
 

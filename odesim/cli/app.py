@@ -28,6 +28,7 @@ COMMANDS = {
     "plot": "odesim.cli.commands.runs",
     "export": "odesim.cli.commands.runs",
     "figure": "odesim.cli.commands.figure",
+    "verify": "odesim.cli.commands.verify",
     "cache": "odesim.cli.commands.cache",
     "doctor": "odesim.cli.commands.doctor",
     "completion": "odesim.cli.commands.completion",

@@ -1,0 +1,37 @@
+"""`odesim.verify`: checks statements of the papers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from odesim.claims.ledger import ClaimResult, check_claim, choose_claims
+from odesim.errors import ParamError, value_text
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The claims that were checked, in the order of the ledger."""
+
+    results: tuple[ClaimResult, ...]
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether all verdicts are the recorded ones."""
+        return all(result.as_recorded for result in self.results)
+
+
+def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[int, int, str], object] | None = None) -> Verification:
+    """Checks the claims of a family (`joma`), of a model (`joma.linear`), or one claim; all claims for None.
+
+    slow: also those that take minutes. progress: called as progress(done, total, name) before each claim.
+    Raises ParamError for an unknown name.
+    """
+    if name is not None and not isinstance(name, str):
+        raise ParamError(f"name is the text of a claim, model or family, or None, not {value_text(name)}")
+    if not isinstance(slow, bool):
+        raise ParamError(f"slow is True or False, not {value_text(slow)}")
+    results, claims = [], choose_claims(name, slow=slow)
+    for done, claim in enumerate(claims):
+        if progress is not None:
+            progress(done, len(claims), claim.name)
+        results.append(check_claim(claim))
+    return Verification(tuple(results))

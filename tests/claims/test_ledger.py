@@ -1,0 +1,110 @@
+"""The ledger: every claim comes out as recorded."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import odesim
+from odesim.claims import Measurement, Statement, Verdict, deviation
+from odesim.claims.ledger import all_claims, check_claim, check_statement, choose_claims, families
+from odesim.errors import ParamError
+from odesim.inputs.registry import list_models
+from tests.support.matrix import slow_but
+
+ROOT = Path(__file__).parents[2]
+CLAIMS = {claim.name: claim for claim in all_claims()}
+QUICK = [name for name, claim in CLAIMS.items() if not claim.slow]
+
+
+@pytest.mark.parametrize("name", slow_but(CLAIMS, QUICK))
+def test_a_claim_is_as_recorded(name):
+    """Both verdicts are the recorded ones; what fails is off by at least ten tolerances, which is no doubtful case."""
+    result = check_claim(CLAIMS[name])
+    assert [finding.error for finding in result.findings.values()] == [""] * len(result.findings)
+    assert result.as_recorded, result
+    for finding in result.findings.values():
+        wrong = [m for m in (*finding.measurements, *finding.outside) if not m.holds]
+        assert (finding.verdict == Verdict.HOLDS) == (not wrong)
+        assert not wrong or max(m.excess / m.tolerance if m.tolerance else float("inf") for m in wrong) > 5
+
+
+def test_claims_are_well_formed():
+    """Names are unique and no model's, sources are in the bibliography, models exist, every text is one line, tolerances have a reason."""
+    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "models/references.bib").read_text(), re.MULTILINE))
+    claims = all_claims()
+    assert len(CLAIMS) == len(claims) >= 20 and not set(CLAIMS) & set(list_models())
+    assert [claim.source.key for claim in claims] == sorted(claim.source.key for claim in claims)
+    for claim in claims:
+        assert claim.name.partition(".")[0] in families() and claim.source.key in keys and claim.source.where
+        assert claim.models and set(claim.models) <= set(list_models()) and set(claim.statements) <= {"printed", "corrected"}
+        assert (claim.printed.verdict == Verdict.FAILS) <= (claim.corrected is not None)
+        for statement in claim.statements.values():
+            assert statement.tolerance and (statement.verdict == Verdict.HOLDS_WHEN) == bool(statement.when) == bool(statement.otherwise)
+            assert all("\n" not in text for text in (statement.text, statement.when, statement.tolerance, claim.run))
+
+
+INSIDE, OUTSIDE = Measurement("a", 1.0, 1.0, 0.1), Measurement("a", 2.0, 1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "verdict"),
+    [
+        ([INSIDE], None, Verdict.HOLDS),
+        ([INSIDE, OUTSIDE], None, Verdict.FAILS),
+        ([INSIDE], [OUTSIDE, INSIDE], Verdict.HOLDS_WHEN),
+        ([INSIDE], [INSIDE], Verdict.HOLDS),
+        ([OUTSIDE], [INSIDE], Verdict.FAILS),
+    ],
+)
+def test_verdicts(inside, outside, verdict):
+    """A statement holds if all measurements do; under a condition if they do not all hold without it."""
+    statement = Statement("x", lambda: inside, Verdict.HOLDS, "none", otherwise=None if outside is None else lambda: outside)
+    assert check_statement(statement).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("relation", "measured", "holds"),
+    [("=", 1.05, True), ("=", 1.2, False), ("<=", 0.0, True), ("<=", 1.2, False), (">=", 5.0, True), (">=", 0.8, False)]
+    + [(relation, float("nan"), False) for relation in ("=", "<=", ">=")],
+)
+def test_relations(relation, measured, holds):
+    """Within the tolerance .1 of 1; NaN satisfies nothing."""
+    assert Measurement("a", measured, 1.0, 0.1, relation).holds is holds
+
+
+def test_deviation():
+    """The largest one, relative if asked; NaN stays."""
+    assert deviation("a", [1.0, 2.5], [1.0, 2.0], 0.1).measured == 0.5
+    assert deviation("a", [1.0, 2.5], [1.0, 2.0], 0.1, relative=True).measured == 0.25
+    assert not deviation("a", [1.0, float("nan")], 1.0, 1.0).holds
+
+
+@pytest.mark.parametrize(("name", "count"), [("joma", 8), ("joma.nonlinear", 2), ("joma.bounce", 1)])
+def test_choice(name, count):
+    """A family, a model, a claim."""
+    assert len(choose_claims(name)) == count
+
+
+def test_slow_claims_are_chosen_by_name_or_by_option(monkeypatch):
+    """Without --slow the others alone."""
+    claims = [replace(claim, slow=claim.name == "joma.bounce") for claim in all_claims()]
+    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: claims)
+    assert len(choose_claims("joma")) == 7 and len(choose_claims("joma", slow=True)) == 8
+    assert [claim.name for claim in choose_claims("joma.bounce")] == ["joma.bounce"]
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "name": ({"name": "joma.bonce"}, "no claim, model or family 'joma.bonce' in the ledger; choose from .*; did you mean 'joma.bounce'?"),
+    "kind": ({"name": 3}, "name is the text of a claim, model or family, or None, not 3"),
+    "slow": ({"slow": "yes"}, "slow is True or False, not 'yes'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_requests(case):
+    given, sentence = WRONG[case]
+    with pytest.raises(ParamError, match=sentence):
+        odesim.verify(**given)

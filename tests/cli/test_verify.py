@@ -1,0 +1,68 @@
+"""`odesim verify`: its text, JSON and page, and exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.claims.ledger import all_claims
+from odesim.cli.output.ledger import ledger_page
+from odesim.symbolic import Source
+
+ROOT = Path(__file__).parents[2]
+
+
+def claim_of(verdict: Verdict, check=lambda: [Measurement("a", 1.0, 1.0, 0.1)]) -> Claim:
+    return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "nothing", ("joma.linear",), Statement("x", check, verdict, "none"))
+
+
+def broken():
+    raise ValueError("two\nlines")
+
+
+@pytest.mark.parametrize(
+    ("claim", "code", "pieces"),
+    [
+        (claim_of(Verdict.HOLDS), 0, ("1 claim: 1 hold as printed; all verdicts are as recorded",)),
+        (claim_of(Verdict.FAILS), 3, ("HOLDS (RECORDED: FAILS)", "not as recorded: joma.made")),
+        (claim_of(Verdict.HOLDS, broken), 3, ("ERROR (RECORDED: HOLDS)", "ValueError: two lines", "1 with an error")),
+    ],
+    ids=["as recorded", "another verdict", "an exception"],
+)
+def test_exit_codes(claim, code, pieces, odesim, monkeypatch):
+    """0 where all verdicts are as recorded, else 3; an exception in a check is said, and is not the end."""
+    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: [claim])
+    done = odesim("verify")
+    assert done.exit_code == code and not done.stderr
+    assert all(piece in done.stdout for piece in pieces), done.stdout
+    assert odesim("verify", "--json").exit_code == code
+
+
+def test_text_and_json_agree(odesim):
+    """80 columns; every measurement is in both."""
+    text, data = odesim("verify", "joma.conserved_ratio").stdout, json.loads(odesim("verify", "joma.conserved_ratio", "--json").stdout)
+    assert max(map(len, text.splitlines())) < 80
+    (claim,) = data["claims"]
+    assert data["as_recorded"] is True and claim["place"] == "Theorem 2"
+    for statement in claim["statements"].values():
+        assert statement["text"] in text
+        assert all(f"{row['measured']:.6g}" in text for row in statement["measurements"])
+
+
+def test_the_page_is_current(odesim):
+    """docs/ledger.md is what `odesim verify --page` prints."""
+    assert (ROOT / "docs/ledger.md").read_text() == ledger_page(all_claims()) + "\n" == odesim("verify", "--page").stdout
+
+
+@pytest.mark.parametrize("options", ["--list --json", "--page --list"])
+def test_options_that_exclude_each_other(options, odesim):
+    done = odesim("verify", *options.split())
+    assert (done.exit_code, done.stdout) == (2, "") and "exclude each other" in done.stderr
+
+
+def test_list_checks_nothing(odesim, monkeypatch):
+    """Every claim's name, and no run."""
+    monkeypatch.setattr("odesim.claims.ledger.check_claim", lambda claim: pytest.fail("checked"))
+    done = odesim("verify", "--list")
+    assert done.exit_code == 0 and all(f"{claim.name}: " in done.stdout for claim in all_claims())
