@@ -1,1 +1,1 @@
-"""What integrates many members: lanes of one core, a GPU, one by one."""
+"""Engines that integrate many members: in the lanes of one core, on a GPU, or one by one."""

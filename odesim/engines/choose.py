@@ -1,4 +1,4 @@
-"""Which engine integrates the members of a request."""
+"""Chooses the engine that integrates the members of a request."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
 
 def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
-    """Lanes where they can do it, or a GPU's threads; which one does not depend on how many members there are. Raises SolveError for
+    """The engine: lanes where they support the request, or a GPU's threads, independent of the number of members. Raises SolveError for
     what a GPU's threads cannot do.
     """
     shared, own = slack_numbers(request, members), members.source.names
@@ -36,12 +36,12 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
 
 
 def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:
-    """What all members share, with the slack of guards."""
+    """The parameters that all members share, with the slack of guards."""
     return with_slack(request.system, members.shared, request.options.rtol, request.options.atol, request.dtype)
 
 
 def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
-    """The engine of the method auto: of two methods, where the explicit one has lanes; else every member is a single run of auto."""
+    """The engine of the method auto: explicit lanes with a stiff method behind them, else a single run of auto for each member."""
     shared = slack_numbers(request, members)
     explicit = make_engine(replace(request.changed(method=explicit_of(request)), look=PILOT), members)
     if isinstance(explicit, SingleEngine):
@@ -57,12 +57,12 @@ def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
 
 
 def together(engine: Any) -> int:
-    """Members that are worth a call of the engine; of a processor's any chunk is."""
+    """The number of members that make one call of the engine efficient; of a processor's engine any chunk is."""
     return engine.together if isinstance(engine, DeviceEngine | HandOver) else 1
 
 
 def engine_key(engine: AnyEngine) -> str:
-    """What names the compiled code that integrates and observes members: the same name, the same bits."""
+    """The name of the compiled code that integrates and observes members: the same name, the same bits."""
     if isinstance(engine, HandOver):
         return f"{engine_key(engine.explicit)}_{stiff_key()}"
     seen = observed_key(engine.request.system, engine.request.outputs.observe)
@@ -74,7 +74,7 @@ def engine_key(engine: AnyEngine) -> str:
 
 
 def auto_rule(request: EnsembleRequest) -> str:
-    """How members have their methods under auto, in words."""
+    """In words, how auto chooses the method of each member."""
     if request.options.step is not None:
         return "tsit5: a fixed step was asked for"
     rule = f"{explicit_of(request)}; {STIFF} for a member whose own steps stability limits, or that takes max_steps, where it gets further"
@@ -83,5 +83,5 @@ def auto_rule(request: EnsembleRequest) -> str:
 
 
 def explicit_of(request: EnsembleRequest) -> str:
-    """The explicit method that members begin with under auto."""
+    """The explicit method with which auto starts members."""
     return explicit_name(request.options.rtol, request.options.step, between=request.saves or bool(request.outputs.events))

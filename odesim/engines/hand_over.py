@@ -1,4 +1,4 @@
-"""Members of an ensemble under `auto`: each by the explicit method, and by the stiff one where its own run says so.
+"""Members of an ensemble under `auto`: each starts with the explicit method, and goes on with the stiff one if its own run calls for it.
 
 A lane looks at its member after 128 trials, and whenever their number has doubled: where stability holds the step and the rest is long
 (the rule of odesim.solve.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
@@ -49,16 +49,16 @@ class HandOver:
 
     @property
     def together(self) -> int:
-        """Members that are worth a call."""
+        """The number of members that make one call efficient."""
         return int(getattr(self.explicit, "together", 1))
 
     def prepare(self) -> None:
-        """Compiles the explicit method, or loads what was compiled before; the stiff one is compiled for the first member that needs it."""
+        """Compiles the explicit method, or loads it from the cache; the stiff one is compiled for the first member that needs it."""
         self.explicit.prepare()
 
     @cached_property
     def stiff(self) -> Any:
-        """The engine of the stiff method; None where the system has none."""
+        """The engine of the stiff method; None if the system has none."""
         try:
             engine = self.make(self.request.changed(method=STIFF))
             _ = self.ratio if engine is not None else 0.0
@@ -70,7 +70,7 @@ class HandOver:
 
     @cached_property
     def ratio(self) -> float:
-        """Steps of the stiff method for one of the explicit, by counting. Raises CodegenError where the Jacobian is too large."""
+        """The cost of a stiff step in explicit steps, by counting operations. Raises CodegenError if the Jacobian is too large."""
         r, compiled = self.request, self.request.right
         right = costs.right_side_cost(compiled.program, r.sizes, RunOptions.backend)
         bound = compiled.linear.bind(r.sizes, self.numbers.params, r.layout)
@@ -82,19 +82,19 @@ class HandOver:
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
         work_ = Work(self, params, initial, stop, pool)
         return work_.done(self.explicit.integrate(params, initial, count, stop, pool, into))
 
 
 class Work:
-    """One call of the engine: what its members need beside the first run."""
+    """One call of the engine, after the explicit run: members that go on with the stiff method, or explicitly again."""
 
     def __init__(self, engine: HandOver, params: Mapping[str, Array], initial: Mapping[str, Array], stop: Array, pool: Any) -> None:
         self.engine, self.params, self.initial, self.stop, self.pool = engine, params, initial, stop, pool
 
     def done(self, chunk: Chunk) -> Chunk:
-        """The chunk that the explicit method left, with every member at its end; those that a stop left are undone."""
+        """The chunk after the explicit method, with every member at its end; those that an interrupt left are not done."""
         explicit = METHOD_NAMES.index(self.engine.explicit.request.options.method)
         chunk.method[...] = explicit
         while len(held := np.flatnonzero(chunk.status == HANDED_OVER)):
@@ -110,7 +110,7 @@ class Work:
         return chunk
 
     def challenge(self, chunk: Chunk, at: Array, worth: float) -> None:
-        """The members at, which stability holds, by the stiff method, for the work of so many explicit steps, or again."""
+        """Integrates the members `at`, limited by stability, with the stiff method, for the work of so many explicit steps, or again."""
         budget, most = self.budget(worth), self.engine.request.options.max_steps
         over = chunk.steps[at] >= most
         if over.any():
@@ -141,7 +141,7 @@ class Work:
         return at[further], at[~good & (part.status != MAX_STEPS)]
 
     def last(self, chunk: Chunk, at: Array, budget: int) -> None:
-        """The members at, which took max_steps steps, by the stiff method: its run is the result where it ends, or comes further.
+        """Integrates the members `at`, which took max_steps steps, with the stiff method: it counts if it reaches the end, or gets further
 
         budget: steps in which it must end or come further.
         """
@@ -153,17 +153,17 @@ class Work:
             self.put(chunk, ahead[good], part.select(good))
 
     def budget(self, worth: float) -> int:
-        """Steps of the stiff method, as many as are allowed, that cost what so many explicit ones do."""
+        """The number of steps of the stiff method that cost as much as so many explicit ones."""
         return int(min(SHARE * self.engine.ratio * worth, self.engine.request.options.max_steps))
 
     def again(self, chunk: Chunk, at: Array, look: int) -> None:
-        """The members at by the explicit method from their start, with the first look so late; 0: with none."""
+        """Integrates the members `at` with the explicit method from the start, the first look at stability so late; 0: none."""
         explicit = self.engine.explicit
         if len(at):
             self.put(chunk, at, self.run(explicit, at, explicit.request.options.max_steps, look))
 
     def run(self, engine: Any, at: Array, most: int, look: int = 0) -> Chunk:
-        """The members at, with most steps."""
+        """Integrates the members `at`, with at most `most` steps."""
         asked = replace(engine, request=replace(engine.request.changed(max_steps=most), look=look))
         own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
         part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
@@ -173,7 +173,7 @@ class Work:
 
     @staticmethod
     def put(chunk: Chunk, at: Array, part: Chunk) -> None:
-        """Writes members; their states may belong on a GPU."""
+        """Writes results of members; their states may be on a GPU."""
         if len(at):
             y = array_namespace(chunk.y).asarray(part.y)
             chunk.assign(at, replace(part, y=y))

@@ -1,4 +1,4 @@
-"""Observables of members at their saved times: expressions by one compiled loop over members, Python functions member by member."""
+"""Observables of members at their saved times: expressions in one compiled loop, Python functions member by member."""
 
 import ctypes
 import hashlib
@@ -63,7 +63,7 @@ def run(table):
 
 @dataclass(frozen=True)
 class Observed:
-    """Some observables of a System with these sizes. whole: its parameters of whole numbers, or nothing where they are members' own."""
+    """Some observables of a System with these sizes. whole: its integer parameters, or nothing if they are members' own."""
 
     compiled: CompiledRHS
     names: tuple[str, ...]
@@ -72,13 +72,13 @@ class Observed:
 
     @cached_property
     def observer(self) -> Observer:
-        """The same observables on arrays of one member."""
+        """The Observer of the same observables for one member."""
         system = self.compiled.system
         return Observer(replace(system, observables={name: system.observables[name] for name in self.names}, invariants=()))
 
     @cached_property
     def formulas(self) -> tuple[tuple[str, ...], Formulas | None]:
-        """The observables that are expressions, and their values as text; None where there are none, or it is too long."""
+        """The observables that are expressions, and their values as text; None if there are none, or the text is too long."""
         system, shown = self.compiled.system, self.observer.expressions
         outputs = {}
         for k, (name, free) in enumerate(shown.items()):
@@ -94,7 +94,7 @@ class Observed:
 
     @cached_property
     def function(self) -> Callable[[int], None]:
-        """The loop over members, compiled."""
+        """The compiled loop over members."""
         formulas = self.formulas[1]
         assert formulas is not None
         name = self.compiled.system.name
@@ -102,7 +102,7 @@ class Observed:
         return ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
 
     def fill(self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
-        """chunk.observed (N, T, q): the values where a member came, NaN elsewhere."""
+        """chunk.observed (N, T, q): values at the saved times that a member reached, NaN elsewhere."""
         views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         fast, formulas = self.formulas
         if formulas is not None:
@@ -133,7 +133,7 @@ class Observed:
     def _one(
         self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
     ) -> None:
-        """Fills the rows of member i that it reached, by the functions on arrays."""
+        """Fills the rows that member i reached, with functions on arrays."""
         own = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
         every = {**numbers.params, **own}
         bound = self.compiled.bind(self.sizes, every)
@@ -152,7 +152,7 @@ class Observed:
 
 
 def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
-    """Fills chunk.observed with the observables that the request names. params {name: (N, *shape)}: what is a member's own."""
+    """Fills chunk.observed with the observables of the request. params {name: (N, *shape)}: members' own values."""
     if not request.outputs.observe:
         return
     integers = {p.name for p in request.system.params if p.integer}
@@ -161,7 +161,7 @@ def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Ma
 
 
 def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
-    """These observables, made once a process."""
+    """The Observed of these observables, made once a process."""
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
     key = (IdentityKey(compiled), names, tuple(sorted(sizes.items())), values)
     return _MADE(key, lambda: Observed(compiled, names, dict(sizes), whole))
@@ -189,7 +189,7 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
 
 
 def observed_key(system: System, names: tuple[str, ...]) -> str:
-    """_ and 8 hex digits of what these observables compute; nothing where there are none."""
+    """_ and 8 hex digits of the code of these observables; empty without any."""
     if not names:
         return ""
     made = hashlib.sha256()
@@ -200,7 +200,7 @@ def observed_key(system: System, names: tuple[str, ...]) -> str:
 
 
 def loop_text(model: str, f: Formulas) -> str:
-    """The module: run(table) computes the formulas for all members and saved times."""
+    """The text of the module: run(table) computes the formulas for all members and saved times."""
     from odesim.engines.template import fit
 
     used, states, given = f.words, f.reads("y"), f.reads("p")

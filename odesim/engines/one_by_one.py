@@ -1,4 +1,4 @@
-"""Members integrated one after another by the integrator of one system: what lanes cannot do."""
+"""Integrates members one after another as single runs: for requests that lanes do not support."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -20,19 +20,19 @@ from odesim.symbolic.guards import Guard
 
 @dataclass(frozen=True)
 class SingleEngine:
-    """One System and request, with the numbers that all members share."""
+    """The engine of one System and request, with the numbers that all members share."""
 
     request: EnsembleRequest
     numbers: Numbers
 
     def prepare(self) -> None:
-        """Compiles, or loads what was compiled before."""
+        """Compiles the right-hand side, or loads it from the cache."""
         _ = self.request.right.functions
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
         request = self.request
         chunk = into or request.allocate(count)
         chunk.y[...] = np.nan
@@ -50,7 +50,7 @@ class SingleEngine:
 
 
 def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
-    """Member i is what the integrator of one system made of it."""
+    """Writes the results of a single run as member i."""
     reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
     with suppress(ValueError):
         chunk.y[i, :reached] = raw.y[:reached]
@@ -64,7 +64,7 @@ def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
 
 
 def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
-    """one(i) for every member, in the pool's threads where there is one, until stop[0] is set."""
+    """Calls one(i) for every member, in the pool's threads if there is a pool, until stop[0] is set."""
 
     def unless_stopped(i: int) -> None:
         if not stop[0]:

@@ -1,4 +1,4 @@
-"""Members that run in parts: each from one time at which its conditions change to the next, all of a block at once."""
+"""Members that run in parts, from one change of their conditions to the next, all members of a block together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from odesim.solve.codes import Code
 
 
 def part_obstacle(request: EnsembleRequest) -> str:
-    """For what of a request that runs in parts lanes cannot do it, and members run one by one; nothing where they can."""
+    """Why lanes cannot integrate a request that runs in parts, so that members run one by one; empty if they can."""
     if not request.switches:
         return ""
     if request.held is not None and request.held.on_states:
@@ -38,7 +38,7 @@ class Parts:
     modes: dict[str, Array]
 
     def begin(self, members: Array, part: int) -> tuple[Array, Array]:
-        """(start, end) of this part of members (k,), whose conditions are held for it."""
+        """(start, end) of this part of members (k,), with their conditions held for it."""
         at = self.first[members] + part
         start, end = self.edges[at], self.edges[at + 1]
         if self.modes:
@@ -49,18 +49,18 @@ class Parts:
 
 
 class Turns:
-    """Members that run in parts, one of each at a turn: codes, steps and rejected (count,) are theirs, and `most` steps are allowed."""
+    """The state of members that run in parts, one part each at a turn: codes, steps and rejected (count,); `most` steps are allowed."""
 
     def __init__(self, parts: Parts, codes: Array, steps: Array, rejected: Array, most: int) -> None:
         self.parts, self.codes, self.steps, self.rejected, self.most = parts, codes, steps, rejected, most
         self.start, self.end, self.places = np.zeros(len(codes)), np.zeros(len(codes)), np.zeros(len(codes), np.int64)
 
     def begin(self, members: Array, k: int) -> None:
-        """Puts part k of members (m,) into start and end, and holds their conditions."""
+        """Sets start and end for part k of members (m,), and holds their conditions."""
         self.start[members], self.end[members] = self.parts.begin(members, k)
 
     def left(self, members: Array, k: int) -> Array:
-        """Those of the members that have a part k to go on with, and steps left for it."""
+        """The members that have a part k to run, and steps left for it."""
         fine = members[self.codes[members] == Code.OK]
         left = fine[self.parts.counts[fine] > k]
         tried = self.steps[left] + self.rejected[left]
@@ -69,7 +69,7 @@ class Turns:
 
 
 def parts_of(request: EnsembleRequest, numbers: Numbers, params: Mapping[str, Array], count: int) -> Parts:
-    """The parts of the members with these parameters of their own. Raises SolveError where they are too many."""
+    """The Parts of members with these parameters. Raises SolveError if there are too many."""
     assert request.held is not None
     span = request.t0, request.t1
     conditions = Conditions(request.held, dict(numbers.sizes), numbers.params, *span, request.options.stop_at)

@@ -1,4 +1,4 @@
-"""A System and numbers as a Problem that an integrator takes."""
+"""Makes a Problem, as integrators take it, of a System and numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ _CUDA: Memo["CudaRHS"] = Memo()
 
 
 def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
-    """What an integrator needs. laws: the invariants are watched; stays: what is saved is to stay on the GPU that computes it."""
+    """The Problem of a System with numbers. laws: watch the invariants; stays: saved states remain on the GPU that computes them."""
     system = compiled.system
     shapes = compiled.event_shapes(numbers.sizes)
     events = event_specs(system, shapes)
@@ -65,7 +65,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
-    """What an integrator watches of the System's invariants; None where it has none. Raises ParamError where they are too large."""
+    """The Laws of the System's invariants; None without any. Raises ParamError if they are too large."""
     if not compiled.system.invariants:
         return None
     laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
@@ -109,7 +109,7 @@ def held_problem(
 
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
-    """The compiled right-hand side of a System, with its jumping conditions held, and the Problem of a run with these numbers."""
+    """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
     from odesim.engines.switching import held_of
 
     held = held_of(system)
@@ -118,7 +118,7 @@ def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, s
 
 
 def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[CompiledRHS, RescaledRun]:
-    """The System in its rescaled clock, compiled, and with numbers. Raises SpecError where it declares no growth rate."""
+    """The System in its rescaled clock, compiled, with numbers. Raises SpecError if it declares no growth rate."""
     other = rescaled_system(system)
     span = {START: numbers.t0, STOP: numbers.t1}
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
@@ -133,7 +133,7 @@ def rescaled_system(system: System) -> System:
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
-    """The right-hand side with numbers, where its backend computes it."""
+    """The right-hand side with numbers, as its backend computes it."""
     return BOUND[compiled.backend](compiled, numbers, stays)
 
 
@@ -146,7 +146,7 @@ def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
 
 
 def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
-    """The parameters in the type of the states: numpy computes in the widest that it is given."""
+    """The parameters in the dtype of the states, since numpy computes in the widest type it is given."""
     return {n: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
 
 

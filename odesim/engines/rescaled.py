@@ -1,4 +1,4 @@
-"""Members integrated one after another in the rescaled clock, each up to its own blow-up or to the end of the span."""
+"""Integrates members one after another in the rescaled clock, each to its blow-up or the end of the span."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, ST
 
 @dataclass(frozen=True)
 class ClockEngine:
-    """One System and request, with the numbers that all members share. compiled: the rescaled form of the request's System."""
+    """The engine of one System and request, with the numbers that all members share. compiled: the System's rescaled form."""
 
     request: EnsembleRequest
     numbers: Numbers
     compiled: CompiledRHS
 
     def prepare(self) -> None:
-        """Compiles, or loads what was compiled before."""
+        """Compiles the right-hand side, or loads it from the cache."""
         _ = self.compiled.functions
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go."""
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
         chunk = into or self.request.allocate(count)
         chunk.y[...] = np.nan
         each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)

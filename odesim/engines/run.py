@@ -1,4 +1,4 @@
-"""An ensemble chunk by chunk: what a ledger says is not done is integrated and handed back, as few members in memory as a chunk has.
+"""Integrates an ensemble chunk by chunk: members that are not done, with only a few chunks in memory at once.
 
 A member's bits do not depend on the chunk, so a run that was stopped ends as if it never had been.
 """
@@ -25,7 +25,7 @@ WAIT = 0.05  # s between two looks at whether the run should stop
 
 
 class Engine(Protocol):
-    """What integrates members: lanes, or one after another, or a GPU."""
+    """Integrates members: in lanes, one after another, or on a GPU."""
 
     @property
     def request(self) -> EnsembleRequest: ...
@@ -37,13 +37,13 @@ class Engine(Protocol):
 
 
 def never() -> bool:
-    """No."""
+    """False: nothing stops the run."""
     return False
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How the members of an ensemble are worked through; no bit depends on it.
+    """How the members of an ensemble are distributed over threads and chunks; no bit depends on it.
 
     progress: called with (members done, of how many, how many of these failed). fail_fast: stop after the first chunk with a failure.
     asked: whether to stop; then chunks in flight are lost, and nothing else.
@@ -99,7 +99,7 @@ def run_chunks(
 
 
 def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """(first, end) of the chunks that have a member not done."""
+    """(first, end) of the chunks with a member that is not done."""
     numbers = list(chunks) if not isinstance(chunks, range) else chunks
     if not numbers:
         return
@@ -112,7 +112,7 @@ def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, in
 
 
 def joined(places: Iterable[tuple[int, int]], together: int) -> Iterator[tuple[int, int]]:
-    """Neighbours made one while they have no more members than this; a larger one stays as it is."""
+    """Chunks with neighbours joined up to this number of members; a larger one stays as it is."""
     held: tuple[int, int] | None = None
     for first, end in places:
         if held is not None and first == held[1] and end - held[0] <= together:
@@ -126,7 +126,7 @@ def joined(places: Iterable[tuple[int, int]], together: int) -> Iterator[tuple[i
 
 
 def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
-    """The result of the future; a wish to stop is passed on while it is waited for."""
+    """The result of the future; a request to stop is passed on meanwhile."""
     while True:
         try:
             return future.result(timeout=WAIT)
@@ -140,7 +140,7 @@ def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
 def complete(
     ledger: Ledger, members: Members, engine: Callable[[int], Engine], first: int, end: int, stop: Array, pool: Any
 ) -> tuple[Chunk, Array, EnsembleRequest]:
-    """The chunk of members first to end - 1, which of them (k,) were not done before, and what was asked for."""
+    """The chunk of members first to end - 1, which of them (k,) were not done before, and the members integrated."""
     todo = ledger.status(first, end) == UNDONE
     whole, attempts = bool(todo.all()), ledger.attempts(first, end)
     params, initial = members.chunk(first, end)
@@ -158,7 +158,7 @@ def complete(
 
 
 def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
-    """Members that a guard ended, and no event of the System's own, have left the set that a state assumes."""
+    """Sets the status of members that a guard ended, and no event of the System: they left the set that a state assumes."""
     guards = [e for e in request.system.events if isinstance(e, Guard)]
     ended = np.flatnonzero(chunk.status == Status.EVENT.number)
     if not guards or not len(ended):
@@ -170,7 +170,7 @@ def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
 
 
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:
-    """What the engine gives, with the observables that were asked for; a member that was interrupted is not done."""
+    """The results of the engine with the observables requested; a member that was interrupted is not done."""
     chunk = engine.integrate(params, initial, count, stop, pool, into)
     tell_left(engine.request, chunk)
     observe(engine.request, engine.numbers, chunk, params)
@@ -182,5 +182,5 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
 
 
 def make_pool(threads: int) -> Any:
-    """A pool of threads, or None for one."""
+    """A pool of threads; None for one thread."""
     return ThreadPoolExecutor(threads) if threads > 1 else None

@@ -1,11 +1,11 @@
-"""Text made of templates."""
+"""Generates text from templates."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 def fit(template: str, **words: object) -> str:
-    """The template with its words; a word of several lines goes on where the first of them begins."""
+    """The template with its words filled in; a word of several lines is indented like its first line."""
     out = []
     for line in template.split("\n"):
         name = line.strip().strip("{}")
@@ -35,7 +35,7 @@ class Where:
 
 
 def lane_where(n: int) -> Where:
-    """Of lanes, whose members of n states lie one after another."""
+    """The Where of lanes, whose members of n states lie one after another."""
     return Where(
         member="members[l]",
         saved="places[l]",

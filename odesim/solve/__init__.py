@@ -1,4 +1,4 @@
-"""Integrators: numbers in, numbers out."""
+"""Integrators that know numbers only, no symbols."""
 
 from odesim.solve.callback import callback_system
 from odesim.solve.codes import Status

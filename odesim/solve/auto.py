@@ -1,4 +1,4 @@
-"""The method by a short pilot: the first steps of the explicit method that its tolerance calls for are the pilot.
+"""The method auto: a short pilot, the first steps of the explicit method for the tolerance, decides the method.
 
 A run that ends within them is the result. After 128 trials, and whenever their number has doubled, it is looked at: where the step
 is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent; if that takes it further
@@ -52,7 +52,7 @@ ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTER
 
 
 def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", **options: Any) -> Raw:
-    """The run of a problem by the cheapest method; Raw.auto says why. strict: with the same bits on every machine. explicit: the explicit
+    """Integrates a problem by the cheapest method; Raw.auto says why. strict: with the same bits on every machine. explicit: the explicit
     method, where it is not for this run alone to choose.
 
     options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
@@ -82,19 +82,19 @@ def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
 
 
 def looks_between(problem: Problem, save: Array | None) -> bool:
-    """Whether the run is asked for states or events between its steps."""
+    """Whether states or events between the steps are requested."""
     inside = save is not None and bool(np.any((save > problem.t0) & (save < problem.t1)))
     return inside or any(event.guard is None for event in problem.events)
 
 
 def sentence(raw: Raw) -> str:
-    """How a run ended."""
+    """In words, how a run ended."""
     ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
     return f"{ended} {counted(raw.stats['steps'], 'step')}"
 
 
 class Rival:
-    """The stiff method beside an explicit run. why: what became of it, in words."""
+    """A stiff run that competes with an explicit one. why: in words, how it compares."""
 
     def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, options: dict[str, Any]) -> None:
         self.problem, self.method, self.save, self.strict, self.options = problem, method, save, strict, options
@@ -105,7 +105,7 @@ class Rival:
             self._out = "; stability limits them, and there is no Jacobian for a stiff method"
 
     def challenge(self, run: ExplicitRun) -> Raw | None:
-        """The rival's whole run, where it is to be preferred to going on with run."""
+        """The rival's complete run, if it is preferable to continuing the explicit run."""
         left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
         if left < SHORT * run.tried or self._lost or not held(self.problem, run, self.options):
             return None
@@ -148,7 +148,7 @@ class Rival:
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
     def _budget(self, tried: int) -> int:
-        """Steps of the stiff method that the explicit run so far has earned it. Raises CodegenError."""
+        """The number of steps of the stiff method that cost as much as the explicit run so far. Raises CodegenError."""
         costs = self.problem.costs
         assert costs is not None
         right = costs.right()
@@ -158,7 +158,7 @@ class Rival:
 
 
 def rounded(count: float) -> str:
-    """7e+05 as 7e5; small numbers as they are."""
+    """A number as text: 7e+05 as 7e5, small numbers unchanged."""
     if not 1e4 <= count < np.inf:
         return f"{count:.0f}"
     digits, power = f"{count:.0e}".split("e")
@@ -166,12 +166,12 @@ def rounded(count: float) -> str:
 
 
 def step_cost(method: Method, right: float, n: int) -> float:
-    """One explicit step in nanoseconds: right-hand sides, and sums of stages on n components."""
+    """The cost of an explicit step in nanoseconds: right-hand sides, and sums of stages over n components."""
     return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
 
 
 def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
-    """Whether the steps of run are held by stability: as long as its method is stable for the spectral radius where it stands."""
+    """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
     rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
     radius = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
     return run.step * radius > HELD * stable_up_to(run.method)
@@ -201,7 +201,7 @@ def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Arr
 
 @cache
 def stable_up_to(method: Method) -> float:
-    """The x > 0 to which the method is stable on y' = -y with steps of x."""
+    """The largest x > 0 for which the method is stable on y' = -y with steps of x."""
     for x in np.arange(0.05, 20.0, 0.05):
         stages = np.zeros(method.last + 1)
         for i in range(method.last + 1):

@@ -1,4 +1,4 @@
-"""A Python right-hand side behind the C functions that an integrator calls."""
+"""Wraps a Python right-hand side in the C functions that integrators call."""
 
 import ctypes
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _VIEWS_KEPT = 256
 
 
 class _Memory:
-    """Arrays on given addresses; the last few hundred are kept because making one costs more than a small right-hand side."""
+    """Arrays on given addresses; the last few hundred are kept, since making one costs more than a small right-hand side."""
 
     def __init__(self) -> None:
         self._views: dict[tuple[int, int, str], Array] = {}
@@ -38,7 +38,7 @@ class _Memory:
 
 @dataclass
 class _Failure:
-    """The first exception of a callback, kept until Python is in charge again."""
+    """The first exception of a callback, kept until the C function has returned."""
 
     error: BaseException | None = None
 
@@ -63,7 +63,7 @@ class CallbackSystem:
         self.f(t, y, out)
 
     def check(self) -> None:
-        """Raises, once, what a callback raised."""
+        """Raises the exception of a callback, once."""
         error, self._failure.error = self._failure.error, None
         if error is not None:
             raise error

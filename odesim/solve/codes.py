@@ -1,4 +1,4 @@
-"""How a run stands: one number for each way, and the words for those that end one.
+"""Codes: the state of a run as a number, and the words for those that end it.
 
 Every integrator answers with these numbers, compiled code writes them, and arrays and stores hold them less one: -1 is not done.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Code(IntEnum):
-    """How a run stands; above 0: how it ended, in an order that stored runs know."""
+    """The state of a run; above 0: how it ended, in the order of stored runs."""
 
     IDLE = -3  # a lane without a member
     BUFFER_FULL = -2  # no room for the next events
@@ -48,12 +48,12 @@ class Status(StrEnum):
 
     @property
     def code(self) -> Code:
-        """Its Code."""
+        """The Code of this status."""
         return Code[self.name]
 
     @property
     def number(self) -> int:
-        """Its number in arrays and stores."""
+        """The number of this status in arrays and stores."""
         return int(stored(self.code))
 
 

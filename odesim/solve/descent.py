@@ -1,4 +1,4 @@
-"""Gradient descent with momentum on a Problem's own right-hand side: the map that a training makes, where the flow is its limit.
+"""Gradient descent with momentum on a Problem's right-hand side: the map of a training, whose limit is the flow.
 
 v <- momentum v + step f(t, y), then y <- y + v, from v = 0 and y0: torch's SGD where f is minus the gradient times learning rates
 that do not change. step: the Problem's time of one iteration.
@@ -12,7 +12,7 @@ from odesim.solve.problem import Problem
 
 
 def descend(problem: Problem, iterations: Array, *, step: float = 1.0, momentum: float = 0.0) -> tuple[Array, Array]:
-    """The iterations (T,) asked for that were reached, and the states (T, n) there: y after as many updates.
+    """The requested iterations (T,) that were reached, and the states (T, n) after as many updates.
 
     iterations: whole numbers from 0 up that increase. It ends before the first state that is not finite. Raises SolveError.
     """

@@ -1,4 +1,4 @@
-"""One run of any method by name."""
+"""Integrates a problem by a method given by name."""
 
 from typing import Any
 

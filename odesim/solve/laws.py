@@ -1,4 +1,4 @@
-"""Laws along a run: how far it was from each, over every step that was taken.
+"""Laws along a run: the largest violation of each over all steps taken.
 
 A constant is held against its value at the start, a monotone law against its extreme so far, a nonnegative one against 0.
 """
@@ -33,12 +33,12 @@ class Values(Protocol):
     @property
     def n_events(self) -> int: ...
     def check(self) -> None:
-        """Raises what a callback raised."""
+        """Raises the exception of a callback."""
 
 
 @dataclass(frozen=True)
 class LawSpec:
-    """One law, an array of this shape. tol: how far a run may be from it before its message says so; None: it never does."""
+    """One law, an array of this shape. tol: the violation from which the message names it; None: never."""
 
     name: str
     sense: str
@@ -47,7 +47,7 @@ class LawSpec:
 
     @property
     def size(self) -> int:
-        """How many components it has."""
+        """The number of components of this law."""
         return prod(self.shape)
 
 
@@ -62,16 +62,16 @@ class Laws:
 
     @property
     def size(self) -> int:
-        """How many components all of them have."""
+        """The number of components of all laws."""
         return sum(spec.size for spec in self.specs)
 
     @property
     def senses(self) -> Array:
-        """(size,): the place in SENSES of each component."""
+        """(size,): the index in SENSES of each component."""
         return np.repeat([SENSES.index(spec.sense) for spec in self.specs], [spec.size for spec in self.specs]).astype(np.int64)
 
     def worst(self, violations: Array, times: Array) -> Worst:
-        """The worst of each law's components. violations, times (size,): of each component."""
+        """The worst component of each law. violations, times (size,): of each component."""
         found, first = {}, 0
         for spec in self.specs:
             mine, when = violations[first : first + spec.size], times[first : first + spec.size]
@@ -86,7 +86,7 @@ class Laws:
 
 
 class LawWatch:
-    """What a run that numpy leads has seen of its laws: violations and times (size,)."""
+    """The violations of laws seen by a run that numpy leads: violations and times (size,)."""
 
     def __init__(self, laws: Laws, dtype: str) -> None:
         self.laws, self.dtype = laws, np.dtype(dtype)
@@ -97,7 +97,7 @@ class LawWatch:
         self._function = _VALUES(laws.values.events)
 
     def look(self, t: float, y: Array) -> None:
-        """Takes a state y (n,) of the run into account; the first one is the start."""
+        """Updates the violations with a state y (n,) of the run; the first one is the start."""
         values = self.laws.values
         seen, out = np.ascontiguousarray(y, self.dtype), np.empty(self.laws.size, self.dtype)
         self._function(values.table, t, seen.ctypes.data, out.ctypes.data)
@@ -114,21 +114,21 @@ class LawWatch:
         self._best[better] = now[better]
 
     def watched(self) -> Array:
-        """What a run that goes on with this one is to know: `before` of its laws."""
+        """The state of the watch, for a run that continues this one: `before` of its laws."""
         return np.stack([self._best, self.violations, self.times])
 
     def worst(self) -> Worst:
-        """What it came to."""
+        """The worst violation of each law."""
         return self.laws.worst(self.violations, self.times)
 
 
 def broken(laws: Laws | None, worst: Worst) -> tuple[LawSpec, ...]:
-    """The laws that were not numbers, or that a run violated by more than their tolerance."""
+    """The laws that were NaN, or violated by more than their tolerance."""
     return tuple(s for s in laws.specs if np.isnan(worst[s.name][0]) or (s.tol is not None and worst[s.name][0] > s.tol)) if laws else ()
 
 
 def with_broken(message: str, laws: Laws | None, worst: Worst) -> str:
-    """The message of a run, and a clause for each law that it broke."""
+    """The message of a run with a clause for each broken law."""
     for spec in broken(laws, worst):
         off, t = worst[spec.name]
         if np.isnan(off):

@@ -1,4 +1,4 @@
-"""The events of one name, kept as arrays: a run of a large vector finds millions."""
+"""Events of one name as arrays: a run of a large vector may have millions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from odesim.errors import counted
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Events(Sequence[dict[str, Any]]):
-    """Reads as a list of {"t": float, "index": tuple of ints or None}, in the order of time.
+    """A list of {"t": float, "index": tuple of ints or None} in the order of time, stored as arrays.
 
     t (n,) and indices (n, rank), or None for an event without axes: all of them at once.
     """
@@ -22,7 +22,7 @@ class Events(Sequence[dict[str, Any]]):
 
     @staticmethod
     def of(found: Iterable[Mapping[str, Any]]) -> "Events":
-        """Events from dictionaries; one without an index among them leaves all without."""
+        """Events from dictionaries; if one has no index, none of them has."""
         if isinstance(found, Events):
             return found
         every = list(found)

@@ -1,4 +1,4 @@
-"""Tolerances, steps and saved times of a run, checked."""
+"""Checks tolerances, steps and saved times of a run."""
 
 import math
 
@@ -11,7 +11,7 @@ from odesim.solve.problem import Problem
 
 
 def check_options(options: RunOptions) -> RunOptions:
-    """The options. Raises SolveError for those that make no sense."""
+    """The checked options. Raises SolveError for values that are impossible."""
     step, rtol, atol, max_steps, max_step = options.step, options.rtol, options.atol, options.max_steps, options.max_step
     if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
         raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
@@ -29,7 +29,7 @@ def check_options(options: RunOptions) -> RunOptions:
 
 
 def save_grid(problem: Problem, save: Array | None) -> Array:
-    """The times to keep (T,), a copy."""
+    """The saved times (T,), a copy."""
     times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
     if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
         raise SolveError("the times to save must be finite and increasing")
@@ -42,7 +42,7 @@ _MOST = 2**62
 
 
 def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
-    """The tolerances that errors are held against: not below rounding, and a component that stays 0 has no error 0/0."""
+    """The tolerances used for error norms: not below rounding, and positive where a component stays 0."""
     return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
 
 

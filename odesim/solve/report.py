@@ -1,4 +1,4 @@
-"""What a run says of itself: its Status, one sentence, and its results."""
+"""The report of a run: its Status, one sentence, and its results."""
 
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from odesim.solve.step.blow_up import blows_up
 
 
 class Left(Protocol):
-    """What a driver leaves behind. save (T,), out (T + 1, n): as many of their rows are filled as the standing says are saved."""
+    """The arrays that a driver has filled. save (T,), out (T + 1, n): as many of their rows as the standing says."""
 
     problem: Problem
     options: RunOptions
@@ -26,11 +26,11 @@ class Left(Protocol):
 
     @property
     def standing(self) -> Standing:
-        """How far it has come."""
+        """The Standing of the run."""
 
     @property
     def method(self) -> Any:
-        """A method with a name."""
+        """The method, which has a name."""
 
     @property
     def t(self) -> float:
@@ -47,7 +47,7 @@ class Left(Protocol):
         """The worst violation of each law."""
 
     def watched(self) -> Array | None:
-        """What a run that goes on with this one is to know of its laws."""
+        """The state of the watched laws, for a run that continues this one."""
 
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:

@@ -1,4 +1,4 @@
-"""A run in the rescaled clock s: integrated to the blow-up or to the end of the span, and told in the time t again.
+"""A run in the rescaled clock s: integrated to the blow-up or the end of the span, and reported in the time t.
 
 The problem is that of odesim.symbolic.clock: the last component is t, and two events of its own end a run. How long it is in s is
 not known beforehand, so that saved states come from a second run: the same steps, the same bits.
@@ -35,7 +35,7 @@ NEWTON = 12
 
 @dataclass(frozen=True)
 class Rescaled:
-    """A run told in t. blow_up: its time and the error estimate of that, None where it does not blow up."""
+    """The results in t. blow_up: its time and the error estimate, None without a blow-up."""
 
     raw: Raw
     blow_up: tuple[float, float] | None
@@ -43,7 +43,7 @@ class Rescaled:
 
 @dataclass(frozen=True)
 class RescaledRun:
-    """A problem in s, and how it is integrated. blow_up, end: the names of its own events; t1: the end of the span in t.
+    """A problem in s with its options. blow_up, end: names of its own events; t1: the end of the span in t.
 
     nothing: the time that is left where a blow-up counts as reached, in units of the time since the start.
     """
@@ -62,7 +62,7 @@ class RescaledRun:
         return replace(self, problem=replace(self.problem, laws=None))._told(first, self.problem.laws, grid, {**options, "progress": None})
 
     def _told(self, first: Raw, laws: Laws | None, grid: "Array | int", options: Mapping[str, Any]) -> Rescaled:
-        """The first run, in t."""
+        """The results of the first run, in t."""
         status, t_last = self._ended(first), float(first.y_last[-1])
         s_last = first.t_last
         if status is Status.OK:
@@ -97,7 +97,7 @@ class RescaledRun:
         return integrate_problem(self.problem, method=method, save=np.zeros(1) if save is None else save, **options)
 
     def _rows(self, s: Array, first: Raw, options: Mapping[str, Any]) -> dict[float, Array]:
-        """{s: state (n,)} of the first run at these s, both of its ends, which it has itself, and what else is asked for."""
+        """{s: state (n,)} of the first run at these s, at both of its ends, and at further s requested."""
         found = {0.0: first.y[0], first.t_last: first.y_last}
         if not set(s.tolist()) <= set(found):
             problem = self.problem if first.status is not Status.INTERRUPTED else replace(self.problem, t1=first.t_last)
@@ -106,7 +106,7 @@ class RescaledRun:
         return found
 
     def _ended(self, run: Raw) -> Status:
-        """The status of a run in s, in t."""
+        """The status in t of a run in s."""
         if run.status is Status.EVENT and len(run.events[self.blow_up]):
             return Status.BLOW_UP
         return Status.OK if run.status is Status.EVENT and len(run.events[self.end]) else run.status
@@ -177,7 +177,7 @@ class RescaledRun:
 
 
 def of_tolerances(first: float, second: float) -> float:
-    """The error of a run whose results at 10 and 100 times the tolerance differ from its own by so much.
+    """The error of a run from its differences to runs with 10 and 100 times the tolerance.
 
     It goes with the tolerance, about: it would be a ninth of the first difference and 1/99 of the second. The first is taken whole, and
     an eighth of the second, for where the first happens to be small.
@@ -186,7 +186,7 @@ def of_tolerances(first: float, second: float) -> float:
 
 
 def of_steps(first: float, second: float, order: int) -> float:
-    """The error of a run whose results with 2 and 4 times the step differ from its own by so much, by Richardson's extrapolation.
+    """The error of a run from its differences to runs with 2 and 4 times the step, by Richardson's extrapolation.
 
     An error C h^q makes differences C h^q (2^q - 1) and C h^q (4^q - 1), whose quotient is 2^q + 1: q is taken from there, but at
     most the order of the method and at least 1/2; 1 where they have not the same sign. The second is for where the first happens to be
@@ -205,7 +205,7 @@ def order_of(name: str) -> int:
 
 
 def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Options of a run whose tolerances, or else whose fixed step, are larger by this factor."""
+    """The options with tolerances, or else the fixed step, larger by this factor."""
     if options.get("step") is not None:
         return {**options, "step": options["step"] * factor}
     return {**options, "rtol": options["rtol"] * factor, "atol": options["atol"] * factor}

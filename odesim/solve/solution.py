@@ -1,4 +1,4 @@
-"""A finished run, with names."""
+"""Solution: a finished run with names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -27,7 +27,7 @@ class Seen:
     end: dict[str, Array]
 
     def __call__(self, t: Array, y: Mapping[str, Array]) -> dict[str, Array]:
-        """What was seen at the times t (T,): the saved ones, or t_end alone."""
+        """The known observables at the times t (T,): the saved ones, or t_end alone."""
         last = len(t) == 1 and t[0] == self.t_end
         return {name: value[None] for name, value in self.end.items()} if last else self.rows
 
@@ -39,12 +39,12 @@ class Known:
     violations: Violations
 
     def __call__(self) -> Violations:
-        """What they were."""
+        """The known violations."""
         return self.violations
 
 
 def no_more_times(times: Array) -> dict[str, Array]:
-    """Raises SolveError: the Solution was pickled, and what could compute more of it stayed behind."""
+    """Raises SolveError: a Solution that was pickled has no compiled code to compute more times."""
     raise SolveError("a copied run knows its saved times only; integrate again with the times you need")
 
 
@@ -96,7 +96,7 @@ class Solution:
 
     @cached_property
     def not_numbers(self) -> dict[str, float]:
-        """{observable: the first of the saved times, and the last time reached, at which an entry of it is NaN}."""
+        """{observable: first saved time, or the last time reached, at which an entry is NaN}."""
         seen = {name: np.append(_with_nan(rows), _with_nan(self.final_observables[name][None])) for name, rows in self.observables.items()}
         times = np.append(self.t, self.t_end)
         return {name: float(times[np.argmax(bad)]) for name, bad in seen.items() if bad.any()}
@@ -162,7 +162,7 @@ class Solution:
         return self._again(asked)
 
     def to_numpy(self) -> "Solution":
-        """The same with its states in this computer's own memory."""
+        """The Solution with its states in the host's memory."""
         if not any(array_namespace(rows) is not np for rows in self.y.values()):
             return self
         again = self._again
@@ -197,7 +197,7 @@ class Solution:
 
 
 def _span(rows: Array) -> str:
-    """The last values in a word: one number, or the range."""
+    """The last values as text: one number, or the range."""
     last = on_host(rows[-1])
     return f"{float(last):.6g}" if last.ndim == 0 else f"{np.min(last):.6g} to {np.max(last):.6g}"
 

@@ -1,11 +1,11 @@
-"""How far a run has come, in numbers that every integrator has."""
+"""Standing: the progress of a run in numbers that every integrator has."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Standing:
-    """Steps taken and rejected; how many saved times were reached; h: the size of the next adaptive step, 0 before the first one; the
+    """The progress of a run: steps taken, rejected; saved times reached; h: the size of the next adaptive step, 0 before the first one; the
     tolerances that errors are held against."""
 
     steps: int = 0
@@ -17,5 +17,5 @@ class Standing:
 
     @property
     def tried(self) -> int:
-        """Steps, taken or rejected."""
+        """The number of steps, taken or rejected."""
         return self.steps + self.rejected

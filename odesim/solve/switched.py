@@ -1,4 +1,4 @@
-"""A run in segments: each ends where a condition of the right-hand side changes, and the next one begins with a step of its own.
+"""A run in segments: each ends where a condition of the right-hand side changes, and the next starts with a new first step.
 
 Between two switches the conditions are held, so that every stage of a step sees one smooth right-hand side. Times that are known beforehand
 end a segment exactly; a condition on states is looked for as an event is, and the segment ends in it.
@@ -33,7 +33,7 @@ COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
 
 
 def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
-    """The run of a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
+    """Integrates a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
     grid = save_grid(problem, save)
     if method != "auto":
         return Segments(problem, grid, one, method, options).go()
@@ -47,7 +47,7 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
 
 
 class Segments:
-    """One run in segments. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
+    """The segments of one run. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
 
     def __init__(self, problem: Problem, save: Array, one: RunOne, method: str, options: dict[str, Any]) -> None:
         assert problem.switches is not None
@@ -69,7 +69,7 @@ class Segments:
         self._changes: dict[tuple[int, int], deque[float]] = {}
 
     def go(self) -> Raw:
-        """The run to its end."""
+        """Runs all segments to the end."""
         try:
             status, message = self._go()
         except KeyboardInterrupt:  # between two segments: within one it ends the run of that
@@ -117,7 +117,7 @@ class Segments:
         return Status.SLIDING, why
 
     def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
-        """Whether one condition has changed so many times within a moment that no step is left between two of them."""
+        """Whether one condition has changed so often within a moment that no step is left between two changes."""
         for which in crossed:
             times = self._changes.setdefault(which, deque(maxlen=OFTEN))
             times.append(self.t)
@@ -132,7 +132,7 @@ class Segments:
         return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
 
     def _segment(self, end: float) -> Raw:
-        """Goes on to `end`, or to what stops the run before it."""
+        """Integrates to `end`, or to whatever stops the run before it."""
         later = np.searchsorted(self.save, end, side="right")
         laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
         part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws, origin=self.problem.began)
@@ -165,7 +165,7 @@ class Segments:
         return self._run.raw() if ended else None
 
     def _share(self, end: float) -> Callable[[float], None] | None:
-        """The progress of a segment as that of the whole run."""
+        """A progress function for a segment that reports the progress of the whole run."""
         if self.progress is None:
             return None
         start, span, tell = self.t, self.problem.t1 - self.problem.t0, self.progress
@@ -173,7 +173,7 @@ class Segments:
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
-    """The components of an event that happened where the run ended, by their flat numbers."""
+    """The flat numbers of the components of an event at the end of a run."""
     if raw.status is not Status.EVENT:
         return []
     found = raw.events[name]

@@ -1,1 +1,1 @@
-"""Members in the lanes of a core's vectors, each with its own step."""
+"""Ensembles in the lanes of a core's vectors, each member with its own step."""

@@ -1,4 +1,4 @@
-"""The text of one step of all lanes: stages, error, control, as the integrator of one system has them."""
+"""The text of one explicit step of all lanes: stages, error and control as in a single run."""
 
 from odesim.engines.lanes.events import begin_lines
 from odesim.engines.lanes.lines import (
@@ -38,7 +38,7 @@ def squares(what: str, old: str, new: str, n: int) -> list[str]:
 
 
 def begin_text(plan: KernelPlan, rows: Rows) -> str:
-    """The derivative at the start and the first step of all lanes, Hairer, Norsett, Wanner I, II.4."""
+    """The text of the start: the derivative and the first step of all lanes, Hairer, Norsett, Wanner I, II.4."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     put = [f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f)]
     lines = [
@@ -73,7 +73,7 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def stage_lines(plan: KernelPlan, first: int, last: int) -> list[str]:
-    """Stages first to last; z: the state of a stage, k<s>_<d>: its derivative."""
+    """Lines for stages first to last; z: the state of a stage, k<s>_<d>: its derivative."""
     n, m = plan.formulas.states, plan.method
     out = []
     for s in range(first, last + 1):
@@ -94,7 +94,7 @@ def stage_lines(plan: KernelPlan, first: int, last: int) -> list[str]:
 
 
 def error_lines(plan: KernelPlan) -> list[str]:
-    """error: the norm of the estimate, NaN where the new state or its derivative is not finite."""
+    """Lines for error, the norm of the estimate; NaN if the new state or its derivative is not finite."""
     n, m = plan.formulas.states, plan.method
     out: list[str] = []
     for row in range(2):
@@ -118,7 +118,7 @@ def error_lines(plan: KernelPlan) -> list[str]:
 
 
 def step_text(plan: KernelPlan, rows: Rows) -> str:
-    """One step of all lanes; how many have come to an end."""
+    """The text of one step of all lanes, which returns how many have ended."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = [
         *load_numbers(plan, rows),

@@ -1,4 +1,4 @@
-"""The text of a kernel that integrates W members in lockstep with a fixed step: all share the times, no lane waits for another.
+"""The text of a kernel that integrates W members with one fixed step: all share the times, no lane waits for another.
 
 Up to UNSEEN steps are taken without a look at the numbers: what is not finite stays so. Where one shows, they are taken once more,
 one by one and by the same machine code: a lane is marked at the step that failed, and the others have the bits that they had.
@@ -145,12 +145,12 @@ while q < saves and save[q] <= new:
 
 
 def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """All after the right-hand side: run(table) integrates members FIRST to END - 1 in tiles of W."""
+    """The functions after the right-hand side: run(table) integrates members FIRST to END - 1 in tiles of W."""
     return [*fixed_loops(plan, rows), run_text(plan, rows)]
 
 
 def fixed_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions of a step whose length is given."""
+    """The functions of a step of given length."""
     events = [happen_text(plan.watch), *event_texts(plan, rows)] if plan.watch is not None else []
     return [*interpolant_texts(plan), *step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
 
@@ -182,7 +182,7 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def dense_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
+    """The text of dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = step_lines(plan, rows, m.stages - 1)
     lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
@@ -201,7 +201,7 @@ def dense_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def step_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
-    """A step with the stages to `last`; the new state and its derivative take the places of the old ones."""
+    """Lines for a step with the stages to `last`; the new state and derivative overwrite the old ones."""
     w, m = plan.width, plan.method
     lines = [*load_numbers(plan, rows), *load_state(plan, "k0_", rows.f), *stage_lines(plan, 1, last)]
     lines += [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)]
@@ -209,17 +209,17 @@ def step_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
 
 
 def kernel(head: str, lines: list[str]) -> str:
-    """A function of the module."""
+    """The text of a function of the module."""
     return "\n".join(["@kernel", f"def {head}:", *(f"    {line}" for line in lines)])
 
 
 def loop(width: int, lines: list[str]) -> list[str]:
-    """These lines for each lane."""
+    """Lines repeated for each lane."""
     return [f"for l in range({width}):", *(f"    {line}" for line in lines)]
 
 
 def run_text(plan: KernelPlan, rows: Rows) -> str:
-    """fill, and run(table)."""
+    """The text of fill and run(table)."""
     w, where = plan.width, lane_where(plan.formulas.states)
     words: dict[str, Any] = {**AT, **WORDS, "W": w, "code": rows.code * w, "wrong": rows.wrong * w, "unseen": UNSEEN}
     words |= {"fill": "\n".join(fill_lines(plan, rows)), "until": rows.until * w}

@@ -1,4 +1,4 @@
-"""The text of a state between the ends of a step, from what the step left in its rows: odesim.solve.step.interpolant for lanes.
+"""The text of a state inside a step, from the rows of the step: odesim.solve.step.interpolant for lanes.
 
 weights(h, theta) and blend(y, c, k, c, k, ...) are functions of the kernel, which makes it quick to compile.
 """
@@ -13,7 +13,7 @@ from odesim.solve.step.interpolant import weight
 
 
 def weight_text(coefficients: Iterable[float]) -> str:
-    """b(theta) as an expression: the operations of `weight`."""
+    """b(theta) as an expression with the operations of `weight`."""
     text = "0.0"
     for x in reversed(list(coefficients)):
         text = f"(({text} + {float(x)!r}) * theta)"
@@ -21,7 +21,7 @@ def weight_text(coefficients: Iterable[float]) -> str:
 
 
 def bent_weight_text(method: Rosenbrock, j: int) -> str:
-    """What stage j of a Rosenbrock method counts for as an expression of theta and rest = 1 - theta: the operations of Rosenbrock.dense."""
+    """The weight of stage j of a Rosenbrock method as an expression in theta and rest = 1 - theta: operations of Rosenbrock.dense."""
     bent = "0.0"
     for x in reversed(method.H[:, j].tolist()):
         bent = f"({bent} * theta + {x!r})"
@@ -29,17 +29,17 @@ def bent_weight_text(method: Rosenbrock, j: int) -> str:
 
 
 def used_stages(plan: KernelPlan) -> list[int]:
-    """The stages that the interpolant reads."""
+    """The stages that the interpolant uses."""
     return [j for j in range(plan.method.stages) if any(plan.method.P[j])]
 
 
 def length(plan: KernelPlan) -> str:
-    """What the weights of stages are times: the length of the step, which is in the stages of a stiff method already."""
+    """The factor of the stages' weights: the length of the step, or 1 for a stiff method, whose stages contain it."""
     return "" if plan.stiff else "h * "
 
 
 def interpolant_texts(plan: KernelPlan) -> list[str]:
-    """weights(h, theta): what each stage counts for; blend(y, c, k, c, k, ...): a state between two steps."""
+    """The texts of weights(h, theta), the weights of the stages, and blend(y, c, k, c, k, ...), a state inside a step."""
     if not plan.dense or (plan.watch is None and (plan.by_powers or plan.stiff)):
         return []
     used = used_stages(plan)
@@ -51,7 +51,7 @@ def interpolant_texts(plan: KernelPlan) -> list[str]:
 
 
 def load_lines(plan: KernelPlan, rows: Rows, wanted: Iterable[int]) -> list[str]:
-    """Lines that load what the interpolant of the states wanted needs: y<d>, k<stage>_<d>."""
+    """Lines that load the interpolant's inputs for the states wanted: y<d>, k<stage>_<d>."""
     states = list(wanted)
     lines = [f"y{d} = {at(rows.old[d], plan.width)}" for d in states]
     return lines + [f"k{j}_{d} = {at(rows.stages[j][d], plan.width)}" for d in states for j in used_stages(plan)]
@@ -95,7 +95,7 @@ def powers_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def horner(coefficients: Sequence[str]) -> str:
-    """c0 + theta (c1 + theta (c2 + ...)): a state by these powers."""
+    """The expression c0 + theta (c1 + theta (c2 + ...)) of a state in these powers."""
     text = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         text = f"{c} + theta * ({text})"

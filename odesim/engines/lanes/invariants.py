@@ -1,4 +1,4 @@
-"""Text that keeps a right-hand side's linear invariants in all lanes, as odesim.solve.rosenbrock.invariants does for one."""
+"""The text that keeps linear invariants of a right-hand side in all lanes, as odesim.solve.rosenbrock.invariants does for one run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def restore_lines(plan: "KernelPlan", rows: "Rows", state: str) -> list[str]:
-    """Lines that move a state (named <state>0, ...) to where its invariants have the values of the start, one after another."""
+    """Lines that move a state (named <state>0, ...) so that its invariants, one after another, have the values of the start."""
     wanted = sorted({k for invariant in plan.invariants for k in invariant.reads})
     lines = [f"p{k} = S[{rows.p[k] * plan.width} + l]" for k in wanted]
     for i, (invariant, row) in enumerate(zip(plan.invariants, rows.sums, strict=True)):
@@ -33,12 +33,12 @@ def restore_lines(plan: "KernelPlan", rows: "Rows", state: str) -> list[str]:
 
 
 def touched(plan: "KernelPlan") -> list[int]:
-    """The states that have a part in an invariant."""
+    """The states that occur in an invariant."""
     return sorted({place for invariant in plan.invariants for place in invariant.places})
 
 
 def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
-    """(N, invariants): their values for members that start from states (N, n), with parameters that they share and others of their own
+    """(N, invariants): values of the invariants of members that start from states (N, n), with shared parameters and others of their own
     {name: (N, *shape)}; (1, invariants) where all have the same."""
     firsts = plan.formulas.values
     columns = [exact_sums(i, states, parameter_values(firsts, i.reads, shared, own)) for i in plan.invariants]

@@ -1,4 +1,4 @@
-"""The text of the linear systems of a stiff step, (1 - g J) x = b with g = gamma h, in all lanes at once: one operation a line.
+"""The text that solves the linear systems of a stiff step, (1 - g J) x = b with g = gamma h, in all lanes, one operation a line.
 
 There is no pivoting: the order is that of the structure. What it costs in digits is seen in the residual of a solution, and a step
 whose residual is not small is rejected: with a shorter one the matrix is nearer to 1.
@@ -27,16 +27,16 @@ class Factors:
 
     @property
     def exact(self) -> bool:
-        """Whether a solution is a product each."""
+        """Whether the solution is one product for each unknown."""
         return not any(self.beside.values())
 
     def names(self) -> list[str]:
-        """All that solve needs."""
+        """The names that solve reads."""
         entries = [e for part in (self.below, self.beside) for v in part.values() for e in v.values()]
         return [e for e in dict.fromkeys([*self.inverse.values(), *entries]) if not is_number(e)]
 
     def solve(self, b: Vector, into: str) -> tuple[list[str], Vector]:
-        """Lines, and the names of x; of a state y<k> it is <into><k>."""
+        """Lines, and the names of x; the part of a state y<k> is <into><k>."""
         builder, x = CodeBuilder(f"{into}_"), dict(b)
         for name in self.linear.order:
             if name in x:
@@ -59,7 +59,7 @@ def product(a: Operand, b: str) -> Operand:
 
 
 def factor(linear: SparseSystem, g: str) -> Factors:
-    """The elimination of 1 - g J, each unknown by its diagonal entry."""
+    """The elimination of 1 - g J with the diagonal entries as pivots."""
     builder = CodeBuilder("w")
     found = Factors(linear, builder.code)
     rows = {name: {read: e for read, e in row.items() if read != "t"} for name, row in linear.rows.items()}

@@ -1,4 +1,4 @@
-"""Lines of text that all lane kernels share: where a number of a lane lies, loads, the call of the right-hand side."""
+"""Lines of text common to all lane kernels: numbers of a lane, loads, the call of the right-hand side."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from odesim.solve.codes import Code
 
 
 def at(row: int, width: int) -> str:
-    """An element of S in the text."""
+    """The text of an element of S."""
     return f"S[{row * width} + l]" if row else "S[l]"
 
 
@@ -17,17 +17,17 @@ def names(letter: str, count: int) -> list[str]:
 
 
 def load_rows(letter: str, rows: Iterable[int], width: int) -> list[str]:
-    """Lines that give rows of S names."""
+    """Lines that name rows of S."""
     return [f"{letter}{k} = {at(row, width)}" for k, row in enumerate(rows)]
 
 
 def real(plan: KernelPlan, text: str) -> str:
-    """A number of S as the dtype of the states."""
+    """The text of a number of S in the dtype of the states."""
     return f"float32({text})" if plan.formulas.dtype == "float32" else text
 
 
 def load_state(plan: KernelPlan, letter: str, rows: Iterable[int]) -> list[str]:
-    """Lines that name the components of a state or of its derivative."""
+    """Lines that name the components of a state or derivative."""
     return [f"{letter}{k} = {real(plan, at(row, plan.width))}" for k, row in enumerate(rows)]
 
 
@@ -39,7 +39,7 @@ def load_numbers(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def call_right(plan: KernelPlan, t: str, state: str, into: str, prefix: str = "p") -> str:
-    """k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
+    """The line k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
     f = plan.formulas
     target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
     return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"
@@ -56,12 +56,12 @@ def combination(plan: KernelPlan, start: str, terms: list[tuple[str, str]], late
 
 
 def longest(plan: KernelPlan, rows: Rows) -> str:
-    """The largest size of a lane's steps."""
+    """The text of the largest step of a lane."""
     return at(rows.longest, plan.width) if plan.limited else "inf"
 
 
 def end_lines(shortest: str = "") -> list[str]:
-    """Lines that say where the next step of `size` from t goes: new, h; and whether it is the last one, or too small to be one.
+    """Lines for the end of the next step of `size` from t: new, h; whether it is the last one, or too small.
 
     shortest: what it must not be below either.
     """
@@ -70,19 +70,19 @@ def end_lines(shortest: str = "") -> list[str]:
 
 
 def fits_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that say whether the step with this `error` fits, and is accepted."""
+    """Lines for whether the step with this `error` is accepted."""
     running = f"running = {at(rows.code, plan.width)} == {float(Code.RUNNING)}"
     return [running, "fits = error <= 1.0", "accept = running and fits and not small"]
 
 
 def next_lines(plan: KernelPlan, rows: Rows, factors: tuple[float, float]) -> list[str]:
-    """Lines that say how long the step `following` is, by a rule's `factor`; factors: how much it may shrink and grow."""
+    """Lines for the size `following` of the next step by a rule's `factor`; factors: bounds of shrinking and growing."""
     again = f"{at(rows.retry, plan.width)} != 0.0"
     return [f"following = next_step(h, error, factor, {again}, {factors[0]!r}, {factors[1]!r}, {longest(plan, rows)})"]
 
 
 def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that take over what a step that fits, that is accepted or too small, makes of the counts, the time and the code."""
+    """Lines that update counts, time and code after a step that is accepted, rejected or too small."""
     w = plan.width
     limit = at(rows.most, w) if plan.looks else "most"
     running = float(Code.RUNNING)
@@ -102,11 +102,11 @@ def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def span_arguments(plan: KernelPlan) -> str:
-    """The names of a kernel's arguments for the span: each lane has its own where members run in parts."""
+    """The arguments of a kernel for the span: each lane has its own if members run in parts."""
     return "start, end" if plan.parts else "t0, t1"
 
 
 def span_lines(plan: KernelPlan, rows: Rows, length: bool = False) -> list[str]:
-    """Lines that give a lane's own span its names. length: span too."""
+    """Lines that name a lane's own span. length: span too."""
     own = [f"t0, t1 = {at(rows.start, plan.width)}, {at(rows.end, plan.width)}"] if plan.parts else []
     return [*own, *(["span = t1 - t0"] if length else [])]

@@ -1,4 +1,4 @@
-"""The text by which a lane looks at what limits the steps of its member: accuracy, or the stability of the method."""
+"""The text by which a lane checks what limits its steps: accuracy, or the stability of the method."""
 
 from math import cos
 

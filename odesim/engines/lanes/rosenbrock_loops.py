@@ -1,4 +1,4 @@
-"""The text of a stiff step of many states: what `lane_rosenbrock` writes out, in loops over the rows of S with the lanes innermost.
+"""The text of a stiff step of many states: the lines of rosenbrock_step as loops over the rows of S, lanes innermost.
 
 The right-hand side, the Jacobian and its elimination are a function each, compiled once. Where the elimination is very many operations
 it is that of a dense matrix, in loops as well.
@@ -61,23 +61,23 @@ def solve(S, at):
 
 
 def lane_loop(name: str, arguments: str, lines: list[str], width: int) -> str:
-    """A function that does these lines for each lane."""
+    """The text of a function that runs these lines for each lane."""
     return "\n".join(["@kernel", f"def {name}({arguments}):", f"    for l in range({width}):", *(f"        {line}" for line in lines)])
 
 
 def each(count: int, width: int, *body: str) -> list[str]:
-    """Lines that do body for each lane of count rows, d apart."""
+    """Lines that run body for each lane of count rows, d apart."""
     inner = [f"        {line}" for line in body]
     return [f"for d in range(0, {count * width}, {width}):", f"    for l in range({width}):", *inner] if count else []
 
 
 def row(first: range | int, width: int) -> str:
-    """An element of a row in such a loop, d beyond the first; of a row of its own for a number."""
+    """The text of an element of a row in such a loop, d beyond the first; of a row of its own for a number."""
     return f"S[{first.start * width} + d + l]" if isinstance(first, range) else at(first, width)
 
 
 def begin_text(plan: KernelPlan, rows: Rows) -> str:
-    """What a step calls, and f, J and the first step of all lanes."""
+    """The text of the functions that a step calls, and of f, J and the first step of all lanes."""
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     kept = range(rows.f[0], rows.f[0] + n + len(rows.slopes))
     lines = [
@@ -101,12 +101,12 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def named(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that load what the Jacobian is made of."""
+    """Lines that load the inputs of the Jacobian."""
     return [f"{name} = {at(r, plan.width)}" for name, r in zip(plan.linear.kept, rows.slopes, strict=True)]
 
 
 def side_text(plan: KernelPlan, rows: Rows) -> str:
-    """side(S, into, alpha): the right-hand side of the rows z, a part alpha of the step from t."""
+    """The text of side(S, into, alpha): the right-hand side of the rows z, a part alpha of the step from t."""
     w, loops = plan.width, rows.loops
     time = f"time = {at(rows.t, w)} + alpha * {at(loops.length, w)} if alpha < 1.0 else {at(loops.new, w)}"
     lines = [*load_rows("z", loops.z, w), *load_rows("p", rows.p, w), time, call_right(plan, "time", "z", "k")]
@@ -114,7 +114,7 @@ def side_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def jacobian_text(plan: KernelPlan, rows: Rows) -> str:
-    """jacobian(S): f and J at the state `after` and the time `new`, into `ahead`."""
+    """The text of jacobian(S): f and J at the state `after` and the time `new`, into `ahead`."""
     w, loops = plan.width, rows.loops
     lines, f = slope_lines(plan.linear, "n", "new")
     out = zip(loops.ahead, [*f, *plan.linear.kept], strict=True)
@@ -169,7 +169,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def later_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """later(S, at, d): adds d h df/dt to a right-hand side, where the right-hand side depends on t."""
+    """The text of later(S, at, d): adds d h df/dt to a right-hand side that depends on t."""
     linear, w, loops = plan.linear, plan.width, rows.loops
     if not linear.moves:
         return []
@@ -189,7 +189,7 @@ def later_text(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def stage_lines(plan: KernelPlan, rows: Rows, i: int) -> list[str]:
-    """Stage i: its state in z, its u in loops.u[i]."""
+    """Lines for stage i: its state in z, its u in loops.u[i]."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     u = [row(r, w) for r in loops.u]
@@ -211,7 +211,7 @@ def stage_lines(plan: KernelPlan, rows: Rows, i: int) -> list[str]:
 
 
 def restore_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """restore(S): the state `after` moved to where its invariants have their values."""
+    """The text of restore(S): moves the state `after` so that its invariants have their values."""
     places, w = touched(plan), plan.width
     load = [f"n{d} = {at(rows.loops.after[d], w)}" for d in places]
     put = [f"{at(rows.loops.after[d], w)} = n{d}" for d in places]
@@ -219,7 +219,7 @@ def restore_text(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def step_text(plan: KernelPlan, rows: Rows) -> str:
-    """One step of all lanes; how many have come to an end."""
+    """The text of one step of all lanes, which returns how many have ended."""
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     u, g, z, after = [row(r, w) for r in loops.u], at(loops.g, w), row(loops.z, w), row(loops.after, w)

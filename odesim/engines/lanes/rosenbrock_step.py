@@ -31,20 +31,20 @@ from odesim.solve.step.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 
 
 def slope_lines(linear: SparseSystem, state: str, t: str) -> tuple[list[str], list[str]]:
-    """Lines that compute f and J at a state (named <state>0, ...) and time, and the names of f."""
+    """Lines that compute f and J at a state (named <state>0, ...) and time; and the names of f."""
     names = {"t": t} | {f"y{d}": f"{state}{d}" for d in range(linear.states)}
     moved = {name: renamed(operation, names) for name, operation in linear.code.items()}
     return printed(moved), [names.get(f, f) for f in linear.outputs]
 
 
 def mean_square(what: list[str], units: str = "r") -> str:
-    """The mean of (what_d r_d)^2."""
+    """The expression of the mean of (what_d r_d)^2."""
     terms = [f"({e} * {units}{d}) * ({e} * {units}{d})" for d, e in enumerate(what)]
     return f"({' + '.join(terms)}) * {1 / len(what)!r}"
 
 
 def zero(values: Sequence[str]) -> str:
-    """0 where all of them are finite, else NaN."""
+    """The expression that is 0 if all names are finite, else NaN."""
     return " + ".join(f"0.0 * {x}" for x in values) or "0.0"
 
 
@@ -70,7 +70,7 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
 
 
 def begin_text(plan: KernelPlan, rows: Rows) -> str:
-    """f, J and the first step of all lanes."""
+    """The text of the start: f, J and the first step of all lanes."""
     linear, w = plan.linear, plan.width
     lines, f = slope_lines(linear, "y", "t0")
     text = [
@@ -86,13 +86,13 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def weighted(start: str, weights: list[tuple[float, str]]) -> str:
-    """start + c0*u0 + c1*u1 + ..., one after another; a weight of 1 is none."""
+    """The expression start + c0*u0 + c1*u1 + ..., one after another; products with 1 are left out."""
     terms = [u if c == 1.0 else f"{c!r} * {u}" for c, u in weights if c != 0.0]
     return " + ".join([*([start] if start else []), *terms]) or "0.0"
 
 
 def stage_lines(plan: KernelPlan, factors: Factors, i: int) -> list[str]:
-    """Stage i: z, the state it sees, and u<i>_d."""
+    """Lines for stage i: z, the state at which it is evaluated, and u<i>_d."""
     m: Rosenbrock = plan.method
     linear, n = plan.linear, plan.formulas.states
     out = []
@@ -127,7 +127,7 @@ def stage_lines(plan: KernelPlan, factors: Factors, i: int) -> list[str]:
 
 
 def defect_lines(plan: KernelPlan, factors: Factors) -> list[str]:
-    """q<d>: how far the interpolant is from the solution within the step (odesim.solve.rosenbrock.stages.Stages.defect)."""
+    """Lines for q<d>: the distance of the interpolant from the solution within the step (odesim.solve.rosenbrock.stages.Stages.defect)."""
     m: Rosenbrock = plan.method
     n = plan.formulas.states
     place, slope = m.dense(CHECKED).tolist(), m.dense_slope(CHECKED).tolist()
@@ -139,7 +139,7 @@ def defect_lines(plan: KernelPlan, factors: Factors) -> list[str]:
 
 
 def ahead_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that say where the step goes: new, h, g = gamma h; and whether it is the last one, or too small to be one."""
+    """Lines for the end of the next step: new, h, g = gamma h; whether it is the last one, or too small."""
     w = plan.width
     return [
         *span_lines(plan, rows),
@@ -151,7 +151,7 @@ def ahead_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def judge_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that make accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
+    """Lines for accept, code and the next step from the squared norm `error`, `less` = error^(-1/p)."""
     w, p = plan.width, float(plan.method.error_order)
     most = LEAST_OLD ** (-1 / p)
     return [
@@ -165,7 +165,7 @@ def judge_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def saved_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that keep where the step was, for `interpolate`."""
+    """Lines that keep the start of the step for `interpolate`."""
     w = plan.width
     where = [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
     due = [f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0"]
@@ -173,7 +173,7 @@ def saved_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def power_lines(plan: KernelPlan) -> list[str]:
-    """less = error^(-1/p), of the larger one of error and defect where the error fits; both are squared norms."""
+    """Lines for less = error^(-1/p), of the larger of error and defect if the error is accepted; both are squared norms."""
     return [
         "error = (error if error >= defect else defect) if error <= 1.0 else error",
         "less = error if error > LEAST_SQUARE else LEAST_SQUARE",
@@ -182,7 +182,7 @@ def power_lines(plan: KernelPlan) -> list[str]:
 
 
 def step_text(plan: KernelPlan, rows: Rows) -> str:
-    """One step of all lanes; how many have come to an end."""
+    """The text of one step of all lanes, which returns how many have ended."""
     m: Rosenbrock = plan.method
     linear, w, n = plan.linear, plan.width, plan.formulas.states
     factors, last = factor(linear, "g"), m.stages - 1

@@ -1,4 +1,4 @@
-"""The text that writes members at their saved times, from what a step leaves behind for its interpolant."""
+"""The text that writes members at their saved times with the interpolant of the last step."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ if due > 0:
 
 
 def saving_text(plan: KernelPlan, rows: Rows, where: Where) -> str:
-    """Lines that write what the last step passed."""
+    """Lines that write the saved times within the last step."""
     n, w = plan.formulas.states, plan.width
     words: dict[str, Any] = {"member": where.member, "saved": where.saved}
     words |= {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
@@ -69,7 +69,7 @@ def saving_text(plan: KernelPlan, rows: Rows, where: Where) -> str:
 
 
 def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S)."""
+    """The text of interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S)."""
     if not plan.saves:
         return []
     if plan.by_powers:

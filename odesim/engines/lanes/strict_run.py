@@ -52,7 +52,7 @@ def alone(
 
 
 def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
-    """For what members of a request with a stiff method have no strict mode, in lanes or, in the rescaled clock, one by one."""
+    """What of a request with a stiff method has no strict mode, in lanes or, in the rescaled clock, one by one; empty if all has."""
     if request.rescaled is not None:
         clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
         end, step = np.array([LONGEST]), request.options.step
@@ -99,7 +99,7 @@ class LaneRun:
         self._compile_seconds = time.perf_counter() - begun
 
     def _leave(self) -> None:
-        """Nothing is done yet."""
+        """Sets up the memory of the lanes, with the state at the start in the first one, and empty results."""
         rows, width = self._rows, self._engine.plan.width
         self._memory, self._stop = self._engine.memory(), np.zeros(1, np.int64)
         self._lanes = self._memory[: rows.count * width].reshape(rows.count, width)
@@ -111,7 +111,7 @@ class LaneRun:
             self._watch.look(self.problem.t0, self.problem.y0)
 
     def _number(self, row: int) -> float:
-        """What stands in a row of the lane that is used: the first."""
+        """The number in a row of the first lane, the only one used."""
         return float(self._lanes[row, 0])
 
     @property
@@ -126,7 +126,7 @@ class LaneRun:
 
     @property
     def standing(self) -> Standing:
-        """How far it has come."""
+        """The Standing of the run."""
         steps, rejected = (int(self._number(row)) for row in (self._rows.steps, self._rows.rejected))
         saved = int(np.searchsorted(self.save, self.t, side="right"))
         return Standing(steps, rejected, saved, self._number(self._rows.h), *self._tolerances)
@@ -153,7 +153,7 @@ class LaneRun:
         return every[order], which[order]
 
     def watched(self) -> Array | None:
-        """What a run that goes on with this one is to know of its laws."""
+        """The state of the watched laws, for a run that continues this one."""
         return self._watch.watched() if self._watch else None
 
     def worst(self) -> Worst:
@@ -161,7 +161,7 @@ class LaneRun:
         return self._watch.worst() if self._watch else {}
 
     def go(self, most: float = np.inf) -> bool:
-        """The run from its start to its end, or until most steps were tried; whether it has ended, Ctrl-C included."""
+        """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         compiled, allowed = self._engine.request.compiled, int(min(most, self.options.max_steps))
         begun, before = time.perf_counter(), compiled.seconds
         self._engine = replace(self._engine, request=self._engine.request.changed(max_steps=allowed))
@@ -177,7 +177,7 @@ class LaneRun:
         return self._status is not Status.MAX_STEPS or allowed == self.options.max_steps
 
     def stop(self) -> None:
-        """Makes the kernel leave after the step it is in."""
+        """Makes the kernel return after its current step."""
         self._stop[0] = LEAVE
 
     def _overflows(self) -> bool:
@@ -186,12 +186,12 @@ class LaneRun:
 
     @property
     def _status(self) -> Status | None:
-        """None where the run was interrupted."""
+        """The Code of the end; None if the run was interrupted."""
         number = int(self._chunk.status[0])
         return None if number == UNDONE else STATUSES[number]
 
     def _watched(self) -> None:
-        """The kernel in a thread of its own: in the main one a signal would wait for its end."""
+        """Runs the kernel in a thread of its own: in the main thread a signal would wait for its end."""
         p = self.problem
         with ThreadPoolExecutor(1) as worker:
             done = worker.submit(self._integrate)
@@ -215,7 +215,7 @@ class LaneRun:
         return chunk
 
     def _look(self, _: int, t: float, y: int, __: int) -> None:
-        """Takes a state at the address y into account."""
+        """Updates the laws with the state y at this address."""
         assert self._watch is not None
         try:
             n = len(self.problem.y0)
@@ -225,7 +225,7 @@ class LaneRun:
             self.stop()
 
     def raw(self) -> Raw:
-        """What came out."""
+        """The results of the run."""
         standing = self.standing
         # f and J at the start, and of every step tried the stages but the first, the check of the interpolant, the new point
         calls = 1 + standing.tried * (self.method.stages + 1)

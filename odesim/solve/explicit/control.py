@@ -1,4 +1,4 @@
-"""The size of a step of one explicit run, in its arrays: the rules of odesim.solve.step.control."""
+"""Step control of an explicit run on its arrays, by the rules of odesim.solve.step.control."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ from odesim.solve.step.control import LEAST, LOG2_LEAST_OLD, SAFETY, first_step,
 
 @helper
 def set_next_step(at: Any, h: float, error: float) -> None:
-    """Puts into H what follows a step h with this error norm, accepted where error <= 1."""
+    """Sets H to the step after h with this error norm, accepted if error <= 1."""
     real, count = doubles(at[REAL]), ints(at[COUNT])
     fits = error <= 1.0
     size = log2(error if error > LEAST else LEAST)
@@ -52,7 +52,7 @@ def set_next_step(at: Any, h: float, error: float) -> None:
 
 @helper
 def set_first_step(at: Any) -> None:
-    """Puts the first step into H: small against the state and its first two derivatives. Uses the second stage."""
+    """Sets H to the first step, small relative to the state and its first two derivatives. Uses the second stage."""
     real, count, coef, y = doubles(at[REAL]), ints(at[COUNT]), doubles(at[COEF]), at[WORK]
     span, atol, rtol = real[T1] - real[T0], real[ATOL], real[RTOL]
     coef[0], coef[1] = 1.0, 1.0

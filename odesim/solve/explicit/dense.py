@@ -1,4 +1,4 @@
-"""States between the ends of a step, and the saved ones among them."""
+"""States inside a step, and the saved ones among them."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from odesim.solve.step.interpolant import weight
 
 @helper
 def more_stages(at: Any, t: float, h: float) -> bool:
-    """Computes the stages that only dense output needs; whether they are finite."""
+    """Computes the stages of dense output; returns whether they are finite."""
     count, coef = ints(at[COUNT]), doubles(at[COEF])
     row = at[N] * at[WIDTH]
     y, scratch = at[WORK] + count[Y] * row, at[WORK] + 2 * row
@@ -50,7 +50,7 @@ def more_stages(at: Any, t: float, h: float) -> bool:
 
 @helper
 def interpolate(at: Any, h: float, theta: float, target: int) -> None:
-    """target (n,) = y(t + theta h), with the weights of odesim.solve.step.interpolant. theta = 1 is the new state itself."""
+    """Sets target (n,) to y(t + theta h), with the weights of odesim.solve.step.interpolant. theta = 1 is the new state itself."""
     coef, count = doubles(at[COEF]), ints(at[COUNT])
     for j in range(at[ROWS_ALL]):
         coef[j] = h * weight(doubles(at[P] + 8 * j * at[DEGREE]), at[DEGREE], theta)

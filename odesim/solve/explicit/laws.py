@@ -1,4 +1,4 @@
-"""Laws along a run, seen at the end of every step."""
+"""Laws along an explicit run, checked at the end of every step."""
 
 from typing import Any
 
@@ -41,6 +41,6 @@ def judge(at: Any, t: float, first: int) -> None:
 
 @helper
 def watch_laws(at: Any, t: float, y: int, first: int) -> None:
-    """Takes the state y (n,) at t into account."""
+    """Updates the violations with the state y (n,) at t."""
     call(at[LAWS], (at[LAW_TABLE], t, y, at[LAW_NOW]))
     judge(at, t, first)

@@ -1,4 +1,4 @@
-"""Norms of vectors in units of the tolerance.
+"""Norms of vectors in units of the tolerance, with a fixed order of summation.
 
 They are summed in the order of odesim.codegen.runtime.reduce: blocks of 1024, in each 32 strided sums.
 
@@ -22,7 +22,7 @@ exported = _compile("int64(int64)", error_model="numpy", no_cpython_wrapper=True
 
 @helper
 def tree_sum(at: Any, first: int, count: int) -> float:
-    """The sum of count > 0 entries of SUMS from the first on, the upper half onto the lower; they are used up."""
+    """The sum of count > 0 entries of SUMS from the first on, upper half added to the lower one; they are overwritten."""
     sums = doubles(at[SUMS] + 8 * first)
     while count > 1:
         half = (count + 1) // 2
@@ -73,7 +73,7 @@ def squares(at: Any, y: int, ns: int, old: int, new: int, atol: float, rtol: flo
 
 @helper
 def all_finite(at: Any, stage: int, new: int) -> bool:
-    """Whether new (n,) and the derivative in this stage are finite everywhere: in units of infinity they sum to 0, else to NaN."""
+    """Whether new (n,) and this stage's derivative are finite: in units of infinity they sum to 0, else to NaN."""
     coef = doubles(at[COEF])
     for j in range(stage):
         coef[j] = 0.0
@@ -83,7 +83,7 @@ def all_finite(at: Any, stage: int, new: int) -> bool:
 
 @helper
 def fill(at: Any, y: int, ns: int, target: int) -> None:
-    """target (n,) = y (n,) + sum_j coef[j] k_j over ns stages."""
+    """Sets target (n,) to y (n,) + sum_j coef[j] k_j over ns stages."""
     for lo in range(0, at[N], 1024):
         hi = lo + 1024 if lo + 1024 < at[N] else at[N]
         call(at[COMBINE], (at[TABLE], y, at[K], at[ROWS], at[COEF], ns, lo, hi, target + lo * at[WIDTH]))

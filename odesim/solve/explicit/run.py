@@ -1,4 +1,4 @@
-"""One run of an explicit method: the arrays of the driver, its slices, and what came out."""
+"""One run of an explicit method: the driver's arrays, its time slices, and the results."""
 
 import ctypes
 import math
@@ -38,7 +38,7 @@ def integrate_explicit(problem: Problem, method: Method, *, save: Array | None =
 
 
 class ExplicitRun:
-    """A run of an explicit method that can be left and gone on with, in the same steps.
+    """A run of an explicit method that can be paused and continued with the same steps.
 
     options: those of a RunOptions. A fixed step is shortened at last to meet t1; a relative tolerance below four roundings counts as those.
     progress is told the fraction of the span about 20 times a second.
@@ -68,7 +68,7 @@ class ExplicitRun:
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
 
     def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
-        """Begins with another part of the same run, on the processor, in the memory of this one."""
+        """Starts another segment of the same run, on the processor, in this run's memory."""
         self.state.anew(problem, save, max_steps)
         self.problem, self._progress = problem, progress
         self._code, self._slice = Code.RUNNING, FIRST_SLICE
@@ -86,11 +86,11 @@ class ExplicitRun:
 
     @property
     def step(self) -> float:
-        """The mean step, rejected ones counted as 0, since the run was last gone on with."""
+        """The mean step since the run was last continued, rejected ones counted as 0."""
         return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
 
     def go(self, most: float = math.inf) -> bool:
-        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun = time.perf_counter()
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
@@ -121,19 +121,19 @@ class ExplicitRun:
         return False
 
     def raw(self) -> Raw:
-        """What came out."""
+        """The results of the run."""
         stats = self.state.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
         return collect(self.state, self._code, stats)
 
 
 def next_slice(steps: int, seconds: float) -> int:
-    """How many steps make about 50 ms, when the last `steps` took this long."""
+    """The number of steps that take about 50 ms, if the last `steps` took this long."""
     return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
 @cache
 def driver() -> tuple[Callable[[int], int], float]:
-    """The compiled loop, and the seconds it took to make or to load."""
+    """The compiled loop, and the seconds to compile or load it."""
     begun = time.perf_counter()
     from odesim.codegen.build.cache import sources_text
     from odesim.codegen.build.native import load_native

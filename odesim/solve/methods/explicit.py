@@ -1,4 +1,4 @@
-"""What a Runge-Kutta method is, as numbers."""
+"""An explicit Runge-Kutta method as numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,17 +43,17 @@ class Method:
 
     @cached_property
     def adaptive(self) -> bool:
-        """Whether it has an error estimate."""
+        """Whether the method has an error estimate."""
         return bool(np.any(self.E))
 
     @cached_property
     def addresses(self) -> tuple[int, int, int, int]:
-        """Where A, c, E and P lie."""
+        """The addresses of A, c, E and P."""
         return self.A.ctypes.data, self.c.ctypes.data, self.E.ctypes.data, self.P.ctypes.data
 
     @property
     def stages(self) -> int:
-        """S, the stages of dense output included."""
+        """S, the number of stages, those of dense output included."""
         return len(self.c)
 
 

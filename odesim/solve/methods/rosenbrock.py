@@ -1,4 +1,4 @@
-"""What a Rosenbrock method is, as numbers."""
+"""A Rosenbrock method as numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Rosenbrock:
 
     @cached_property
     def alpha(self) -> Array:
-        """(s,): when a stage sees the right-hand side, in steps from t."""
+        """(s,): the times of the stages, in steps from t."""
         return _whole((self.A @ self.Gamma).sum(axis=1))
 
     @cached_property
@@ -60,7 +60,7 @@ class Rosenbrock:
 
     @cached_property
     def P(self) -> Array:
-        """(s, k + 1): dense by powers of theta, from theta^1 on."""
+        """(s, k + 1): the coefficients of dense by powers of theta, from theta^1 on."""
         bent = np.zeros((self.stages, len(self.H) + 1))
         bent[:, :-1] += self.H.T
         bent[:, 1:] -= self.H.T
@@ -80,7 +80,7 @@ class Rosenbrock:
 
 
 def _whole(a: Array) -> Array:
-    """a, with what rounding has moved away from 0 or 1 put back there."""
+    """The array a with entries within 1e-12 of an integer set to it, which rounding has moved."""
     return np.where(np.abs(a - np.rint(a)) < 1e-12, np.rint(a), a)
 
 

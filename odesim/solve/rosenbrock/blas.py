@@ -1,4 +1,4 @@
-"""How many threads the linear algebra of a step may use."""
+"""Limits the threads of BLAS in a step."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -10,7 +10,7 @@ LARGE = 1000
 
 @cache
 def _controller() -> Any:
-    """What knows the loaded BLAS libraries; finding them takes a millisecond."""
+    """The controller of the loaded BLAS libraries; finding them takes a millisecond."""
     import scipy.linalg.lapack  # noqa: F401  has a BLAS of its own, which must be there to be found
     from threadpoolctl import ThreadpoolController
 
@@ -18,7 +18,7 @@ def _controller() -> Any:
 
 
 def few_blas_threads(n: int) -> AbstractContextManager[Any]:
-    """One BLAS thread within, for systems of fewer than LARGE states.
+    """A context with one BLAS thread, for systems of fewer than LARGE states.
 
     The threads of a BLAS spin while they wait for a next call: on a busy machine a run of 300 states took 30 times the CPU time.
     """

@@ -1,4 +1,4 @@
-"""The size of a step of one run of a stiff method: the rules of odesim.solve.step.control by numpy's norms and Python's powers."""
+"""Step control of a stiff run by the rules of odesim.solve.step.control, with numpy's norms and Python's powers."""
 
 from math import inf
 
@@ -10,7 +10,7 @@ from odesim.solve.step.control import LEAST, LEAST_OLD, SAFETY, STIFF_GROW, STIF
 
 
 class Control:
-    """The next step from the errors of the last two accepted ones; power: that of h in the error norm. No step is above longest."""
+    """Chooses the next step from the errors of the last two accepted ones; power: that of h in the error norm. No step is above longest."""
 
     def __init__(self, power: int, longest: float = inf) -> None:
         self.power, self.longest = power, longest
@@ -18,7 +18,7 @@ class Control:
         self._retry = False
 
     def after(self, h: float, error: float) -> float:
-        """What follows a step h with this error norm, accepted where error <= 1."""
+        """The step after h with this error norm, accepted if error <= 1."""
         counted = max(error, LEAST)
         ratio = SAFETY * h / self._h_old if self._h_old > 0 else 0.0
         factor = control.gustafsson_by_norms(counted, ratio, self._error_old, self.power)
@@ -29,7 +29,7 @@ class Control:
         return following
 
     def first(self, size: float, slope: float, bend: float, span: float) -> float:
-        """The first step, by the norms of the state and of its first two derivatives."""
+        """The first step, from the norms of the state and its first two derivatives."""
         _, most = control.trial_step(size, slope, span)
         steep = control.steepest(slope, bend)
         guess = (0.01 / steep) ** (1 / self.power) if steep > 0 else inf

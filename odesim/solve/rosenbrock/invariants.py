@@ -1,4 +1,4 @@
-"""Linear invariants of a right-hand side kept by a stiff step: rounding in the Jacobian breaks them, and that adds up over the steps.
+"""Keeps linear invariants of a right-hand side in stiff steps: rounding in the Jacobian breaks them, a little more with every step.
 
 Where components are much smaller than they were, what is left of old rounding errors is large beside them. So the state after a step
 is moved to where w.y is what it was at the start, by the least change in units of the components themselves: y_k by a part of itself
@@ -17,20 +17,20 @@ MOST_ROUNDS = 12
 
 
 class KeptInvariants:
-    """Linear invariants, whose weights are numbers, with the values that they have at the start (n,) of a run."""
+    """Linear invariants with numbers as weights, and their values at the start (n,) of a run."""
 
     def __init__(self, invariants: Sequence[LinearInvariant], start: Array) -> None:
         self._rounds = [_Round(group, start) for group in _apart(invariants)[-MOST_ROUNDS:]]
 
     def restore(self, y: Array) -> Array:
-        """y (n,) itself, moved so that the invariants, one after another, have their values."""
+        """y (n,) itself, moved so that the invariants, group by group, have their values."""
         for step in self._rounds:
             step.restore(y)
         return y
 
 
 def _apart(invariants: Sequence[LinearInvariant]) -> list[list[LinearInvariant]]:
-    """Groups of invariants that share no state, in an order where each comes after those before it that it shares states with."""
+    """Groups of invariants that share no state, ordered after the groups they share states with."""
     groups: list[list[LinearInvariant]] = []
     used: list[set[int]] = []
     for invariant in invariants:
@@ -45,7 +45,7 @@ def _apart(invariants: Sequence[LinearInvariant]) -> list[list[LinearInvariant]]
 
 
 class _Round:
-    """Invariants that share no state, all at once."""
+    """A group of invariants that share no state, restored together."""
 
     def __init__(self, group: Sequence[LinearInvariant], start: Array) -> None:
         sizes = [len(i.places) for i in group]

@@ -1,4 +1,4 @@
-"""A whole run of a Rosenbrock method: options, interrupts, progress, and what came out."""
+"""One run of a Rosenbrock method: options, interrupts, progress, results."""
 
 import math
 import time
@@ -24,7 +24,7 @@ PROGRESS_SECONDS = 0.05
 
 
 def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
-    """A run of a stiff method that has not begun. strict: with the same bits on every machine, as LAPACK's are not. Raises SolveError."""
+    """A run of a stiff method, not yet started. strict: with the same bits on every machine, unlike LAPACK. Raises SolveError."""
     if not strict:
         return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
     if problem.strict is None:
@@ -33,7 +33,7 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
 
 
 class RosenbrockRun:
-    """A run of a Rosenbrock method that can be left and gone on with, in the same steps. options: those of a RunOptions."""
+    """A run of a Rosenbrock method that can be paused and continued with the same steps. options: those of a RunOptions."""
 
     def __init__(
         self, problem: Problem, method: Rosenbrock, save: Array | None = None, *, progress: Progress | None = None, **options: Any
@@ -62,7 +62,7 @@ class RosenbrockRun:
         return self._run.t
 
     def go(self, most: float = math.inf) -> bool:
-        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended, Ctrl-C included."""
+        """Runs to the end, or until `most` steps were tried since the start; whether the run has ended, Ctrl-C included."""
         begun, ended = time.perf_counter(), True  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
             ended = self._loop(most)
@@ -88,6 +88,6 @@ class RosenbrockRun:
         return False
 
     def raw(self) -> Raw:
-        """What came out."""
+        """The results of the run."""
         stats = self._run.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
         return collect(self._run, self._code, stats)

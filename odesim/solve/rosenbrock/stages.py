@@ -1,4 +1,4 @@
-"""The stages of one Rosenbrock step: a right-hand side, its Jacobian, and one linear system a stage with the same matrix."""
+"""The stages of a Rosenbrock step: right-hand side, Jacobian, and one linear system a stage with the same matrix."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Stages:
         return self._out.astype(np.float64)
 
     def start_at(self, t: float, y: Array, f: Array) -> None:
-        """Makes (t, y), where the derivative is f (n,), the point that steps start from."""
+        """Sets the point (t, y), with derivative f (n,), from which steps start."""
         self.t, self.y, self.f = t, y, f
         self.J = self.linear.jacobian(t, y)
         self.slope = self.linear.time_slope(t, y)
@@ -50,7 +50,7 @@ class Stages:
         return bent if self.slope is None else bent + self.slope
 
     def step(self, h: float, new: float) -> tuple[Array, Array] | None:
-        """The state after a step of h to the time new, and the error estimate (n,); None where a linear system has no solution."""
+        """The state after a step of h to the time new, and the error estimate (n,); None if a linear system has no solution."""
         m, u = self.method, self.u
         try:
             if self._solver is None or self._h != h:

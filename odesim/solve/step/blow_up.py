@@ -1,4 +1,4 @@
-"""Whether a solution runs to infinity where its steps become too small."""
+"""Decides whether a solution goes to infinity when its steps become too small."""
 
 import numpy as np
 

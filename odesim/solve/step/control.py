@@ -1,4 +1,4 @@
-"""How long steps are: the one text of what every integrator decides about them, as functions of numbers.
+"""Step control: the rules of every integrator, as scalar functions.
 
 The loop of one explicit run compiles them, kernels of lanes and threads of a GPU hold them, the Rosenbrock run calls them as they are.
 Powers come from the caller: compiled code has its own (arithmetic.py).
@@ -28,7 +28,7 @@ SOON = 2.2e-10
 
 
 def trial_step(size: float, slope: float, span: float) -> tuple[float, float]:
-    """A step to try the second derivative with, and the longest first step, by the norms of the state and of its derivative."""
+    """A step at which to evaluate the second derivative, and the longest first step, from the norms of the state and its derivative."""
     h = 0.01 * size / slope if slope > 0.0 else 0.0
     fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span  # a state of 0 has no size to go by
     trial = h if fair else 1e-6 * span
@@ -36,7 +36,7 @@ def trial_step(size: float, slope: float, span: float) -> tuple[float, float]:
 
 
 def steepest(slope: float, bend: float) -> float:
-    """The norm that the first step goes by: of the first derivative or of the second, where that is larger and a number."""
+    """The norm for the first step: of the first derivative or, if larger and finite, of the second."""
     return bend if bend > slope and bend < 1e300 else slope
 
 
@@ -49,13 +49,13 @@ def first_step(guess: float, steep: float, most: float, span: float, longest: fl
 
 
 def step_end(t: float, h: float, t1: float) -> tuple[float, bool]:
-    """Where a step of h ends, and whether it is the last one: it may be 1 % longer than it was to be."""
+    """The end of a step of h, and whether it is the last one: a step may be 1 % longer than planned."""
     last = t + 1.01 * h >= t1
     return (t1 if last else t + h), last
 
 
 def longest_step(most: float | None) -> float:
-    """The size that steps are kept to where none may be above `most`, the last one either."""
+    """The size at which steps are limited if none may be above `most`, not even the last one."""
     return inf if most is None else most / 1.01
 
 
@@ -71,7 +71,7 @@ def runs_away(value: float, slope: float, passed: float) -> bool:
 
 
 def pi_goal(size: float, old: float, fits: bool, alpha: float, beta: float) -> float:
-    """log2 of error^-alpha old^beta, from log2 of the error norm and of the one accepted before, which counts where the step fits."""
+    """log2 of error^-alpha old^beta, from log2 of the error norm and of the one accepted before, which counts if the step is accepted."""
     goal = -alpha * size
     return goal + beta * old if fits else goal
 
@@ -83,13 +83,13 @@ def gustafsson(less: float, ratio: float, fits: bool) -> float:
 
 
 def gustafsson_by_norms(error: float, ratio: float, old: float, p: int) -> float:
-    """The same by the error norms themselves, which rounds otherwise; ratio: SAFETY h / h_old, 0 where no step was accepted before."""
+    """The same factor from the error norms themselves, with other rounding; ratio: SAFETY h / h_old, 0 if no step was accepted before."""
     factor = SAFETY * error ** (-1 / p)
     return min(factor, ratio * (old / error**2) ** (1 / p)) if error <= 1.0 and ratio > 0.0 else factor
 
 
 def next_step(h: float, error: float, factor: float, again: bool, shrink: float, grow: float, longest: float) -> float:
-    """What follows a step h with this error norm, accepted where error <= 1, and the factor of a rule, held between shrink and grow.
+    """The step after h with this error norm, accepted if error <= 1, and a rule's factor, limited to shrink ... grow.
 
     again: the step before was rejected; the first one accepted after it does not grow.
     """

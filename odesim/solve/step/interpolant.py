@@ -1,4 +1,4 @@
-"""What a stage counts for between the ends of a step: y(t + theta h) = y + h sum_j b_j(theta) k_j, b_j = sum_p P[j, p] theta^(p+1)."""
+"""The weights of the stages inside a step: y(t + theta h) = y + h sum_j b_j(theta) k_j, b_j = sum_p P[j, p] theta^(p+1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One zero of a function whose sign changes: the iteration, whoever evaluates the function."""
+"""One zero of a function whose sign changes: the iteration, independent of who evaluates the function."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def passes(a: float, b: float, direction: int) -> bool:
 
 @helper
 def guess(lo: float, hi: float, g_lo: float, g_hi: float, trial: int) -> float:
-    """Where to look next between lo and hi: on the chord, every fourth time in the middle. Not between them: they are neighbours."""
+    """The next point between lo and hi: on the chord, every fourth time the midpoint. Not between them if they are neighbours."""
     theta = hi - g_hi * ((hi - lo) / (g_hi - g_lo))
     return lo + 0.5 * (hi - lo) if trial % 4 == 0 or not lo < theta < hi else theta
 
