@@ -208,9 +208,10 @@ class Switching:
             old = float(self.modes[s.name].flat[i])
             if s.kind == "sign":
                 way = int(-old) if old != AS_WRITTEN else int(np.sign(self._drift(s, t, y)[i]))
-            y, caused[s.name] = self._change(s, i, old + way if s.kind == "level" else way, t, y)
-            if why := self._pushed_back(s, i, way, t, y):
+            y, change, why = self._pass(s, i, old + way if s.kind == "level" else way, way, t, y)
+            if why:
                 return y, why
+            caused |= {} if change is None else {s.name: change}
         return self._together(t, y, done, caused)
 
     def _together(self, t: float, y: Array, done: set[tuple[str, int]], caused: Mapping[str, dict[str, Array]]) -> tuple[Array, str]:
@@ -227,8 +228,8 @@ class Switching:
                     continue
                 new = float(-mode[i] if s.kind == "sign" else np.floor(g[i]))
                 way = new if s.kind == "sign" else new - float(mode[i])
-                y, _ = self._change(s, i, new, t, y, cause)
-                if cause is None and (why := self._pushed_back(s, i, way, t, y)):
+                y, _, why = self._pass(s, i, new, way, t, y, cause)
+                if why:
                     return y, why
         return y, ""
 
@@ -252,9 +253,21 @@ class Switching:
         lost = np.flatnonzero(~(above | below | stays))
         return self._sentence(s, int(there[lost[0]]), t) if len(lost) else ""
 
-    def _pushed_back(self, s: Switch, i: int, way: float, t: float, y: Array) -> str:
-        """Why a run that has just crossed a boundary this way does not go on from it, or ""."""
-        return self._sentence(s, i, t) if way * self._drift(s, t, y)[i] < 0 else ""
+    def _pass(
+        self, s: Switch, i: int, new: float, way: float, t: float, y: Array, cause: dict[str, Array] | None = None
+    ) -> tuple[Array, dict[str, Array] | None, str]:
+        """Component i crosses its boundary this way: _change, and why the run does not go on from there, or "".
+
+        Where the flow leads back on both sides, it was met by rounding if that on the old side leads away from it: nothing changes then.
+        """
+        old, before = float(self.modes[s.name].flat[i]), y
+        y, moved = self._change(s, i, new, t, y, cause)
+        if cause is not None or not way * self._drift(s, t, y)[i] < 0:
+            return y, moved, ""
+        self._set(s, np.array([i]), old)
+        if old != (AS_WRITTEN if s.kind == "sign" else FREE) and way * self._drift(s, t, before)[i] < 0:
+            return before, None, ""
+        return y, moved, self._sentence(s, i, t)
 
     def words(self, crossed: tuple[int, int]) -> str:
         e, i = crossed

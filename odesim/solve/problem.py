@@ -82,6 +82,12 @@ class EventSpec:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+def search_facts(problem: "Problem") -> Array:
+    """What odesim.solve.step.search is told of each component of the events, (2, size)."""
+    events = [event for event in problem.events for _ in range(event.size)]
+    return np.array([[e.direction for e in events], [e.terminal for e in events]], np.int64)
+
+
 class Derivatives(Protocol):
     """The derivatives of a right-hand side f(t, y), in float64."""
 

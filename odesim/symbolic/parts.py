@@ -91,7 +91,11 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Event:
-    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run."""
+    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run.
+
+    Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
+    it; two dips there, or a pulse much narrower than a step, may be missed: a smaller max_step finds them.
+    """
 
     name: str
     expr: sp.Expr

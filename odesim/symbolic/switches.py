@@ -179,7 +179,7 @@ class _SwitchRewriter:
         if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
             return self.rewrite(without_remainders(e), scope)
         if isinstance(e, ORDER):
-            switch_here = self._switch("sign", sp.expand(e.lhs - e.rhs), scope, str(e))
+            switch_here = self._switch("sign", e.lhs - e.rhs, scope, str(e))
             if switch_here is None:
                 return e
             s, own, sign = switch_here
@@ -212,10 +212,11 @@ class _SwitchRewriter:
         """(switch of an expression, its indices here, its sign here); None where nothing jumps."""
         if not self._depends(g):
             return None
-        sign = 1
+        sign, written = 1, g
         if kind == "sign":
-            part = g.as_content_primitive()[1]
+            part = sp.expand(g).as_content_primitive()[1]
             g, sign = (-part, -1) if part.could_extract_minus_sign() else (part, 1)
+            written = sign * written
         own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
         extents = tuple(scope[i] for i in own)
         slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
@@ -225,7 +226,7 @@ class _SwitchRewriter:
             if on_states and not self._jump(kind, g):
                 return None
             times = None if on_states else self._times(kind, g, text)
-            smooth = self.rewrite(without_remainders(g), scope)
+            smooth = self.rewrite(without_remainders(written), scope)  # expanded, differences of powers would lose digits
             name = self._name()
             indices = [index(f"{name}_i{n}")[0] for n in range(len(own))]
             moved = dict(zip(own, indices, strict=True))

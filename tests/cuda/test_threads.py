@@ -15,6 +15,8 @@ from odesim.errors import OdesimError
 from odesim.inputs.registry import list_models
 from odesim.solve.codes import UNDONE
 from tests.engines.test_events import W, turning
+from tests.support.dips import DIPS
+from tests.support.dips import own as own_dips
 from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES, own
 from tests.support.stiff_set import SET, Known, drag
@@ -84,6 +86,15 @@ def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> N
     cuda()
     a, b = both(turning(), method=method, step=step, params={"w": W[:9]}, strict=True, save=5, max_events=2)
     assert set(a.status.values) == {0, 1}
+    same(a, b)
+
+
+@pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
+def test_threads_find_dips(method: str, cuda: Shim) -> None:
+    """Zeros that come and go between two samples of a step."""
+    cuda()
+    a, b = both(DIPS, method=method, params=own_dips(), strict=True, save=3)
+    assert set(a.status.values) == {0, 1} and (a.square_count == 2).all()
     same(a, b)
 
 

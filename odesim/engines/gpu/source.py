@@ -19,6 +19,7 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
 from odesim.solve.codes import WORDS
+from odesim.solve.step.sizes import found_size
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
@@ -159,7 +160,7 @@ def thread_source(plan: KernelPlan) -> str:
     words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
     if plan.parts:
         words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
-    words |= {"searched": rows.count if watch or far else 1, "zeros": 2 * watch.size * watch.pieces if watch else 1}
+    words |= {"searched": rows.count if watch or far else 1, "zeros": found_size(watch.room) if watch else 1}
     each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
     words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
     about = (
@@ -187,9 +188,9 @@ def distant_rows(plan: KernelPlan, rows: Rows) -> set[int]:
 
 
 def in_thread(text: str, far: set[int]) -> str:
-    """A lane's function for a thread, with distant rows in T; `probe` is called with a T that holds all of S."""
+    """A lane's function for a thread, with distant rows in T; `probe` and `sample` are called with a T that holds all of S."""
     text = text.replace(" + l]", "]").replace("S[l]", "S[0]")
-    if "def probe(" in text:
+    if "def probe(" in text or "def sample(" in text:
         return text
     text = re.sub(r"\bS\[(\d+)\]", lambda found: f"T[{found[1]}]" if int(found[1]) in far else found[0], text)
     return re.sub(r"\b(?!copy_all\b)(\w+)\(S(?=[,)])", r"\1(S, T", text)

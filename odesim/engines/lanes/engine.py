@@ -29,6 +29,7 @@ from odesim.solve.methods import METHODS
 from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.step.control import longest_step
+from odesim.solve.step.sizes import found_size
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
@@ -178,7 +179,7 @@ class LaneEngine:
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
         watch = self.plan.watch
-        found = np.empty(2 * watch.size * watch.pieces if watch is not None else 0)
+        found = np.empty(found_size(watch.room) if watch is not None else 0)
         own = table.copy()
         own[AT["FOUND"]] = found.ctypes.data
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data

@@ -1,6 +1,7 @@
 """The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
 
-Where a value changes its sign, that lane alone is searched (runtime.py). It is the same for any method that has an interpolant.
+Where a value changes its sign, or may have done so in between, that lane alone is searched (odesim.solve.step.search). It is the same for
+any method that has an interpolant.
 """
 
 from odesim.engines.lanes.interpolant import between_lines, load_lines
@@ -27,20 +28,33 @@ def happen_text(watch: WatchedEvents) -> str:
     )
 
 
+def hint_lines(i: int, pieces: int) -> list[str]:
+    """Lines that set hit where component i passes zero or may: wherever odesim.solve.step.samples.places_in finds a place, and more.
+
+    (2 g_k - g_j) g_j <= 0: from sample j to k the function falls to half, or passes zero.
+    """
+    a = [f"a{k}_{i}" for k in range(pieces + 1)]
+    half = "({0} + {0} - {1}) * {1}".format
+    lines = [f"least = higher(({a[0]} - b_{i}) * {a[0]}, {half(a[1], a[2])})", f"least = lower({a[-2]} * {a[-1]}, least)"]
+    lines += [f"least = lower({half(a[k], a[k - 1])}, least)" for k in range(1, pieces)]
+    return [*lines, "hit = hit | (least <= 0.0)"]
+
+
 def watch_text(plan: KernelPlan, rows: Rows) -> str:
     """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
 
-    A lane is searched where the values of a component are not all on one side of zero: the search looks closer. NaN is on no side.
+    A lane is searched where the values of a component are not all on one side of zero, or hint that it was on the other one in between.
+    NaN is on no side.
     """
     watch, w = plan.watch, plan.width
     assert watch is not None
-    size = range(watch.size)
+    size, samples = range(watch.size), rows.samples
     lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
     lines += param_lines(plan, rows)
     lines += load_lines(plan, rows, watch.reads("y"))
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
-    lines += [f"{at(rows.grid[i], w)} = a0_{i}" for i in size]
-    lines += [f"low{i}, high{i} = lower(a0_{i}, inf), higher(a0_{i}, -inf)" for i in size]
+    lines += [f"b_{i} = {at(rows.last[i], w)}" for i in size]
+    lines += [f"{at(samples[0][i], w)}, {at(samples[1][i], w)} = b_{i}, a0_{i}" for i in size]
     for k in range(1, watch.pieces + 1):
         theta = k / watch.pieces
         if k < watch.pieces:
@@ -50,14 +64,22 @@ def watch_text(plan: KernelPlan, rows: Rows) -> str:
             lines += [f"z{d} = {real(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
             time = "new"
         lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
-        lines += [f"{at(rows.grid[k * watch.size + i], w)} = a{k}_{i}" for i in size]
-        lines += [f"low{i}, high{i} = lower(a{k}_{i}, low{i}), higher(a{k}_{i}, high{i})" for i in size]
+        lines += [f"{at(samples[k + 1][i], w)} = a{k}_{i}" for i in size if k < watch.pieces - 1]
     lines += ["taken = new > -inf", f"{at(rows.until, w)} = new"]
     lines += [f"{at(rows.g[i], w)} = a{watch.pieces}_{i} if taken else a0_{i}" for i in size]
-    lines += [f"hit = hit | ((low{i} <= 0.0) & (high{i} >= 0.0))" for i in size]
+    lines += [f"{at(rows.last[i], w)} = a{watch.pieces - 1}_{i} if taken else b_{i}" for i in size]
+    lines += [line for i in size for line in hint_lines(i, watch.pieces)]
     lines += ["hit = hit & taken", f"{at(rows.hit, w)} = 1.0 if hit else 0.0", "hits += 1 if hit else 0"]
     head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
     return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
+
+
+def sample_text(plan: KernelPlan, rows: Rows) -> str:
+    """sample(S, l, k, i): component i at the end of piece k of the last step of lane l."""
+    watch, w = plan.watch, plan.width
+    assert watch is not None
+    lines = ["@kernel", "def sample(S, l, k, i):", f"    return S[({rows.samples[0].start} + (k + 1) * {watch.size} + i) * {w} + l]"]
+    return "\n".join(lines)
 
 
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
@@ -88,7 +110,7 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a kernel that watches events."""
     if plan.watch is None:
         return []
-    return [watch_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
+    return [watch_text(plan, rows), sample_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
 
 
 def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -123,7 +145,7 @@ if watch(S) > 0:
             {scratch}
             before, new = S[{before} + l], S[{done} + l]
             found, last, theta = search(
-                probe, {searched}, l, {W}, {base}, {size}, {pieces}, before, S[{step} + l], new, facts, zeros
+                sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}
             )
             {again}
             {keeping}
@@ -152,5 +174,6 @@ def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
     if plan.watch is None:
         return {}
     lanes = {n: getattr(rows, n) * w for n in ("hit", "before", "done", "step", "code", "until", "theta")}
-    names = 1 + max(fact[2] for fact in plan.watch.facts)
-    return lanes | WORDS | {"W": w, "base": rows.grid[0], "size": plan.watch.size, "pieces": plan.watch.pieces, "names": names}
+    watch = plan.watch
+    words = {"W": w, "size": watch.size, "pieces": watch.pieces, "room": watch.room, "names": watch.names}
+    return lanes | WORDS | words

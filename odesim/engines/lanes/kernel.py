@@ -32,7 +32,11 @@ SOURCES = (
     "odesim.solve.step.arithmetic",
     CONTROL,
     "odesim.codegen.runtime.memory",
+    "odesim.solve.step.sizes",
     "odesim.solve.step.roots",
+    "odesim.solve.step.dips",
+    "odesim.solve.step.samples",
+    "odesim.solve.step.search",
 )
 RUNTIME = ("maximum", "minimum", "powi")
 
@@ -105,7 +109,9 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
     arithmetic = [w for w in ARITHMETIC if w in used]
-    lines += ["from odesim.engines.lanes.runtime import keep, search"] if plan.watch is not None else []
+    lines += (
+        ["from odesim.engines.lanes.runtime import keep", "from odesim.solve.step.search import search"] if plan.watch is not None else []
+    )
     lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
     lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]

@@ -16,6 +16,7 @@ from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
 from odesim.solve.rosenbrock import Rosenbrock
+from odesim.solve.step.sizes import most_zeros
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
 # in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
@@ -33,15 +34,18 @@ MOST_WRITTEN = 6  # states of a stiff step without loops
 AT = {name: k for k, name in enumerate(SLOTS)}
 
 
+Fact = tuple[int, int, int, int]
+
+
 @dataclass(frozen=True, eq=False)
 class WatchedEvents:
-    """Event functions written out, and of each of their components: direction, whether it is terminal, its event, its number there.
+    """Event functions as text, and the facts of each of their components, as odesim.engines.lanes.runtime has them.
 
     pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
     """
 
     formulas: Formulas
-    facts: tuple[tuple[int, int, int, int], ...]
+    facts: tuple[Fact, ...]
     pieces: int
     keeps: bool
 
@@ -49,6 +53,16 @@ class WatchedEvents:
     def size(self) -> int:
         """How many components all events have."""
         return len(self.facts)
+
+    @property
+    def names(self) -> int:
+        """How many events there are, each with all its components."""
+        return 1 + max(fact[2] for fact in self.facts)
+
+    @property
+    def room(self) -> int:
+        """Zeros that a step may have."""
+        return most_zeros(self.size, self.pieces)
 
     @property
     def lines(self) -> int:
@@ -125,7 +139,7 @@ class KernelPlan:
         return linear_invariants(self.formulas, self.declared) if self.stiff else ()
 
 
-def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[tuple[int, int, int, int], ...]:
+def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[Fact, ...]:
     """The facts of all components of events of these sizes."""
     parts = enumerate(zip(directions, terminal, sizes, strict=True))
     return tuple((direction, int(ends), e, i) for e, (direction, ends, size) in parts for i in range(size))

@@ -29,10 +29,12 @@ class Rows:
             self.saved = self.take(n)
             self.powers = [self.take(n) for _ in range(m.P.shape[1] if plan.by_powers else 0)]
             self.line = self.take(-(-n * (len(self.powers) + 1) // plan.width)).start
-        self.g = self.grid = range(0)
+        self.g = self.last = range(0)
         if plan.watch is not None:
             size = plan.watch.size
-            self.g, self.grid, self.probed = self.take(size), self.take(size * (plan.watch.pieces + 1)), self.take(size)
+            self.samples = [self.take(size) for _ in range(plan.watch.pieces + 2)]  # from the last one before the step on
+            self.last, self.g = self.samples[-2:]
+            self.probed = self.take(size)
             self.hit, self.until, self.theta = self.take(3)
         if plan.parts:
             self.start, self.end = self.take(2)

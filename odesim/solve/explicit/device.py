@@ -15,6 +15,7 @@ from odesim.errors import DeviceError, counted
 from odesim.solve.codes import Code
 from odesim.solve.explicit import LOOP, places
 from odesim.solve.explicit.state import RunState
+from odesim.solve.problem import search_facts
 from odesim.solve.step import control
 
 THREADS = 256
@@ -49,14 +50,13 @@ class DeviceRun:
             places.COUNT: state.count, places.REAL: state.real, places.SAVE: state.save,
             places.A: m.A, places.C: m.c, places.E: m.E, places.P: m.P,
             places.ROWS: np.arange(m.stages), places.COEF: np.zeros(m.stages),
-            places.DIRECTION: np.array([e.direction for e in state.problem.events for _ in range(e.size)], np.int64),
-            places.TERMINAL: np.array([e.terminal for e in state.problem.events for _ in range(e.size)], np.int64),
+            places.FACTS: search_facts(state.problem),
         }  # fmt: skip
         self.room = int(state.at[places.ROOM])
         shapes = {
             places.WORK: ((3, n), dtype), places.K: ((m.stages, n), dtype), places.SUMS: (32 + (n + 1023) // 1024, "float64"),
-            places.G: ((state.pieces + 2) * max(rhs.n_events, 1), dtype), places.OUT: ((len(state.save) + 1, n), dtype),
-            places.FOUND_T: (max(self.room, 1), "float64"), places.FOUND_I: (max(self.room, 1), "int64"),
+            places.G: ((state.pieces + 3) * max(rhs.n_events, 1), dtype), places.OUT: ((len(state.save) + 1, n), dtype),
+            places.ZEROS: (max(len(state.room), 1), "float64"),
         }  # fmt: skip
         watched = len(state.violations)
         given |= {places.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
@@ -106,8 +106,7 @@ class DeviceRun:
         """Where the run stands, and the events that it found."""
         state, count, real = self.state, self.arrays[places.COUNT].get(), self.arrays[places.REAL].get()
         found = int(count[places.FOUND])
-        times, numbers = state.room
-        times[:found], numbers[:found] = self.arrays[places.FOUND_T][:found].get(), self.arrays[places.FOUND_I][:found].get()
+        state.room[: 2 * found] = self.arrays[places.ZEROS][: 2 * found].get()
         state.real[:] = real
         before, after = slice(places.STOP), slice(places.STOP + 1, None)  # STOP is this machine's to set, at any moment
         state.count[before], state.count[after] = count[before], count[after]

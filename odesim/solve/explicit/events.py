@@ -1,5 +1,6 @@
-"""Zeros of the event functions inside an accepted step, on the interpolant, piece by piece."""
+"""Zeros of the event functions inside an accepted step: what odesim.solve.step.search is told of a run."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,121 +10,85 @@ from odesim.solve.explicit.dense import interpolate
 from odesim.solve.explicit.norms import helper
 from odesim.solve.explicit.places import (
     COUNT,
-    DIRECTION,
     EVENTS,
+    FACTS,
     FOUND,
-    FOUND_I,
-    FOUND_T,
+    LENGTH,
     PIECES,
     REAL,
+    ROOM,
     SIZE,
+    T0,
     T_STOP,
     TABLE,
-    TERMINAL,
     THETA_STOP,
     WIDTH,
     WORK,
+    ZEROS,
     G,
     N,
+    T,
 )
-from odesim.solve.step.roots import guess, narrowed, passes
-
-EXACT = 8
+from odesim.solve.step.search import search
 
 
 @helper
-def value(at: Any, row: int, i: int) -> float:
-    """Entry (row, i) of G (PIECES + 2, SIZE)."""
-    k = row * at[SIZE] + i
-    return np.float64(floats(at[G])[k]) if at[WIDTH] == 4 else doubles(at[G])[k]
+def sample(at: Any, l: int, k: int, i: int) -> float:
+    """Component i at the end of piece k: entry (k + 1, i) of G."""
+    place = (k + 1) * at[SIZE] + i
+    return np.float64(floats(at[G])[place]) if at[WIDTH] == 4 else doubles(at[G])[place]
 
 
 @helper
-def evaluate(at: Any, t: float, h: float, new: float, theta: float, row: int) -> None:
-    """Row row of G = the event functions at t + theta h; theta = 1: at the new state, whose time is new."""
+def put(at: Any, k: int, i: int, g: float) -> None:
+    """What sample(at, l, k, i) is from now on."""
+    place = (k + 1) * at[SIZE] + i
+    if at[WIDTH] == 4:
+        floats(at[G])[place] = g
+    else:
+        doubles(at[G])[place] = g
+
+
+@helper
+def evaluate(at: Any, t: float, h: float, new: float, theta: float, k: int) -> None:
+    """Sample k = the event functions at t + theta h; theta = 1: at the new state, whose time is new."""
     scratch = at[WORK] + 2 * at[N] * at[WIDTH]
     interpolate(at, h, theta, scratch)
     time = t + theta * h if theta < 1.0 else new
-    call(at[EVENTS], (at[TABLE], time, scratch, at[G] + row * at[SIZE] * at[WIDTH]))
+    call(at[EVENTS], (at[TABLE], time, scratch, at[G] + (k + 1) * at[SIZE] * at[WIDTH]))
 
 
 @helper
-def modelled(at: Any, i: int, theta: float) -> float:
-    """Component i at theta on the polynomial through its values at the ends of all pieces, by the barycentric formula."""
-    weight, above, below = 1.0, 0.0, 0.0
-    for k in range(at[PIECES] + 1):
-        part = weight / (theta - k / at[PIECES])
-        above += part * value(at, k, i)
-        below += part
-        weight *= (k - at[PIECES]) / (k + 1)
-    return above / below
+def probe(at: Any, l: int, theta: float, i: int) -> float:
+    """Component i at theta < 1 of the step that begins at T."""
+    real = doubles(at[REAL])
+    evaluate(at, real[T], real[LENGTH], real[T], theta, at[PIECES] + 1)
+    return sample(at, l, at[PIECES] + 1, i)
 
 
 @helper
-def crosses(at: Any, piece: int, i: int) -> bool:
-    """Whether component i passes zero in this piece."""
-    return passes(value(at, piece, i), value(at, piece + 1, i), ints(at[DIRECTION])[i])
-
-
-@helper
-def root(at: Any, t: float, h: float, new: float, piece: int, i: int, exact: bool) -> float:
-    """The theta in a piece at which component i has crossed zero: Illinois steps, every fourth one a bisection.
-
-    Ends when the bracket is as narrow as the floats around the time. exact: on the event functions themselves.
-    """
-    lo, hi = piece / at[PIECES], (piece + 1) / at[PIECES]
-    g_lo, g_hi = value(at, piece, i), value(at, piece + 1, i)
-    width = 2.2e-16 * (1.0 + abs(new) / h)
-    side = 0
-    trial = 0
-    while hi - lo > width and g_hi != 0.0 and trial < 200:
-        trial += 1
-        theta = guess(lo, hi, g_lo, g_hi, trial)
-        if not lo < theta < hi:
-            break
-        if exact:
-            evaluate(at, t, h, new, theta, at[PIECES] + 1)
-            g = value(at, at[PIECES] + 1, i)
-        else:
-            g = modelled(at, i, theta)
-        lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
-    return hi
+def begin_events(at: Any) -> None:
+    """The event functions where the run starts."""
+    call(at[EVENTS], (at[TABLE], doubles(at[REAL])[T0], at[WORK], at[G] + at[SIZE] * at[WIDTH]))
+    for i in range(at[SIZE]):
+        put(at, np.int64(-1), i, math.nan)
 
 
 @helper
 def find_events(at: Any, t: float, h: float, new: float) -> bool:
-    """Appends the zeros in (t, new] to FOUND_T, FOUND_I; whether one is terminal: the first one's place goes to T_STOP, THETA_STOP.
+    """Appends the zeros in (t, new] to ZEROS; whether one is terminal: the first one's place goes to T_STOP, THETA_STOP.
 
-    Up to EXACT zeros in a step are searched on the event functions; more of them, as of a vector with many components, on the
-    polynomials through the values at the ends of the pieces, which for a function linear in the state is the interpolant itself.
-    Row 0 of G holds the values at t, and afterwards the values at new.
+    Sample 0 is that at t, and afterwards that at new.
     """
     count, real, last = ints(at[COUNT]), doubles(at[REAL]), at[PIECES]
-    zeros = 0
+    real[LENGTH] = h
     for piece in range(last):
         evaluate(at, t, h, new, (piece + 1) / last, piece + 1)
-        for i in range(at[SIZE]):
-            if crosses(at, piece, i):
-                zeros += 1
-    stopped = False
-    real[T_STOP] = new
-    if zeros > 0:
-        for piece in range(last):
-            for i in range(at[SIZE]):
-                if crosses(at, piece, i):
-                    theta = root(at, t, h, new, piece, i, zeros <= EXACT)
-                    time = t + theta * h if theta < 1.0 else new
-                    doubles(at[FOUND_T])[count[FOUND]] = time
-                    ints(at[FOUND_I])[count[FOUND]] = i
-                    count[FOUND] += 1
-                    if ints(at[TERMINAL])[i] != 0 and (not stopped or time < real[T_STOP]):
-                        stopped = True
-                        real[T_STOP], real[THETA_STOP] = time, theta
-            if stopped:
-                break
+    facts, zeros = ints(at[FACTS]), doubles(at[ZEROS])
+    count[FOUND], real[T_STOP], real[THETA_STOP] = search(
+        sample, probe, at, np.int64(0), facts, at[SIZE], last, t, h, new, zeros, count[FOUND], at[ROOM]
+    )
     for i in range(at[SIZE]):
-        if at[WIDTH] == 4:
-            floats(at[G])[i] = floats(at[G])[last * at[SIZE] + i]
-        else:
-            doubles(at[G])[i] = doubles(at[G])[last * at[SIZE] + i]
-    return stopped
+        put(at, np.int64(-1), i, sample(at, np.int64(0), last - 1, i))
+        put(at, np.int64(0), i, sample(at, np.int64(0), last, i))
+    return real[THETA_STOP] >= 0.0

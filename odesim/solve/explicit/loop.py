@@ -9,14 +9,13 @@ from odesim.codegen.runtime.memory import call, doubles, ints
 from odesim.solve.codes import Code
 from odesim.solve.explicit.control import set_first_step, set_next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
-from odesim.solve.explicit.events import find_events
+from odesim.solve.explicit.events import begin_events, find_events
 from odesim.solve.explicit.laws import watch_laws
 from odesim.solve.explicit.norms import all_finite, fill, helper, squares
 from odesim.solve.explicit.places import (
     ATOL,
     COEF,
     COUNT,
-    EVENTS,
     FIXED,
     FIXED_LAST,
     FOUND,
@@ -24,9 +23,9 @@ from odesim.solve.explicit.places import (
     LATER,
     LAW_SIZE,
     MAX,
+    NEEDED,
     OUT,
     PHASE,
-    PIECES,
     REAL,
     REJECTED,
     RHS_CALLS,
@@ -53,7 +52,6 @@ from odesim.solve.explicit.places import (
     A,
     C,
     E,
-    G,
     H,
     K,
     N,
@@ -74,7 +72,7 @@ def begin(at: Any) -> bool:
     if real[FIXED] == 0.0:
         set_first_step(at)
     if at[SIZE] > 0:
-        call(at[EVENTS], (at[TABLE], real[T0], y, at[G]))
+        begin_events(at)
     if at[LAW_SIZE] > 0:
         watch_laws(at, real[T0], y, 1 - count[LATER])
     if at[SAVES] > 0 and doubles(at[SAVE])[0] == real[T0]:
@@ -152,7 +150,7 @@ def run(address: int) -> int:
             return Code.RUNNING
         if count[STEPS] + count[REJECTED] >= at[MAX]:
             return Code.MAX_STEPS
-        if at[ROOM] - count[FOUND] < at[SIZE] * at[PIECES]:
+        if at[ROOM] - count[FOUND] < at[NEEDED]:
             return Code.BUFFER_FULL
         if real[FIXED] > 0.0:
             k = count[STEPS] + 1

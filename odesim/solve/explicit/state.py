@@ -11,9 +11,10 @@ from odesim.solve.explicit import places
 from odesim.solve.laws import Worst
 from odesim.solve.methods import Method
 from odesim.solve.options import _MOST, fixed_steps, usable
-from odesim.solve.problem import Problem
+from odesim.solve.problem import Problem, search_facts
 from odesim.solve.standing import Standing
 from odesim.solve.step.control import LOG2_LEAST_OLD, longest_step
+from odesim.solve.step.sizes import found_size, most_zeros
 
 _EVENT_ROOM = 64
 
@@ -84,8 +85,8 @@ class RunState:
     def drain_events(self) -> None:
         """Puts the events found so far aside, so that the driver has room for more."""
         found = int(self.count[places.FOUND])
-        times, numbers = self.room
-        self._found.append((times[:found], numbers[:found]))
+        pairs = self.room[: 2 * found].reshape(found, 2)
+        self._found.append((pairs[:, 0], pairs[:, 1].astype(np.int64)))
         self.count[places.FOUND] = 0
         self._make_room()
 
@@ -120,7 +121,7 @@ class RunState:
 
     def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
         """One memory for all arrays whose addresses stand in the table, and those addresses."""
-        m, events, width = self.method, self.problem.events, dtype.itemsize
+        m, width = self.method, dtype.itemsize
         size, stages = self.problem.rhs.n_events, m.stages
         watched = self.problem.laws.size if self.problem.laws else 0
         self._memory, starts = arena(
@@ -131,9 +132,8 @@ class RunState:
                 places.COEF: 8 * stages,
                 places.BLOCK: width * min(n, 1024),
                 places.SUMS: 8 * (32 + (n + 1023) // 1024),
-                places.G: width * (self.pieces + 2) * size,
-                places.DIRECTION: 8 * size,
-                places.TERMINAL: 8 * size,
+                places.G: width * (self.pieces + 3) * size,
+                places.FACTS: 8 * 2 * size,
                 **dict.fromkeys((places.LAW_SENSE, places.LAW_NOW, places.LAW_BEST, places.LAW_WORST, places.LAW_TIME), 8 * watched),
                 places.WORK: width * 3 * n,
                 places.K: width * stages * n,
@@ -158,9 +158,7 @@ class RunState:
         self._rows = view(places.ROWS, stages)
         self._rows[:] = range(stages)
         view(places.COEF, stages, np.float64).fill(0.0)
-        if size:
-            view(places.DIRECTION, size)[:] = [e.direction for e in events for _ in range(e.size)]
-            view(places.TERMINAL, size)[:] = [e.terminal for e in events for _ in range(e.size)]
+        view(places.FACTS, 2 * size)[:] = search_facts(self.problem).ravel()
         self.best = view(places.LAW_BEST, watched, np.float64)
         self.violations, self.law_times = view(places.LAW_WORST, watched, np.float64), view(places.LAW_TIME, watched, np.float64)
         self.violations.fill(0.0)
@@ -182,11 +180,12 @@ class RunState:
         at[places.MAX] = min(self.options.max_steps, _MOST)
 
     def _make_room(self) -> None:
-        """New arrays for the events to come; a step finds at most one a component and piece."""
-        size = self.problem.rhs.n_events
-        room = max(_EVENT_ROOM, 2 * size * self.pieces) if size else 0
-        times, numbers = self.room = np.empty(room), np.empty(room, np.int64)
-        self.at[places.FOUND_T], self.at[places.FOUND_I], self.at[places.ROOM] = times.ctypes.data, numbers.ctypes.data, room
+        """A new array for the events to come, of two steps at least."""
+        at, size = self.at, self.problem.rhs.n_events
+        at[places.NEEDED] = most_zeros(size, self.pieces) if size else 0
+        room = max(_EVENT_ROOM, 2 * int(at[places.NEEDED])) if size else 0
+        self.room = np.empty(found_size(room) if size else 0)
+        at[places.ZEROS], at[places.ROOM] = self.room.ctypes.data, room
 
     def _fill_real(self, options: RunOptions) -> None:
         p, m = self.problem, self.method

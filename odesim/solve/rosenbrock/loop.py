@@ -78,7 +78,7 @@ class Run:
             size, slope, bend = (norm(v, self._y, self._y, self.rtol, self.atol) for v in parts)
             self.standing.h = self._control.first(size, slope, bend, p.t1 - p.t0)
         if self._search:
-            self._search.g = self._search.values(self.t, self._y)
+            self._search.begin(self.t, self._y)
         if self._watch:
             self._watch.look(self.t, self._y)
         if len(self.save) and self.save[0] == self.t:

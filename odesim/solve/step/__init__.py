@@ -1,1 +1,1 @@
-"""What all step loops share: roots of events."""
+"""What all step loops share: the search for zeros of events, and whether a solution runs to infinity."""

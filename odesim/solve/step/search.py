@@ -1,0 +1,145 @@
+"""Zeros of event functions inside an accepted step, on the interpolant: one search for all integrators.
+
+It begins with the functions' values at the ends of the pieces of the step. An integrator brings two functions, of its own numbers `at`
+and a lane l: sample(at, l, k, i) is component i at the end of piece k, k = 0 the start of the step and k = -1 the last sample before it
+(NaN where there is none); probe(at, l, theta, i) computes it at theta of the step, and all others with it, which then are
+sample(at, l, pieces + 1, i).
+
+What counts: a function that has one sign and then the other passes zero. One that touches zero and keeps its sign does not; but one that
+is zero where a step ends counts, for what comes after is not known there. A zero at the start of a step was counted before.
+
+facts (2, size): of each component its direction, and whether it is terminal.
+
+found: pairs (time, component) up to `room`, then 2 * POINTS numbers for the samples of one component.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from odesim.solve.step.roots import guess, helper, narrowed
+from odesim.solve.step.samples import crosses, inserted, place, places_in
+from odesim.solve.step.sizes import EXACT, FEW, POINTS
+
+ROUNDING = 1e-15
+"""Of the largest sample: how far a polynomial through them is off at least."""
+TESTED = 0.5
+"""So many pieces before the end of a step the polynomials are held against the functions."""
+WORSE = 100.0
+"""How much further off they may be elsewhere."""
+
+
+@helper
+def modelled(sample: Any, at: Any, l: int, i: int, pieces: int, theta: float) -> float:
+    """Component i at theta on the polynomial through its samples, by the barycentric formula."""
+    weight, above, below = 1.0, 0.0, 0.0
+    for k in range(pieces + 1):
+        part = weight / (theta - k / pieces)
+        above += part * sample(at, l, k, i)
+        below += part
+        weight *= (k - pieces) / (k + 1)
+    return above / below
+
+
+@helper
+def value(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, theta: float, exact: bool) -> float:
+    """Component i between its samples. exact: on the function itself."""
+    if exact:
+        return probe(at, l, theta, i)
+    return modelled(sample, at, l, i, pieces, theta)
+
+
+@helper
+def root(
+    sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool,
+    lo: float, hi: float, g_lo: float, g_hi: float, width: float,
+) -> float:  # fmt: skip
+    """The theta between lo and hi at which component i has crossed zero: Illinois steps, every fourth one a bisection.
+
+    Ends when the bracket is narrower than width.
+    """
+    side, trial = np.int64(0), np.int64(0)
+    while hi - lo > width and g_hi != 0.0 and trial < 200:
+        trial += 1
+        theta = guess(lo, hi, g_lo, g_hi, trial)
+        if not lo < theta < hi:
+            break
+        g = value(sample, probe, at, l, i, pieces, theta, exact)
+        lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
+    return hi
+
+
+@helper
+def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool, found: Any, line: int, n: int) -> int:
+    """How many samples there are once they say where component i passes zero.
+
+    A polynomial that comes to the other side of zero by less than it may be off touches zero: the last probe, at TESTED, says how far.
+    """
+    least, before = 0.0, sample(at, l, np.int64(-1), i)
+    if not exact:
+        for k in range(n):
+            least = max(least, ROUNDING * abs(found[line + POINTS + k]))
+        off = abs(modelled(sample, at, l, i, pieces, 1.0 - TESTED / pieces) - sample(at, l, pieces + 1, i))
+        least = max(least, WORSE * off)
+    j = np.int64(0)
+    while j + 1 < n:
+        theta, old = place(found, line, n, j, before), n
+        if theta > 0.0:
+            g = value(sample, probe, at, l, i, pieces, theta, exact)
+            n = inserted(found, line, n, j, theta, 0.0 if abs(g) < least else g)
+        if n > old:
+            j = max(j - 1, np.int64(0))
+        else:
+            j += 1
+    return n
+
+
+@helper
+def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: int) -> tuple[int, int]:
+    """places_in of all components together."""
+    zeros, dips = 0, 0
+    for i in range(size):
+        passed, more = places_in(sample, at, l, i, pieces, facts[i])
+        zeros, dips = zeros + passed, dips + more
+    return zeros, dips
+
+
+@helper
+def search(
+    sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
+    t: float, h: float, new: float, found: Any, first: int, room: int,
+) -> Any:  # fmt: skip
+    """(how many zeros there are in found, the time of the first terminal one or new, its theta or -1) of a step of h from t to new.
+
+    Those of this step begin at `first`; of what lies beyond the terminal one some are among them.
+    """
+    line, count, stop, theta_stop, width = 2 * room, first, new, -1.0, 2.2e-16 * (1.0 + abs(new) / h)
+    zeros, places = places_of_all(sample, at, l, facts, size, pieces)
+    few, fewer, tested = size <= FEW or zeros <= EXACT, size <= FEW or zeros + places <= EXACT, False
+    for i in range(size if zeros + places > 0 else 0):
+        passed, dips = places_in(sample, at, l, i, pieces, facts[i])
+        if passed + dips == 0:
+            continue
+        n = pieces + 1
+        for k in range(n):
+            found[line + k], found[line + POINTS + k] = k / pieces, sample(at, l, k, i)
+        exact = few if dips == 0 else fewer
+        if dips > 0:
+            if not exact and not tested:
+                probe(at, l, 1.0 - TESTED / pieces, np.int64(0))
+                tested = True
+            n = closer(sample, probe, at, l, i, pieces, exact, found, line, n)
+        for j in range(n - 1):
+            if theta_stop >= 0.0 and found[line + j] >= theta_stop:
+                break
+            if crosses(found, line, n, j, facts[i]):
+                a, b, g_a, g_b = found[line + j], found[line + j + 1], found[line + POINTS + j], found[line + POINTS + j + 1]
+                theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width)
+                tested = tested and not exact
+                time = t + theta * h if theta < 1.0 else new
+                if count < room:
+                    found[2 * count], found[2 * count + 1] = time, float(i)
+                    count += 1
+                if facts[size + i] != 0 and (theta_stop < 0.0 or time < stop):
+                    stop, theta_stop = time, theta
+    return count, stop, theta_stop
