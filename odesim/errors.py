@@ -49,6 +49,10 @@ class ModelWarning(UserWarning):
     """A model can be used, but its file probably has a mistake."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept; the run goes on."""
+
+
 class SolveError(OdesimError):
     """A method is unknown, or does not have the options given."""
 

@@ -102,7 +102,6 @@ def compare_training(
 ) -> Comparison:
     """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
-    check_flow(facts)
     check_described(system.name, facts, experiment.theory)
     pair = find_pair(system.name, experiment.task)
     if map == "discrete" and pair and not pair.linear:
@@ -161,7 +160,7 @@ def compare_runs(
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
     facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
-    check_flow(facts)
+    check_flow(solution.model, facts)
     pair = find_pair(solution.model, trajectory.task)
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
     if not pair and theory.unit not in ("", *COUNTED):

@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.api.experiment import make_experiment
 from odesim.base.arrays import Array
-from odesim.comparison.pairs import Pair, TrainingFacts, misfits
+from odesim.comparison.pairs import Pair, TrainingFacts, does_not_describe, misfits
 from odesim.reference.tasks import load_task
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
@@ -19,7 +19,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     """Sentences on settings of the training that the System does not describe, and on parameters that differ from the training's."""
     wrong = misfits(pair, facts)
     if wrong:
-        return (f"{solution.model} does not describe this training of {facts.task}: {'; '.join(wrong)}",)
+        return (does_not_describe(solution.model, facts.task, wrong),)
     from odesim.store.plain_data import to_plain
 
     made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")

@@ -39,7 +39,7 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     # netCDF has no null and no empty list
     about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
     about |= {"auto": request.auto} if request.auto else {}
-    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system)}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
     said["method_names"] = list(METHOD_NAMES)
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     attrs = {**about, **said, "versions": str(versions())}

@@ -93,7 +93,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "lanes": int(isinstance(engine, LaneEngine | HandOver)),
         "versions": versions(),
         "status_names": [str(s) for s in STATUSES],
-        "status_meanings": meanings(system),
+        "status_meanings": meanings(system, request.options),
     }
     own = {*design.names, *(slot.name for slot in members.dependent)}
     labels = {}

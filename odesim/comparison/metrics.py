@@ -19,7 +19,9 @@ AGREE = 0.1  # relative difference up to which curves agree
 
 
 def correlation(a: Array, b: Array) -> float:
-    """Cosine of a and b (...,), each minus its mean over all entries; nan if one is constant."""
+    """Cosine of a and b (...,), each minus its mean over all entries; nan if one is constant to rounding."""
+    if any(np.ptp(x) <= STILL * np.max(np.abs(x)) for x in (a, b)):
+        return np.nan
     a, b = a - a.mean(), b - b.mean()
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
     return float(np.clip((a * b).sum() / lengths, -1, 1)) if lengths > 0 else np.nan
@@ -68,14 +70,16 @@ def delays(t: Array, a: Array, b: Array) -> Array:
 def spread(a: Array, b: Array) -> float:
     """The mean of a - b over seeds in standard errors of that mean, both as root mean squares over times and components.
 
-    About 1 if b is the expectation of the seeds, so that the difference is chance. nan for one seed, or if nothing differs.
+    About 1 if b is the expectation of the seeds, so that the difference is chance. nan for one seed, or if nothing differs by more
+    than rounding.
     """
     d = a - b  # (R, T, n)
     if len(d) < 2:
         return np.nan
     difference = float(np.sqrt(np.mean(d.mean(axis=0) ** 2)))
     error = float(np.sqrt(np.mean(d.var(axis=0, ddof=1)) / len(d)))
-    return difference / error if error > 0 else np.inf if difference > 0 else np.nan
+    rounding = STILL * max(float(np.max(np.abs(a))), float(np.max(np.abs(b))))
+    return difference / error if error > rounding else np.inf if difference > rounding else np.nan
 
 
 def is_scaled(a: Array, b: Array) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
+from odesim.reference.tasks import TASKS
 
 FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
 
@@ -236,14 +237,26 @@ def find_pair(system: str, task: str) -> Pair | None:
     return PAIRS.get((system, task))
 
 
-def misfits(pair: Pair, facts: TrainingFacts) -> list[str]:
-    """Phrases on why the System does not describe this training, one for each setting; empty if it does."""
+def flow_misfits(facts: TrainingFacts) -> list[str]:
+    """Phrases on why the optimizer does not follow a gradient flow in the limit of small steps; empty if it does."""
+    name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
+    phrases = [f"the optimizer is {name}, not {' or '.join(FLOWS)}"] * (name not in FLOWS)
+    return phrases + [f"weight_decay is {decay:g}, not 0"] * bool(decay)
+
+
+def misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
+    """Phrases on why the System does not describe this training, one for each setting; empty if it does.
+
+    pair: of the System and the task; without one only the optimizer is known to matter.
+    """
+    if pair is None:
+        return flow_misfits(facts)
     phrases = [
         f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
         for name, right in pair.requirements.items()
         if name in facts.config and facts.config[name] not in right
     ]
-    return [*phrases, *pair.other_misfits(facts)]
+    return [*flow_misfits(facts), *phrases, *pair.other_misfits(facts)]
 
 
 def setting_text(value: Any) -> str:
@@ -258,21 +271,24 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
 
     theory {System: parameters}: those that the task describes itself with.
     """
-    pair = find_pair(system, facts.task)
-    wrong = misfits(pair, facts) if pair else []
-    if wrong:
-        raise ParamError(f"{system} does not describe this training of {facts.task}: {'; '.join(wrong)}")
+    described = {*theory, *(name for name, task in PAIRS if task == facts.task)}
+    if not described and facts.task in TASKS:
+        raise ParamError(f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it")
+    if system in described and (wrong := misfits(find_pair(system, facts.task), facts)):
+        raise ParamError(does_not_describe(system, facts.task, wrong))
     if system not in theory:
-        described = {*theory, *(name for name, task in PAIRS if task == facts.task)} - {system}
+        described -= {system}
         if not described:
             raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be held against it")
         raise ParamError(no_such("System", system, described, f"the theory of {facts.task}"))
 
 
-def check_flow(facts: TrainingFacts) -> None:
-    """Raises ParamError if the optimizer does not follow a gradient flow in the limit of small steps."""
-    name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
-    if name not in FLOWS:
-        raise ParamError(f"a gradient flow describes the optimizers {' and '.join(FLOWS)}, not {name}")
-    if decay:
-        raise ParamError(f"the Systems have no weight decay, and this training has {decay:g}")
+def check_flow(system: str, facts: TrainingFacts) -> None:
+    """Raises ParamError, with all settings that do not fit, if the optimizer does not follow a gradient flow, as the System does."""
+    if flow_misfits(facts):
+        raise ParamError(does_not_describe(system, facts.task, misfits(find_pair(system, facts.task), facts)))
+
+
+def does_not_describe(system: str, task: str, wrong: Sequence[str]) -> str:
+    """The sentence on a System that does not describe a training, with phrases on why."""
+    return f"{system} does not describe this training of {task}: {'; '.join(wrong)}"

@@ -75,8 +75,11 @@ def side_of_training(training: Trajectory) -> Side:
 def training_label(training: Trajectory, seeds: int) -> str:
     """A phrase with task, model, number of seeds and optimizer."""
     spec = training.attrs.get("optimizer", {})
-    momentum = f" with momentum {spec['momentum']:g}" if spec.get("momentum") and "adam" not in str(spec.get("name")) else ""
-    return f"{training.task} ({training.model}), {counted(seeds, 'seed')}, {spec.get('name', '')}{momentum}".rstrip(", ")
+    name, momentum = str(spec.get("name", "")), spec.get("momentum")
+    optimizer = (
+        name if not momentum or "adam" in name else f"momentum {momentum:g}" if name == "momentum" else f"{name} with momentum {momentum:g}"
+    )
+    return f"{training.task} ({training.model}), {counted(seeds, 'seed')}, {optimizer}".rstrip(", ")
 
 
 def interpolate(t: Array, values: Array, times: Array) -> Array:

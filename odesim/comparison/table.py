@@ -97,7 +97,7 @@ def cell(name: str, value: float, *, blank: bool = False) -> str:
 def short(value: float) -> str:
     """A number in at most seven characters: three digits, fewer with a long exponent."""
     for digits in (3, 2, 1):
-        text = f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e+").replace("e+", "e")
+        text = f"{value + 0.0:.{digits}g}".replace("e-0", "e-").replace("e+0", "e+").replace("e+", "e")
         if len(text) <= 7:
             return text
     return text

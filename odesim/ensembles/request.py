@@ -39,9 +39,10 @@ _MEANINGS = {
 }
 
 
-def meanings(system: System) -> list[str]:
-    """The meaning of each of STATUSES for a member of an ensemble of this System, with a remedy."""
-    more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if system.growth is not None else {}
+def meanings(system: System, options: RunOptions) -> list[str]:
+    """The meaning of each of STATUSES for a member of an ensemble of this System with these options, with a remedy."""
+    has_clock = system.growth is not None and not options.rescaled
+    more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if has_clock else {}
     return [_MEANINGS[status] + more.get(status, "") for status in STATUSES]
 
 

@@ -24,7 +24,7 @@ MAX_COLUMNS = 100_000
 MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
 MAX_UNSTARTED = 1 << 24  # more members that were not started: a file of all members is refused
-FORMULA = ("=", "+", "-", "@")  # spreadsheet programs compute a cell that begins so
+FORMULA = tuple("=+-@＝＋－＠")  # spreadsheet programs compute a cell that begins so, some also with letters of full width
 GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL)
 Load = Callable[[Any], Any]  # Dataset -> the same Dataset, read into memory
 

@@ -208,15 +208,18 @@ def test_command_line(tmp_path: Any) -> None:
     assert "t = 1.25331413" in CliRunner().invoke(cli, args).stdout
 
 
-@pytest.mark.parametrize("growth", [y, None], ids=["declared", "none"])
-def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None) -> None:
-    """y' = y^2 ends at t = 1: the message of a run, and what an ensemble says of the status."""
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+@pytest.mark.parametrize(("growth", "clock"), [(y, "ordinary"), (y, "rescaled"), (None, "ordinary")])
+def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None, clock: str, method: str) -> None:
+    """y' = y^2 ends at t = 1: the message of a run, and what an ensemble says of the status; not to those that are in it already."""
     system = scalar("advice", y**2, 1.0, growth)
-    run, made = odesim.integrate(system, span=(0, 2)), odesim.ensemble(system, initial={"y": np.ones(2)}, span=(0, 2), method="tsit5")
+    options: dict[str, Any] = {"span": (0, 2), "method": method, "clock": clock}
+    run, made = odesim.integrate(system, **options), odesim.ensemble(system, initial={"y": np.ones(2)}, **options)
     said = dict(zip(made.attrs["status_names"], made.attrs["status_meanings"], strict=True))
     assert run.status == "blow_up" and made.attrs["status_names"][int(made.status[0])] == "blow_up"
+    assert "end the span before it" in said["blow_up"]
     for words in (run.message, said["blow_up"]):
-        assert "end the span before it" in words and ("--clock rescaled" in words) == (growth is not None)
+        assert ("--clock rescaled" in words) == (growth is not None and clock == "ordinary")
 
 
 def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:

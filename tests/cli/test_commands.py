@@ -1,7 +1,9 @@
 """Every other command, and the pages of help."""
 
 import csv
+import ctypes
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from odesim.cli.commands.figure import features_text
 from odesim.cli.commands.show import default_text
 from odesim.cli.output.tables import bytes_text, table, wrap_formula
 from odesim.cli.progress import Progress
+from odesim.errors import CacheWarning
 from odesim.plot.figures import Feature, FigureRun
 from odesim.reference.tasks import TASKS
 
@@ -197,6 +200,59 @@ def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
     doctor = " ".join(odesim("doctor").stdout.split())
     assert ("used yes" in doctor) == (not why) and (not why or f"; {used}".replace(" ", "") in doctor.replace(" ", ""))
     assert odesim("cache", "clear").stdout.startswith("5 B freed") and not written.exists()
+
+
+@pytest.mark.parametrize("first", ["a file", "of all", "in a file", "a long name"])
+@pytest.mark.parametrize("second", ["a file", "of a group", "of another"])
+def test_no_folder_can_be_used(first, second, odesim, folder, monkeypatch):
+    """Neither folder of compiled code can be used: cache, doctor and what compiles say so in one sentence, with a remedy."""
+    from odesim.codegen.build import cache, native
+
+    note = bad_caches(first, second, folder, monkeypatch)
+    assert note in " ".join(odesim("cache").stdout.split())
+    assert note.replace(" ", "") in "".join(odesim("doctor").stdout.split())
+    text = f"from numba import njit\n\n\n@njit('int64(int64)')\ndef twice(n):\n    return 2 * n  # {first}, {second}\n"
+    with pytest.warns(CacheWarning) as said:
+        address = native.load_native(text, "twice", ["twice"])["twice"]
+    assert {str(warning.message) for warning in said} == {cache.cache_note()}
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(21) == 42
+
+
+def test_a_run_needs_no_cache(folder, monkeypatch):
+    """A new process without any cache: the numbers of a run, exit code 0, and one warning."""
+    command = [sys.executable, "-m", "odesim", "integrate", "joma.linear_softmax", "--size", "M=3", "--save", "3", "--json"]
+    wanted = subprocess.run(command, capture_output=True, text=True, check=True)
+    note = bad_caches("of all", "a file", folder, monkeypatch)
+    monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1) and done.stderr.startswith("odesim: warning: ")
+    assert " ".join(done.stderr.split()) == f"odesim: warning: {note}"
+    assert json.loads(done.stdout)["final"] == json.loads(wanted.stdout)["final"]
+
+
+def bad_caches(first: str, second: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Makes both folders of compiled code unusable, as CACHES says, and returns the sentence on it."""
+    from odesim.codegen.build import cache
+
+    asked, temporary = folder / "inner" / ("c" * 300 if first == "a long name" else "cache"), folder / "tmp"
+    if first != "in a file":
+        asked.parent.mkdir()
+    CACHES[first][0](asked)
+    temporary.mkdir()
+    other = temporary / f"odesim-{os.getuid()}"
+    if second != "of another":
+        CACHES[second][0](other)
+    elif os.getuid() == 0:
+        other.mkdir(mode=0o700)
+        os.chown(other, 12345, 12345)
+    else:
+        pytest.skip("only root can give a folder away")
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(asked))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    note = " ".join(cache.cache_note().split())
+    assert cache.used_folder()[0] is None and str(asked) in note and str(other) in note
+    assert note.endswith("ODESIM_CACHE_DIR names another folder")
+    return note
 
 
 def test_cache_of_nobody(odesim, monkeypatch):

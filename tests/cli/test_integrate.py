@@ -323,3 +323,14 @@ def test_a_bug_is_1_and_says_so(odesim, monkeypatch):
     done = odesim(*RUN)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "this is a bug in odesim; please report it" in done.stderr and "Traceback" in done.stderr and "surprise" in done.stderr
+
+
+@pytest.mark.parametrize("value", [-0.0, np.float64(-0.0), np.float32(-0.0)])
+def test_zero_has_no_sign(value):
+    """A sum of negative zeros, such as the entropy of one certain thing, is printed as 0, in every table."""
+    from odesim.cli.output.integration import values_text
+    from odesim.cli.output.tables import number_text
+    from odesim.comparison.table import short
+
+    assert number_text(value) == short(value) == "0" and values_text(np.full(3, value)) == "0  0  0"
+    assert number_text(-1e-300) == "-1e-300" and number_text(3) == "3"

@@ -253,12 +253,12 @@ def test_escapes_of_a_run_are_shown_as_text(kind, runs):
 
 
 def test_cells_of_a_csv_are_no_formulas(tmp_path):
-    """A text that begins with = + - @ is text to a spreadsheet; numbers are numbers."""
+    """A text that begins with = + - @, of any width, is text to a spreadsheet; numbers are numbers."""
     from odesim.store.export import csv_cell
     from odesim.store.write import write_solution
     from tests.store.test_store import solution
 
-    for text in ("=cmd()", "+1+cmd()", "-cmd()", "@cmd()", "=1", "-"):
+    for text in ("=cmd()", "+1+cmd()", "-cmd()", "@cmd()", "=1", "-", "＝cmd()", "＋1", "－1", "＠cmd()"):
         assert csv_cell(text) == f"'{text}"
     for text in ("-1", "+1e5", "-inf", "nan", "v[0]", "1-2"):
         assert csv_cell(text) == text

@@ -271,12 +271,21 @@ def test_what_is_no_number_does_not_pass(training):
             {"task": "joma_gaussian"},
             "no System 'scan_snap.full' in the theory of joma_gaussian; choose from joma.linear, ",
         ),
-        ("scan_snap.full", {"task": "hierarchy_tree", "settings": {"optimizer": "sgd"}}, "no System describes hierarchy_tree"),
+        (
+            "scan_snap.full",
+            {"task": "hierarchy_tree", "settings": {"optimizer": "sgd"}},
+            "no System describes hierarchy_tree, whatever its settings",
+        ),
         ("scan_snap.full", {"task": "scan_snap", "observables": ["entrpy"]}, "no observable 'entrpy' in both.*did you mean 'entropy'"),
         ("scan_snap.full", {"task": "scan_snap", "align": ["q"]}, "no axis 'q'"),
         ("scan_snap.full", {"task": "scan_snap", "steps": 0}, "nothing to compare"),
-        ("scan_snap.full", {"task": "scan_snap", "settings": {"optimizer": "adam"}}, "not adam"),
+        ("scan_snap.full", {"task": "scan_snap", "settings": {"optimizer": "adam"}}, "the optimizer is adam, not sgd or momentum"),
         ("scan_snap.full", {"task": "scan_snap", "settings": {"init": "torch"}}, "init is torch, not zero"),
+        (
+            "scan_snap.full",
+            {"task": "scan_snap", "settings": {"init": "torch", "optimizer": "adam", "normalize": False}},
+            "the optimizer is adam, .*; init is torch, .*; normalize is false, not true",
+        ),
         (
             "scan_snap.reduced_symmetric",
             {"task": "scan_snap", "map": "discrete", "settings": {"decoder": "decorrelated"}},

@@ -132,6 +132,19 @@ def test_nothing_to_measure_is_not_a_number():
     assert {name for name, value in found.items() if np.isnan(value)} == set(NAMES) - {"sup"} and found["sup"] == 1
 
 
+@pytest.mark.parametrize("level", [0.0, 1e-300, 0.1, 1 / 3, 1e100])
+@pytest.mark.parametrize("side", ["training", "theory", "both"])
+def test_a_constant_to_rounding_is_a_constant(level, side):
+    """A value that differs by a few units of its last digit has no correlation, and seeds that differ so have no spread."""
+    still = level * (1 + 4 * np.finfo(float).eps * np.sin(np.arange(3 * T.size))).reshape(3, T.size, 1)
+    moving = level * (1 + np.linspace(0, 1, T.size)).reshape(1, -1, 1) * np.ones((3, 1, 1))
+    a, b = (still, moving) if side == "training" else (moving, still[:1]) if side == "theory" else (still, still[::-1][:1])
+    found = measure(T, a, b)
+    assert np.isnan(found["correlation"])
+    if side == "both":
+        assert np.isnan(found["spread"])
+
+
 def test_each_seed_is_measured_against_its_own():
     """With a theory for each seed a seed that follows its own has no error; with one theory for all, its error is that to it."""
     b = np.concatenate([B, 2 * B])

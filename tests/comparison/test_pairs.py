@@ -1,12 +1,14 @@
 """What a training records becomes what a System has: beside loops over classes and tokens."""
 
 from dataclasses import asdict
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from odesim.comparison.pairs import FLOWS, PAIRS, TrainingFacts, check_flow, find_pair, misfits
+from odesim.comparison.pairs import FLOWS, PAIRS, TrainingFacts, check_described, check_flow, find_pair, misfits
+from odesim.comparison.side import training_label
 from odesim.errors import ParamError
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Setting
@@ -135,12 +137,33 @@ def test_what_fits_is_what_the_task_says(system, task):
 
 @pytest.mark.parametrize(
     ("optimizer", "said"),
-    [({"name": "adam"}, "not adam"), ({"name": "adamw"}, "not adamw"), ({"name": "sgd", "weight_decay": 0.1}, "weight decay, .* has 0.1")],
+    [
+        ({"name": "adam"}, "the optimizer is adam, not sgd or momentum$"),
+        ({"name": "adamw", "weight_decay": 0.1}, "the optimizer is adamw, not sgd or momentum; weight_decay is 0.1, not 0$"),
+        ({"name": "sgd", "weight_decay": 0.1}, "weight_decay is 0.1, not 0$"),
+    ],
 )
 def test_other_descents_are_refused(optimizer, said):
-    """Optimizers that follow no gradient flow are named."""
-    with pytest.raises(ParamError, match=said):
-        check_flow(TrainingFacts("scan_snap", {}, {}, optimizer))
+    """Optimizers that follow no gradient flow are named, whatever the System."""
+    for system, task in (("scan_snap.full", "scan_snap"), ("my.flow", "my_task")):
+        with pytest.raises(ParamError, match=f"^{system} does not describe this training of {task}: .*{said}"):
+            check_flow(system, TrainingFacts(task, {}, {}, optimizer))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize(("system", "task"), PAIRS)
+def test_all_that_does_not_fit_is_one_sentence(system, task, optimizer):
+    """A training whose every required setting is another one: the sentence names each of them, and the optimizer."""
+    pair = PAIRS[system, task]
+    found = load_task(task)
+    made = found.make(check_settings(task, found.settings, {**BASE.get(task, {}), **pair.example}), seeds=(0,))
+    config = {**made.config, **dict.fromkeys(pair.requirements, "another")}
+    facts = TrainingFacts(task, config, made.exact, {**asdict(made.optimizer), "name": optimizer}, made.model.name)
+    with pytest.raises(ParamError) as error:
+        check_described(system, facts, made.theory)
+    for name in pair.requirements:
+        assert f"{name} is another, not " in str(error.value)
+    assert ("the optimizer is adam, not sgd or momentum" in str(error.value)) == (optimizer == "adam")
 
 
 def test_unequal_classes_are_refused():
@@ -149,3 +172,19 @@ def test_unequal_classes_are_refused():
     facts = TrainingFacts("scan_snap", {}, {"P": uneven, "psi": PSI}, FACTS.optimizer)
     with pytest.raises(ParamError, match="not equally many tokens"):
         link("scan_snap.symmetric", "scan_snap", "c").make(SEEN, facts)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        ({"name": "sgd"}, "sgd"),
+        ({"name": "sgd", "momentum": 0.9}, "sgd with momentum 0.9"),
+        ({"name": "momentum", "momentum": 0.9}, "momentum 0.9"),
+        ({"name": "adam", "momentum": 0.9}, "adam"),
+        ({}, ""),
+    ],
+)
+def test_the_optimizer_of_a_label(optimizer, said):
+    """A momentum is named once."""
+    trained = SimpleNamespace(task="toy", model="net", attrs={"optimizer": optimizer})
+    assert training_label(cast(Any, trained), 2) == f"toy (net), 2 seeds, {said}".rstrip(", ")

@@ -14,7 +14,7 @@ def cache_command(action: str | None) -> None:
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
     """
     from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, cache_entries, clear_cache, used_folder
+    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note, clear_cache
 
     found = cache_entries()
     folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
@@ -24,6 +24,5 @@ def cache_command(action: str | None) -> None:
     for folder in folders:
         here = [entry.size for entry in found if entry.path.parent == folder]
         echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")
-    used, why = used_folder()
-    if why:
-        echo(f"{why}; {f'{used} is used in its place' if used else 'nothing is kept, so that every run compiles'}")
+    if note := cache_note():
+        echo(note)

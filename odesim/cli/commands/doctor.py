@@ -50,13 +50,13 @@ def machine() -> Iterator[tuple[str, str]]:
 def cache() -> Iterator[tuple[str, str]]:
     """The folder of the cache of compiled code, and its size."""
     from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, cache_entries, used_folder
+    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note
 
     found = cache_entries()
     yield "folder", str(cache_dir())
     yield "size", f"{counted(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
-    used, why = used_folder()
-    yield "used", "yes" if not why else f"no: {why}; {f'{used} is used in its place' if used else 'every run compiles'}"
+    note = cache_note()
+    yield "used", f"no: {note}" if note else "yes"
 
 
 def backends() -> Iterator[tuple[str, str]]:

@@ -65,7 +65,7 @@ def wrap_formula(text: str, first: str = "  ", rest: str = "      ") -> str:
 
 def number_text(value: Any) -> str:
     """A number as text with six digits."""
-    return f"{value:.6g}"
+    return f"{value + 0.0:.6g}"  # of -0.0: 0
 
 
 def shape_text(shape: Sequence[Any]) -> str:

@@ -6,14 +6,15 @@ import os
 import stat
 import sys
 import tempfile
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from odesim.errors import CodegenError
+from odesim.errors import CacheWarning, CodegenError
 
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
 
@@ -61,18 +62,15 @@ def _builder() -> str:
 
 
 def load_module(text: str, stem: str) -> ModuleType:
-    """The module with this text, imported from the file <module_name>.py in the cache."""
+    """The module with this text, which is kept as <module_name>.py in the cache."""
     name = module_name(text, stem)
     if name in sys.modules:
         return sys.modules[name]
-    path = write_file(f"{name}.py", text.encode())
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise CodegenError(f"cannot import {path}")
-    module = module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(write_file(f"{name}.py", text.encode()) or f"<{name}>")
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, module.__file__, "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise
@@ -106,6 +104,14 @@ def used_folder() -> tuple[Path | None, str]:
     return None, "; ".join(reasons)
 
 
+def cache_note() -> str:
+    """Which folder is used, and why, or that none is, with a remedy; empty where it is cache_dir()."""
+    folder, reason = used_folder()
+    if folder:
+        return f"{reason}; {folder} is used in its place" if reason else ""
+    return f"{reason}; so what is compiled is not kept, and every run compiles again: ODESIM_CACHE_DIR names another folder"
+
+
 def clear_cache() -> int:
     """Removes every entry and returns the bytes freed; other files in the folder stay."""
     freed = 0
@@ -133,20 +139,28 @@ def read_file(filename: str) -> bytes | None:
     return None
 
 
-def write_file(filename: str, content: bytes) -> Path:
-    """Writes a file of the cache and returns its path; a file with this content stays untouched, so that its time does not change.
+def write_file(filename: str, content: bytes) -> Path | None:
+    """Writes a file into used_folder() and returns its path; a file with this content stays untouched, so that its time does not change.
 
-    The file goes to a temporary folder where the cache cannot be written. Raises CodegenError where neither can be.
+    Where it cannot be kept, a CacheWarning says why and None is returned: the cache saves time, and no run needs it.
     """
-    for folder in _folders():
+    folder = used_folder()[0]
+    if folder:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK) and not _untrusted(folder):
-                _write_once(folder / filename, content)
-                return folder / filename
-        except OSError:
-            continue
-    raise CodegenError(f"cannot write generated code: neither {cache_dir()} nor {tempfile.gettempdir()} is writable")
+            _write_once(folder / filename, content)
+            return folder / filename
+        except OSError as error:
+            _warn(f"{folder} cannot be written ({error.strerror}); so what is compiled is not kept")
+            return None
+    _warn(cache_note())
+    return None
+
+
+@cache
+def _warn(sentence: str) -> None:
+    """Gives a CacheWarning, once a process."""
+    warnings.warn(sentence, CacheWarning, stacklevel=3)
 
 
 def _folders() -> Iterator[Path]:
@@ -185,13 +199,18 @@ def _untrusted(folder: Path) -> str:
 
 
 def _unwritable(folder: Path) -> str:
-    """The reason why this folder cannot be written or created; empty where it can."""
+    """The reason why a file cannot be written into this folder, or where it is to be created; empty where it can."""
     existing = folder
     while not os.path.lexists(existing) and existing != existing.parent:
         existing = existing.parent
     if not os.path.isdir(existing):
         return f"cannot be made: {existing} is not a folder"
-    return "" if os.access(existing, os.W_OK | os.X_OK) else "cannot be written"
+    try:
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(b"0")
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
+    return ""
 
 
 def _files_in(folder: Path) -> list[Path]:
