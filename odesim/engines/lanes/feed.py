@@ -79,11 +79,18 @@ def run(table):
         while {going}:
             ended, due = step(S, t0, t1, rtol, atol, most)
             {watching}
-            {look}
             {saving}
+            {leave}
+        {look}
 """.strip("\n")
 
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
+
+# a loop with a call in it keeps no constants in registers
+LEAVE = """
+if at[{SEEN}] != 0:
+    break
+""".strip("\n")
 
 # a member that is alone stands in the first lane
 LOOK = """
@@ -174,7 +181,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         "take": "\n".join(f"{b} = {a}" for a, b in kept),
     }
     words |= ending_words(plan, rows, where) | part_words(plan, rows, str(words["ERROR"]), where.saved)
-    looks = {"look": LOOK, "last_look": LAST_LOOK}
+    looks = {"leave": LEAVE, "look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
     words |= {name: fit(text, **AT, **WORDS, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
     words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"

@@ -78,7 +78,8 @@ def fits_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 def next_lines(plan: KernelPlan, rows: Rows, factors: tuple[float, float]) -> list[str]:
     """Lines for the size `following` of the next step by a rule's `factor`; factors: bounds of shrinking and growing."""
     again = f"{at(rows.retry, plan.width)} != 0.0"
-    return [f"following = next_step(h, error, factor, {again}, {factors[0]!r}, {factors[1]!r}, {longest(plan, rows)})"]
+    lines = [f"following = next_step(h, error, factor, {again}, {factors[0]!r}, {factors[1]!r})"]
+    return lines + ([f"following = at_most(following, {longest(plan, rows)})"] if plan.limited else [])
 
 
 def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:

@@ -34,7 +34,7 @@ from odesim.solve.explicit.places import (
     N,
 )
 from odesim.solve.step.arithmetic import exp2, log2, power
-from odesim.solve.step.control import LEAST, LOG2_LEAST_OLD, SAFETY, first_step, next_step, pi_goal, steepest, trial_step
+from odesim.solve.step.control import LEAST, LOG2_LEAST_OLD, SAFETY, at_most, first_step, next_step, pi_goal, steepest, trial_step
 
 
 @helper
@@ -44,7 +44,7 @@ def set_next_step(at: Any, h: float, error: float) -> None:
     fits = error <= 1.0
     size = log2(error if error > LEAST else LEAST)
     factor = SAFETY * exp2(pi_goal(size, real[LOG_OLD], fits, real[ALPHA], real[BETA]))
-    real[H] = next_step(h, error, factor, count[RETRY] != 0, real[SHRINK], real[GROW], real[LONGEST])
+    real[H] = at_most(next_step(h, error, factor, count[RETRY] != 0, real[SHRINK], real[GROW]), real[LONGEST])
     if fits:
         real[LOG_OLD] = size if size > LOG2_LEAST_OLD else LOG2_LEAST_OLD
     count[RETRY] = 0 if fits else 1

@@ -22,7 +22,7 @@ class Control:
         counted = max(error, LEAST)
         ratio = SAFETY * h / self._h_old if self._h_old > 0 else 0.0
         factor = control.gustafsson_by_norms(counted, ratio, self._error_old, self.power)
-        following = control.next_step(h, error, factor, self._retry, STIFF_SHRINK, STIFF_GROW, self.longest)
+        following = control.at_most(control.next_step(h, error, factor, self._retry, STIFF_SHRINK, STIFF_GROW), self.longest)
         self._retry = not error <= 1
         if not self._retry:
             self._h_old, self._error_old = h, max(counted, LEAST_OLD)

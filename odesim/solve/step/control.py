@@ -88,16 +88,21 @@ def gustafsson_by_norms(error: float, ratio: float, old: float, p: int) -> float
     return min(factor, ratio * (old / error**2) ** (1 / p)) if error <= 1.0 and ratio > 0.0 else factor
 
 
-def next_step(h: float, error: float, factor: float, again: bool, shrink: float, grow: float, longest: float) -> float:
+def next_step(h: float, error: float, factor: float, again: bool, shrink: float, grow: float) -> float:
     """The step after h with this error norm, accepted if error <= 1, and a rule's factor, limited to shrink ... grow.
 
     again: the step before was rejected; the first one accepted after it does not grow.
     """
-    most = (1.0 if again else grow) if error <= 1.0 else REJECTED_GROW
+    grow = 1.0 if again else grow
+    most = grow if error <= 1.0 else REJECTED_GROW
     factor = shrink if factor < shrink else factor
     factor = factor if factor < most else most
-    following = h * factor if error < inf else LOST * h
-    return longest if following > longest else following
+    return h * factor if error < inf else LOST * h
+
+
+def at_most(h: float, longest: float) -> float:
+    """A step of h, or the longest one allowed."""
+    return longest if h > longest else h
 
 
 def moment(k: int, t0: float, t1: float, step: float, total: int) -> float:
