@@ -28,8 +28,9 @@ REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, no
 def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
     """A Figure of an ensemble Dataset (member, time, ...): median and middle 80 % of members, for some components of each array.
 
-    With a single saved time: histograms. Members that ended early stay at their last value; the title has their number. Members
-    without values are left out of a panel; the panel has the number. Raises StoreError if no member is done.
+    With a single saved time: histograms. Members that ended early stay at their value at the end in the panel of a quantity of which it
+    is stored, and are left out of another one from their end on. The title has the number of members that ended early, a panel that of
+    those with values at all times. Raises StoreError if no member is done.
     """
     names = [*run.attrs["states"], *run.attrs["observables"]][:PANELS]
     status = run["status"].values
@@ -39,7 +40,7 @@ def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
     members = np.flatnonzero(status >= 0)
     members = members[random_indices(len(members), max(1, min(SAMPLE, BYTES // max(size, 1))))]
     part = run.isel(member=members)
-    shown = {name: Quantity(name, hold_last_values(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
+    shown = {name: Quantity(name, hold_end_values(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
     time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
     with project_style():
         title = title_of(run, status, len(members))
@@ -54,20 +55,16 @@ def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
     return figure
 
 
-def hold_last_values(run: "xarray.Dataset", name: str) -> Any:
-    """Values (N, T, *shape) of the members of a Dataset; after an early end, the value there or the last saved one."""
+def hold_end_values(run: "xarray.Dataset", name: str) -> Any:
+    """Values (N, T, *shape) of the members of a Dataset; after an early end the value at the end, NaN where it is not stored."""
     values = run[name].values
     after = run["time"].values > run["t_end"].values[:, None]  # (N, T)
     after[run["status"].values == list(run.attrs["status_names"]).index("ok")] = False
     if not after.any():
         return values
     values = values.copy()
-    last = np.where(after.any(axis=1), np.argmax(after, axis=1), 0) - 1  # the last saved time before the end; -1: none
-    rows = np.arange(len(values))
-    ends = np.where((last >= 0).reshape(-1, *[1] * (values.ndim - 2)), values[rows, np.maximum(last, 0)], np.nan)
-    if f"{name}_end" in run:
-        end_values = run[f"{name}_end"].values
-        ends = np.where(np.isfinite(end_values), end_values, ends)
+    stored = dict(zip(run.attrs["states"], run.attrs.get("kept", {}).get("ends", ()), strict=False))
+    ends = run[stored[name]].values if name in stored else np.full((len(values), *values.shape[2:]), np.nan)
     member, time = np.nonzero(after)
     values[member, time] = ends[member]
     return values
@@ -147,7 +144,7 @@ def title_of(run: "xarray.Dataset", status: Any, drawn: int) -> str:
     done = int((status >= 0).sum())
     lines = [f"{run.attrs['model']}, {counted(len(status), 'member')}"]
     lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
-    lines += [f"held at their last value: {ended}"] * bool(ended)
+    lines += [f"ended early: {ended}"] * bool(ended)
     lines += [f"not done: {thousands(len(status) - done)}"] * (done < len(status))
     lines += [f"drawn: {thousands(drawn)} at random"] * (drawn < done)
     hidden = [*run.attrs["states"], *run.attrs["observables"]][PANELS:]

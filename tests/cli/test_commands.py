@@ -193,7 +193,7 @@ def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
     used, said = cache.used_folder()
     written = cache.write_file("x_0123456789abcdef.py", b"x = 1")
-    assert written.parent == used and cache.read_file(written.name) == b"x = 1"
+    assert written is not None and written.parent == used and cache.read_file(written.name) == b"x = 1"
     assert (used == asked) == (not why) and why in said
     shown = " ".join(odesim("cache").stdout.split())
     assert "1 module, 5 B" in shown and (f"{used} is used in its place" in shown and why in shown if why else "in its place" not in shown)

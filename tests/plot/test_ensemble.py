@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from odesim.plot import ensemble
-from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.ensemble import figure_of_ensemble, hold_end_values
 from odesim.plot.style import SMALL
 from tests.support.texts import clashes, drawn_texts
 
@@ -26,19 +26,20 @@ def walkers(times: Any = T, n: int = 60, components: int = 0, *, ends: bool = Tr
     x = np.where(times <= t_end[:, None], place, np.nan)
     status = np.where(wall / speed < times[-1], EVENT, OK)
     dims: tuple[str, ...] = ("member", "time")
+    y = 2 * x
     if components:
         x, dims = x[..., None] * np.arange(1, components + 1), (*dims, "l")
-    found = {"x": (dims, x), "status": ("member", status.astype(np.int8)), "t_end": ("member", t_end), "y": (dims[:2], 2 * place)}
+    found = {"x": (dims, x), "status": ("member", status.astype(np.int8)), "t_end": ("member", t_end), "y": (dims[:2], y)}
     if ends:
         end = (speed * t_end)[:, None] * np.arange(1, components + 1) if components else speed * t_end
         found["x_end"] = (("member", "l") if components else ("member",), end)
-    attrs = {"model": "my.walker", "states": ["x"], "observables": [], "status_names": STATUSES, "time_unit": "s"}
-    return xr.Dataset(found, {"time": times}, attrs)
+    attrs = {"model": "my.walker", "states": ["x"], "observables": ["y"], "status_names": STATUSES, "time_unit": "s"}
+    return xr.Dataset(found, {"time": times}, {**attrs, "kept": {"ends": ["x_end"] if ends else []}})
 
 
-def curves(figure: Figure) -> tuple[Any, Any, Any]:
-    """Median, lower and upper edge of the first band of a picture (T,)."""
-    axes = figure.axes[0]
+def curves(figure: Figure, panel: int = 0) -> tuple[Any, Any, Any]:
+    """Median, lower and upper edge of the first band of a panel (T,)."""
+    axes = figure.axes[panel]
     points = axes.collections[0].get_paths()[0].vertices
     edges = [[np.asarray(points)[np.isclose(np.asarray(points)[:, 0], x), 1] for x in T]]
     low, high = (np.array([f(values) for values in edges[0]]) for f in (np.min, np.max))
@@ -53,15 +54,48 @@ def test_members_that_ended_stay_where_they_ended():
     for found, level in zip(curves(figure), (0.5, 0.1, 0.9), strict=True):
         np.testing.assert_allclose(found, np.quantile(stopped, level, axis=0), rtol=1e-12)
     count = int((run.status == EVENT).sum())
-    assert 30 < count < 60 and f"held at their last value: {count} event" in figure.get_suptitle()
+    assert 30 < count < 60 and f"ended early: {count} event" in figure.get_suptitle()
 
 
-def test_without_the_state_at_the_end_it_is_the_last_saved_one():
-    """Which is less than one step of the saved times behind."""
-    found = curves(figure_of_ensemble(walkers(ends=False)))[0]
-    stopped = np.minimum(np.linspace(0.3, 2.0, 60)[:, None] * T, 3.0)
-    behind = np.quantile(stopped, 0.5, axis=0) - found
-    assert np.all(behind >= -1e-12) and behind.max() <= 2.0 * (T[1] - T[0])
+@pytest.mark.parametrize("quantity", ["state", "observable"])
+@pytest.mark.parametrize("end", ["stored", "not stored"])
+@pytest.mark.parametrize("status", [EVENT, 2, BLOW_UP], ids=lambda k: STATUSES[k])
+@pytest.mark.parametrize("times", [26, 3])
+def test_the_end_is_held_where_it_is_known_and_else_is_the_end(quantity, end, status, times):
+    """States and observables have one rule: the value at the end if it is stored, else nothing after it; never the last saved one."""
+    run = walkers(np.linspace(0.0, 5.0, times), ends=end == "stored")
+    run["status"][:] = np.where(run["status"] == EVENT, status, OK)
+    if quantity == "observable":  # in the place of the state
+        run = run.drop_vars("x").rename(y="x", **({"x_end": "y_end"} if end == "stored" else {}))
+        run["x_end"] = run["status"] * 1e3  # an observable of this name is no end of x
+        run.attrs |= {
+            "states": ["y"] if end == "stored" else [],
+            "observables": ["x"],
+            "kept": {"ends": ["y_end"] if end == "stored" else []},
+        }
+        run["y"] = run["x"]
+    held = quantity == "state" and end == "stored"
+    shown = hold_end_values(run, "x")
+    after = run["time"].values > run["t_end"].values[:, None]
+    np.testing.assert_array_equal(shown[~after], run["x"].values[~after])
+    rows, _ = np.nonzero(after)
+    np.testing.assert_array_equal(shown[after], run["x_end"].values[rows] if held else np.nan)
+    left = int((run["status"] == OK).sum())
+    figure = figure_of_ensemble(run)
+    panel = [axes.get_ylabel() for axes in figure.axes].index("x")
+    assert f"ended early: {60 - left} {STATUSES[status]}" in figure.get_suptitle()
+    assert figure.axes[panel].get_title(loc="right") == ("" if held else f"{left} of 60 members")
+
+
+def test_members_that_all_blow_up_have_no_flat_line():
+    """Three saved times, of which all reach the first alone: nothing is drawn after it."""
+    run = walkers(np.linspace(0.0, 5.0, 3), ends=False)
+    run["status"][:], run["t_end"][:] = BLOW_UP, 1.0
+    run["x"][:] = np.where(run["time"] > 1.0, np.nan, 1.0)
+    run["y"][:] = run["x"]
+    for axes in figure_of_ensemble(run).axes:
+        assert np.isfinite(np.asarray(axes.lines[0].get_ydata(), float)).tolist() == [True, False, False]
+        assert axes.get_title(loc="right") == "0 of 60 members"
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -93,7 +127,7 @@ def test_the_title_counts_every_status():
     run["status"][50:] = -1
     run["x"][50:] = np.nan
     title = figure_of_ensemble(run).get_suptitle().replace("\n", " ")
-    assert "60 members" in title and "held at their last value: 5 max_steps, 4 blow_up" in title and "not done: 10" in title
+    assert "60 members" in title and "ended early: 5 max_steps, 4 blow_up" in title and "not done: 10" in title
 
 
 def test_components_that_are_not_shown_are_said():
