@@ -18,7 +18,7 @@ from odesim.base.signals import stop_signals
 from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
-from odesim.comparison.side import Side, side_of_solution, side_of_training
+from odesim.comparison.side import ITERATIONS, Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
@@ -31,7 +31,7 @@ from odesim.solve.solution import Solution
 from odesim.symbolic.system import System
 
 MAPS = ("flow", "discrete")
-COUNTED = ("SGD steps", "iterations")  # units of which an iteration of plain descent takes one
+COUNTED = ("SGD steps", ITERATIONS)  # units of which an iteration of plain descent takes one
 Run = str | PathLike[str] | Solution | Trajectory
 
 
@@ -108,8 +108,7 @@ def compare_training(
         raise ParamError(
             f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
         )
-    step = pair.step(facts.optimizer["rates"]) if pair else 1.0
-    timed = TrainingClock(step, facts.momentum, kind) if map == "flow" else TrainingClock(step)
+    timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
     options = replace(options, observe=to_observe(experiment, system, pair, names["observables"]))
     with stop_signals() as stop:
         training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
@@ -122,7 +121,8 @@ def compare_training(
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
     }
-    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"])
+    notes = (*(unit_notes(system.name, system.time) if map == "flow" else ()), *trained.notes)
+    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"], notes=notes)
     return compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **names)
 
 
@@ -155,7 +155,8 @@ def compare_runs(
     kinds = [isinstance(run, Trajectory) for run, _ in runs]
     if kinds[0] == kinds[1]:
         sides = [side_of(run) for run, _ in runs]
-        said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1]), "unit": sides[0].unit}
+        said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
+        said["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
         return compare_sides(*sides, phrases=said, **options)
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
@@ -167,12 +168,28 @@ def compare_runs(
         raise ParamError(
             f"the time of {solution.model} is in {theory.unit!r}, and nothing says how much of it an iteration of {trajectory.task} takes"
         )
-    clock = TrainingClock(pair.step(facts.optimizer["rates"]) if pair else 1.0, facts.momentum, kind)
-    trained = replace(trained, t=clock.times(trained.t), unit=theory.unit)
+    clock = training_clock(theory.unit, pair, facts, kind)
+    trained = replace(trained, t=clock.times(trained.t), unit=theory.unit, notes=(*unit_notes(solution.model, theory.unit), *trained.notes))
     said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
     said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
     doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
     return replace(compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **options), doubts=doubts)
+
+
+def unit_notes(model: str, unit: str) -> tuple[str, ...]:
+    """A sentence on the clock of a training beside a System whose time has no unit; empty where it has one."""
+    return () if unit else (f"the time of {model} has no unit: an iteration of plain descent is taken for 1 of it",)
+
+
+def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str | None) -> TrainingClock:
+    """The times of a System, with this unit, at the iterations of a training. kind: None for steps of plain descent, whatever the momentum.
+
+    A System whose time is in iterations has them as they are.
+    """
+    if unit == ITERATIONS:
+        return TrainingClock()
+    step = pair.step(facts.optimizer["rates"]) if pair else 1.0
+    return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind)
 
 
 def side_of(run: Solution | Trajectory) -> Side:

@@ -15,7 +15,7 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import EnsembleRequest, meanings
+from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
 from odesim.ensembles.slabs import chunk_size
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.sizes import make_extent
@@ -55,7 +55,26 @@ def restore(
             f"{store.path} was computed by other code ({said['kernel']}, now {engine_key(engine)}): "
             "the model, odesim or this machine is another one, and its bits would be others; odesim rerun says how far they are"
         )
+    if same_code:
+        check_unchanged(store, {"lanes": has_lanes(engine)})
     return members, request, engine
+
+
+def names_of_codes() -> dict[str, Any]:
+    """The attributes that say which status and which method a stored number stands for."""
+    return {"status_names": [str(s) for s in STATUSES], "method_names": list(METHOD_NAMES)}
+
+
+def has_lanes(engine: AnyEngine) -> int:
+    """1 if the engine integrates members in lanes of the processor, else 0."""
+    return int(isinstance(engine, LaneEngine | HandOver))
+
+
+def check_unchanged(store: EnsembleStore, written: Mapping[str, Any]) -> None:
+    """Raises StoreError unless the run has these attributes, which this version would write."""
+    for name, value in written.items():
+        if store.attributes.get(name) != value:
+            raise StoreError(f"{store.path} was changed: its attribute {name!r} is not what this version of odesim writes")
 
 
 def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]]:
@@ -90,9 +109,9 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         "kept": request.outputs.to_plain(),
         "sensitivities": list(system.sensitivities),
         "kernel": engine_key(engine),
-        "lanes": int(isinstance(engine, LaneEngine | HandOver)),
+        "lanes": has_lanes(engine),
         "versions": versions(),
-        "status_names": [str(s) for s in STATUSES],
+        **names_of_codes(),
         "status_meanings": meanings(system, request.options),
     }
     own = {*design.names, *(slot.name for slot in members.dependent)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.api.destination import Destination
-from odesim.api.ensemble_manifest import check_members, make_manifest, outputs_of, restore
+from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
@@ -208,6 +208,7 @@ def resume(
         ensemble_attributes(path)
         lock.acquire(path, what="ensemble")
         store = EnsembleStore(path)
+        check_unchanged(store, names_of_codes())
         chunks = shard_chunks(store.count, store.chunk)
         found = count_members(store, chunks)
         if found.done == found.total and not (retry_failed and found.failed):

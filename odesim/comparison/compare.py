@@ -148,6 +148,10 @@ def compare_sides(
         raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
     if theory.unit and training.unit and theory.unit != training.unit:
         raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
+    notes = (*theory.notes, *training.notes)
+    if theory.unit != training.unit:
+        given, of = (theory.unit, "first") if theory.unit else (training.unit, "second")
+        notes = (f"only the {of} run has a unit of time, {given!r}: both are on one axis as they are", *notes)
     times = common_times(theory.t, training.t)
     a: dict[str, Array] = {}
     b: dict[str, Array] = {}
@@ -174,7 +178,7 @@ def compare_sides(
     for axis in align:
         a = align_axis(a, b, dims, axis)
     meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
-    return Comparison(times, b, a, dims, dict(phrases), training.seeds, (*theory.notes, *training.notes), meanings)
+    return Comparison(times, b, a, dims, dict(phrases), training.seeds, notes, meanings)
 
 
 def names_text(side: Side) -> str:

@@ -11,6 +11,7 @@ from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 
 Loader = Callable[[], Array]
+ITERATIONS = "iterations"  # the unit of time of a training
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def side_of_training(training: Trajectory) -> Side:
     seeds = tuple(training.seeds[r] for r in rows_kept)
     loaders = {name: loader(name) for name in training.observables}
     notes = () if training.ok else (training.message,)
-    return Side(training_label(training, len(seeds)), training.t[:rows], "iterations", loaders, training.dims, seeds, notes)
+    return Side(training_label(training, len(seeds)), training.t[:rows], ITERATIONS, loaders, training.dims, seeds, notes)
 
 
 def training_label(training: Trajectory, seeds: int) -> str:

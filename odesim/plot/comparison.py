@@ -95,7 +95,7 @@ def component_indices(values: Any) -> list[int]:
 
 
 def title_of(comparison: "Comparison", left_out: list[str]) -> str:
-    """The title: what is compared, how it is drawn, which observables are not shown."""
+    """The title: what is compared, how it is drawn, its notes, which observables are not shown."""
     phrases, count = comparison.said, len(comparison.seeds)
     pair = f"{short_label(phrases['theory'])} beside {short_label(phrases['training'])}"
     theory_line = (phrases["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
@@ -104,7 +104,7 @@ def title_of(comparison: "Comparison", left_out: list[str]) -> str:
         if count > 1
         else f"wide: {'the training' if phrases['map'] else 'the second'}"
     )
-    lines = [pair, f"dark: {theory_line}", training_line] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
+    lines = [pair, f"dark: {theory_line}", training_line, *comparison.notes] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
     return literal("\n".join(fill(line, TITLE) for line in lines))
 
 

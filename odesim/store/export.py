@@ -11,11 +11,11 @@ import numpy as np
 
 from odesim.base.memory import check_fits
 from odesim.errors import StoreError, counted, escaped, no_such
-from odesim.store.inspected import run_kind
-from odesim.store.paths import atomic_file, check_new_file, damage_errors
+from odesim.store.inspected import inspect_run, run_kind
+from odesim.store.paths import atomic_file, check_new_file, damage_errors, open_group
 from odesim.store.read import group_arrays, open_run
 from odesim.store.schema import ENSEMBLE
-from odesim.store.write import FINAL, INITIAL, PARAMS, TIME
+from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +25,7 @@ MEMBER = "member"
 ROWS_AT_ONCE = 1 << 16
 MAX_UNSTARTED = 1 << 24  # more members that were not started: a file of all members is refused
 FORMULA = tuple("=+-@＝＋－＠")  # spreadsheet programs compute a cell that begins so, some also with letters of full width
-GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL)
+GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL, EVENTS)
 Load = Callable[[Any], Any]  # Dataset -> the same Dataset, read into memory
 
 
@@ -118,12 +118,14 @@ def csv_cell(text: str) -> str:
 def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes netCDF 3 (64-bit offsets) with scipy; attributes that are neither numbers nor text become JSON.
 
-    Arrays of the groups inside the run become variables params_mu, initial_v, ...
+    Arrays of the groups inside the run become variables params_mu, initial_v, ... The attribute `coordinates` of the run is one of each
+    variable, as the CF conventions have it; xarray keeps this name of the file's own attributes for itself.
     """
     check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
-    flat = flat.assign(group_variables(source, set(map(str, flat.variables))))
+    taken = set(map(str, flat.variables))
+    flat = flat.assign(unread_variables(source, taken)).assign(group_variables(source, taken))
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors have no meaning in netCDF
     try:
@@ -132,6 +134,16 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
         raise
     except Exception as error:  # a name or number type that netCDF 3 lacks
         raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
+
+
+def unread_variables(source: Path, taken: set[str]) -> dict[str, Any]:
+    """{name: (axis names, values)} of the arrays of the run at source that are no results, such as `attempt`. taken: extended."""
+    run = inspect_run(source)
+    names = [name for name in run.arrays if "/" not in name and name not in taken]
+    taken.update(names)
+    with damage_errors(source):
+        arrays: Any = open_group(source)
+        return {name: (run.arrays[name].dims, np.asarray(arrays[name][...])) for name in names}
 
 
 def group_variables(source: Path, taken: set[str]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.outputs import Outputs
-from odesim.ensembles.request import METHOD_NAMES
 from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import UNDONE
 from odesim.store.inspected import inspect_run
@@ -145,7 +144,6 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         "attempts": [{}],
         **array_names(manifest.layout, manifest.outputs, manifest.dtype),
         "coordinates": " ".join(labels.values()),
-        "method_names": list(METHOD_NAMES),
     }
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))

@@ -128,9 +128,33 @@ IDENTICAL = {
         "dtype": "float32",
         "method": "vern7",
         "span": [0.0, 1.5],
+        "status_names": ["event", "ok"],
+        "method_names": ["rodas5p", "tsit5"],
+        "lanes": 0,
     },
     "training": {"seeds": [3, 4], "dtype": "float32", "save": 3, "observe": ["cubes"], "task": "scan_snap"},
 }
+
+
+@pytest.mark.parametrize("state", ["finished", "begun"])
+@pytest.mark.parametrize("name", ["status_names", "method_names"])
+@pytest.mark.parametrize(
+    "change_of", [list.pop, list.reverse, lambda names: names.append("fine"), lambda names: names.__setitem__(0, "fine")]
+)
+def test_resume_believes_no_names(change_of, name, state, run, folder):
+    """Names of statuses and methods that are not those of this version, of a finished run too: exit code 2 and one sentence."""
+    run("ensemble my.py --grid a=1,2 --save 3 --out run.zarr --quiet")
+    if state == "begun":
+        undone(folder / "run.zarr")
+    said = json.loads((folder / "run.zarr" / "zarr.json").read_text())["attributes"]
+    names = list(said[name])
+    change_of(names)
+    change("run.zarr", **{**said, name: names})
+    done = run("resume run.zarr --model my.py")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"odesim: run.zarr was changed: its attribute {name!r} is not what this version of odesim writes\n"
+    change("run.zarr", **said)
+    assert run("resume run.zarr --model my.py").exit_code == 0
 
 
 @pytest.mark.parametrize("kind", IDENTICAL)

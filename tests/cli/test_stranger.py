@@ -274,7 +274,10 @@ def test_cells_of_a_csv_are_no_formulas(tmp_path):
 
 
 def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
-    """Of an integration, an ensemble and a training every number that the folder holds, also in groups and above 1000 entries."""
+    """Of an integration, an ensemble and a training every number that the folder holds, also in groups and above 1000 entries.
+
+    And every attribute, as it is or as JSON; `coordinates` stands at the variables, and gives the same coordinates.
+    """
     import xarray as xr
     import zarr
 
@@ -286,8 +289,13 @@ def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
     for run in (*runs.values(), tmp_path / "run.zarr"):
         found = xr.open_dataset(export_run(run, "nc", tmp_path / f"{run.stem}.nc"), engine="scipy", decode_times=False)
         names = [str(p.parent.relative_to(run)) for p in run.rglob("zarr.json") if "shape" in json.loads(p.read_text())]
-        for name in (name for name in names if name not in ("attempt", "events")):
+        for name in names:
             np.testing.assert_array_equal(found[name.replace("/", "_").replace(" ", "_")].values, zarr.open_array(run / name)[...])
+        attributes = json.loads((run / "zarr.json").read_text())["attributes"]
+        for name in attributes.keys() - {"coordinates"}:
+            same = found.attrs[name]
+            assert attributes[name] in (same, json.loads(same) if isinstance(same, str) and same != attributes[name] else same), name
+        assert set(attributes.get("coordinates", "").split()) <= set(found.coords)
 
 
 def test_what_is_not_there_takes_no_time(runs):

@@ -1,5 +1,6 @@
 """Theory beside training: what theory is exact for has no error, what it is the limit of has one of known order."""
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 
 import odesim
+from odesim.comparison.clock import TrainingClock
 from odesim.comparison.table import title
 from odesim.errors import ParamError, StoreError
+from odesim.plot.comparison import figure_of_comparison
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes
 SMALL = np.zeros((2, 30))
@@ -23,6 +26,7 @@ WORDS = [
     [*DRAWN.choice([*side, "x"], 4, p=[0.5, 0.2, 0.2, 0.1]).tolist(), "on", ("land", "sea")[side == "bcd"]] for side in ("efg", "bcd") * 60
 ]
 TEXT = " ".join(word for line in WORDS for word in line)
+UNITS = ("", "hours", "iterations", "SGD steps")
 EVERY = ("relative_l2", "sup", "shift", "shift_worst")
 
 
@@ -171,6 +175,40 @@ def test_a_training_beside_an_integration(training, flow, tmp_path):
     beside = odesim.compare("scan_snap.full", task="scan_snap", settings=given, seeds=range(3), steps=40)
     for name, error in errors(found[0]).items():
         assert error == pytest.approx(errors(beside)[name], rel=0.02), name  # the stored flow has a tolerance of its own
+
+
+@pytest.mark.parametrize("units", [(a, b) for a in UNITS for b in UNITS], ids=str)
+def test_two_runs_have_one_unit_of_time_or_a_note(units, flow):
+    """Equal units are that of the axis; a unit beside none gives a note and no unit, in the table and in the picture; two are refused."""
+    runs = [replace(flow, attrs={**flow.attrs, "time_unit": unit}) for unit in units]
+    if all(units) and units[0] != units[1]:
+        with pytest.raises(ParamError, match="no common clock"):
+            odesim.compare(*runs, observables=["loss"])
+        return
+    found = odesim.compare(*runs, observables=["loss"])
+    said = f"only the {'first' if units[0] else 'second'} run has a unit of time, {units[0] or units[1]!r}"
+    shown = " ".join(figure_of_comparison(found).get_suptitle().split())
+    for text in (" ".join(found.notes), " ".join(str(found).split()), shown):
+        assert (said in text) == (units[0] != units[1])
+    assert found.said["unit"] == (units[0] if units[0] == units[1] else "")
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_clock_of_a_training_beside_a_flow(unit, momentum, flow, training):
+    """Iterations beside a time in iterations are themselves, whatever the momentum; without a unit the clock has a note."""
+    mine = replace(flow, model="my.flow", attrs={**flow.attrs, "time_unit": unit})
+    trained = replace(training, attrs={**training.attrs, "optimizer": {**training.attrs["optimizer"], "momentum": momentum}})
+    if unit == "hours":
+        with pytest.raises(ParamError, match="nothing says how much"):
+            odesim.compare(mine, trained)
+        return
+    found = odesim.compare(mine, trained, observables=["loss"])
+    clock = TrainingClock(1.0, 0.0 if unit == "iterations" else momentum)
+    assert found.said["clock"] == f"{clock}, i the iteration" and found.said["unit"] == unit
+    iterations = trained.t[clock.times(trained.t) <= flow.t[-1]]
+    np.testing.assert_array_equal(found.t, clock.times(iterations))
+    assert ("the time of my.flow has no unit" in " ".join(found.notes)) == (unit == "")
 
 
 def test_units_of_time_are_not_mixed(training, flow):

@@ -64,9 +64,10 @@ def test_members_that_ended_stay_where_they_ended():
 def test_the_end_is_held_where_it_is_known_and_else_is_the_end(quantity, end, status, times):
     """States and observables have one rule: the value at the end if it is stored, else nothing after it; never the last saved one."""
     run = walkers(np.linspace(0.0, 5.0, times), ends=end == "stored")
+    ends: dict[str, Any] = {"x_end": "y_end"} if end == "stored" else {}
     run["status"][:] = np.where(run["status"] == EVENT, status, OK)
     if quantity == "observable":  # in the place of the state
-        run = run.drop_vars("x").rename(y="x", **({"x_end": "y_end"} if end == "stored" else {}))
+        run = run.drop_vars("x").rename(y="x", **ends)
         run["x_end"] = run["status"] * 1e3  # an observable of this name is no end of x
         run.attrs |= {
             "states": ["y"] if end == "stored" else [],

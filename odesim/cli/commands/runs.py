@@ -66,7 +66,8 @@ def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> N
          ensemble one line a member and time, the member first, of those
          that were begun; text that a spreadsheet would compute has a ' first
     nc   netCDF 3, the same arrays and attributes as in RUN: parameters
-         and starts, whatever their length, as params_mu, initial_v, ...
+         and starts, whatever their length, as params_mu, initial_v, ...;
+         the attribute `coordinates` is one of each variable
     """
     from odesim.store import export_run
     from odesim.store.inspected import run_kind
