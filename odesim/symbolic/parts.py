@@ -94,7 +94,8 @@ class Event:
     """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run.
 
     Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
-    it; two dips there, or a pulse much narrower than a step, may be missed: a smaller max_step finds them.
+    it; two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions
+    with corners may be missed: a smaller max_step finds them. A function that touches zero exactly where a step ends counts.
     """
 
     name: str
