@@ -1,4 +1,4 @@
-"""Closed and full streams: the exit code is that of the command, and nothing is written to another stream or file."""
+"""What surrounds a command, closed and full streams and foreign files: the exit code is that of the command, and it touches none of them."""
 
 import os
 import subprocess
@@ -37,3 +37,26 @@ def test_a_full_stdout(tmp_path):
     assert done.returncode == 3 and done.stderr.startswith("odesim: cannot write") and done.stderr.count("\n") == 1, done
     assert shell(f"{sys.executable} -m odesim nope > /dev/full", tmp_path).returncode == 2
     assert shell(f"{sys.executable} -m odesim nope 2> /dev/full", tmp_path).returncode == 2
+
+
+def test_files_of_the_current_folder_are_no_modules(folder):
+    """Files named like modules that odesim imports, beside which a command runs: they are not read, whichever way it is called."""
+    for name in (
+        "click",
+        "numba",
+        "numpy",
+        "sympy",
+        "random",
+        "json",
+        "hashlib",
+        "difflib",
+        "llvmlite",
+        "models",
+        "xarray",
+        "zarr",
+        "scipy",
+    ):
+        (folder / f"{name}.py").write_text("raise RuntimeError('a file of the current folder')\n")
+    command = [sys.executable, "-m", "odesim", "integrate", "joma.nonlinear", "--size", "M=3", "--save", "3", "--out", "run.zarr", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and '"status": "ok"' in done.stdout
