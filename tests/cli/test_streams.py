@@ -1,4 +1,4 @@
-"""What surrounds a command, closed and full streams and foreign files: the exit code is that of the command, and it touches none of them."""
+"""What surrounds a command: closed and full streams, foreign files. The exit code is that of the command, and it touches none of them."""
 
 import os
 import subprocess
