@@ -29,15 +29,17 @@ def happen_text(watch: WatchedEvents) -> str:
 
 
 def hint_lines(i: int, pieces: int) -> list[str]:
-    """Lines that set hit where component i passes zero or may: wherever odesim.solve.step.samples.places_in finds a place, and more.
+    """Lines that set hit where component i passes zero or may: wherever odesim.solve.step.samples.places_in finds a place.
 
     (2 g_k - g_j) g_j <= 0: from sample j to k the function falls to half, or passes zero.
     """
     a = [f"a{k}_{i}" for k in range(pieces + 1)]
     half = "({0} + {0} - {1}) * {1}".format
-    lines = [f"least = higher(({a[0]} - b_{i}) * {a[0]}, {half(a[1], a[2])})", f"least = lower({a[-2]} * {a[-1]}, least)"]
-    lines += [f"least = lower({half(a[k], a[k - 1])}, least)" for k in range(1, pieces)]
-    return [*lines, "hit = hit | (least <= 0.0)"]
+    falls = [f"({a[0]} - b_{i}) * {a[0]}", *(half(a[k], a[k - 1]) for k in range(1, pieces))]
+    rises = [half(a[k + 1], a[k + 2]) for k in range(pieces - 1)]
+    hints = [*(f"higher({fall}, {rise})" for fall, rise in zip(falls, rises, strict=False)), falls[-1]]
+    least = [f"least = lower({a[0]} * {a[1]}, inf)", *(f"least = lower({a[k]} * {a[k + 1]}, least)" for k in range(1, pieces))]
+    return [*least, *(f"least = lower({hint}, least)" for hint in hints), "hit = hit | (least <= 0.0)"]
 
 
 def watch_text(plan: KernelPlan, rows: Rows) -> str:

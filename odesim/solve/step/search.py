@@ -114,9 +114,13 @@ def search(
     Those of this step begin at `first`; of what lies beyond the terminal one some are among them.
     """
     line, count, stop, theta_stop, width = 2 * room, first, new, -1.0, 2.2e-16 * (1.0 + abs(new) / h)
-    zeros, places = places_of_all(sample, at, l, facts, size, pieces)
-    few, fewer, tested = size <= FEW or zeros <= EXACT, size <= FEW or zeros + places <= EXACT, False
-    for i in range(size if zeros + places > 0 else 0):
+    few, fewer, tested = size <= FEW, size <= FEW, False
+    if not few:
+        zeros, places = places_of_all(sample, at, l, facts, size, pieces)
+        if zeros + places == 0:
+            return count, stop, theta_stop
+        few, fewer = zeros <= EXACT, zeros + places <= EXACT
+    for i in range(size):
         passed, dips = places_in(sample, at, l, i, pieces, facts[i])
         if passed + dips == 0:
             continue
