@@ -1,17 +1,27 @@
 """Expressions as text: one walk over a sympy expression, with a subclass for the syntax of each language."""
 
 from collections.abc import Callable
+from functools import reduce
 from math import isfinite
 from typing import Any
 
 import sympy as sp
 from sympy import Indexed, KroneckerDelta, Symbol
 
-from odesim.errors import CodegenError
+from odesim.errors import CodegenError, shorten
 from odesim.symbolic.functions import FUNCTIONS
 from odesim.symbolic.weighted import LOWEST
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+MOST = 64
+"""Operands in a row: of more the text would be nested too deeply for a compiler, and they are grouped."""
+
+
+def in_groups(parts: list[Any], join: Callable[[list[Any]], str], again: Callable[[str], Any] = str) -> str:
+    """join(parts); of more than MOST parts the join of the joins of groups of them, in order, each made a part by `again`."""
+    while len(parts) > MOST:
+        parts = [again(join(parts[k : k + MOST])) for k in range(0, len(parts), MOST)]
+    return join(parts)
 
 
 class Printer:
@@ -51,8 +61,12 @@ class Printer:
             minus = term.could_extract_minus_sign() and (term.is_Number or (term.is_Mul and term.args[0].is_Number))
             parts.append((" - " if minus else " + ", self.text(-term if minus else term, PRODUCT if minus else SUM)))
         parts.sort(key=lambda part: part[0] == " - ")  # a leading sum needs no sign
+        return in_groups(parts, self._total, lambda total: (" + ", f"({total})")), SUM
+
+    def _total(self, parts: list[tuple[str, str]]) -> str:
+        """The sum of (sign, term)."""
         text = "".join(sign + part for sign, part in parts)
-        return (text[3:] if text.startswith(" + ") else "-" + text[3:]), SUM
+        return text[3:] if text.startswith(" + ") else "-" + text[3:]
 
     def _Mul(self, e: Any) -> tuple[str, int]:
         above, below, sign = [], [], ""
@@ -63,11 +77,15 @@ class Printer:
                 below.append(sp.Pow(f.args[0], -f.args[1]))
             else:
                 above.append(f)
-        top = "*".join(self.text(f, PRODUCT) for f in above) or "1.0"
+        top = self._product([self.text(f, PRODUCT) for f in above]) or "1.0"
         if not below:
             return sign + top, PRODUCT
-        bottom = "*".join(self.text(f, PRODUCT) for f in below)
+        bottom = self._product([self.text(f, PRODUCT) for f in below])
         return f"{sign}{top}/{bottom if len(below) == 1 and self._bound(below[0]) else f'({bottom})'}", PRODUCT
+
+    def _product(self, factors: list[str]) -> str:
+        """The product of these factors."""
+        return in_groups(factors, "*".join, "({})".format)
 
     def _bound(self, e: Any) -> bool:
         return self._walk(e)[1] == ATOM
@@ -77,6 +95,8 @@ class Printer:
         if n.could_extract_minus_sign():
             return f"1.0/{self.text(sp.Pow(base, -n), ATOM)}", PRODUCT
         if n.is_Integer:
+            if n >= 1 << 63:
+                raise CodegenError(f"the exponent in {shorten(str(e), 60)} is above 2^63, and has no generated code")
             if n <= 4 and (base.is_Symbol or isinstance(base, Indexed)):
                 return "*".join([self.text(base, ATOM)] * int(n)), PRODUCT
             return self.call("powi", self.text(base), str(n)), ATOM
@@ -90,10 +110,18 @@ class Printer:
         *cases, (last, otherwise) = e.args
         if otherwise is not sp.true:
             cases, last = [*cases, (last, otherwise)], sp.nan
-        text = self.text(last)
+        return self._cases([(self.text(value), self.text(condition)) for value, condition in cases], self.text(last)), ATOM
+
+    def _cases(self, cases: list[tuple[str, str]], last: str) -> str:
+        """A choice among (value, condition); of more than MOST cases, first between the first half and the others."""
+        if len(cases) > MOST:
+            first, others = cases[: len(cases) // 2], cases[len(cases) // 2 :]
+            some = self.either([condition for _, condition in first])
+            return self.choice(some, self._cases(first[:-1], first[-1][0]), self._cases(others, last))
+        text = last
         for value, condition in reversed(cases):
-            text = self.choice(self.text(condition), self.text(value), text)
-        return text, ATOM
+            text = self.choice(condition, value, text)
+        return text
 
     def _KroneckerDelta(self, e: KroneckerDelta) -> tuple[str, int]:
         a, b = (self.subscript(x) for x in e.args)
@@ -116,10 +144,8 @@ class Printer:
         return self._fold("minimum", e)
 
     def _fold(self, name: str, e: Any) -> tuple[str, int]:
-        first, *rest = sorted(self.text(a) for a in e.args)
-        for a in rest:
-            first = self.call(name, first, a)
-        return first, ATOM
+        parts = sorted(self.text(a) for a in e.args)
+        return in_groups(parts, lambda texts: reduce(lambda a, b: self.call(name, a, b), texts)), ATOM
 
     def _sign(self, e: Any) -> tuple[str, int]:
         x = self.text(e.args[0], PRODUCT)

@@ -35,14 +35,15 @@ class Operation:
         level = self.level
         if level == CALL:
             return f"{self.function}({', '.join(map(str, self.operands))})"
-        first, *others = (in_brackets(o, level + 1) for o in self.operands)
-        if self.function == "if":
-            return f"{others[0]} if {first} else {others[1]}"
+        first, *others = self.operands
+        texts = [in_brackets(o, level + 1) for o in others]
         if not others:
-            return f"-{first}"
-        if level >= LEVELS["+"]:
-            first = in_brackets(self.operands[0], level)  # a + b + c is (a + b) + c
-        return f" {self.function} ".join([first, *others])
+            return f"-{in_brackets(first, level + 1)}"
+        # a + b + c is (a + b) + c
+        start = in_brackets(first, level if level >= LEVELS["+"] else level + 1)
+        if self.function == "if":
+            return f"{texts[0]} if {start} else {texts[1]}"
+        return f" {self.function} ".join([start, *texts])
 
 
 Operand = str | Operation
