@@ -128,7 +128,7 @@ def begin(original: Mapping[str, Any], members: Members, request: EnsembleReques
     except DeviceError as error:
         raise kept(error, out) from error
     except OSError as error:
-        raise StoreError(f"cannot write {out}: {error.strerror or error}; {AGAIN}") from error
+        raise StoreError(f"cannot write {out}: {error.strerror or error}{f'; {AGAIN}' if is_taken(out) else ''}") from error
     finally:
         lock.release()
 

@@ -168,7 +168,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
             for a in range(0, count, manifest.chunk):
                 array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
         if overwrite:
-            publish(work, path)
+            publish(work, path, overwrite=True)
         else:
             try:
                 work.rename(path)

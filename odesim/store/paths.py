@@ -1,11 +1,12 @@
 """Paths of runs and files: checks before anything is computed, and writing so that a file is complete or absent."""
 
+import errno
 import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -91,23 +92,39 @@ def free_path(path: Path) -> Path:
     return candidate
 
 
-def publish(work: Path, path: Path) -> None:
-    """Renames work to path. What was at path is deleted after that."""
+def publish(work: Path, path: Path, *, overwrite: bool) -> None:
+    """Renames the folder work to path. overwrite: what was at path is deleted after that.
+
+    Other processes may do the same: the last one stays, or without overwrite the first. Raises StoreError where path is taken.
+    """
     path = Path(os.path.realpath(path))
-    if not path.exists():
-        work.rename(path)
-        return
-    old = temporary_path(path)
-    path.rename(old)
+    replaced: list[Path] = []
+    try:
+        while not _renamed(work, path):
+            if not overwrite:
+                raise StoreError(f"{path} was written by another process meanwhile; give another name or --overwrite")
+            old = temporary_path(path)
+            with suppress(FileNotFoundError):  # another process has moved it away
+                path.rename(old)
+                replaced.append(old)
+    except BaseException:
+        if replaced:
+            _renamed(replaced.pop(), path)
+        raise
+    finally:
+        for old in replaced:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def _renamed(work: Path, path: Path) -> bool:
+    """Renames the folder work to path; False where a file, or a folder that is not empty, is there."""
     try:
         work.rename(path)
-    except BaseException:
-        old.rename(path)
-        raise
-    if old.is_dir():
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        old.unlink()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        return False
+    return True
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class RunSink:
             if self.path.exists():  # another process may have created it since the check
                 self.lock.acquire(self.path)
                 check_new_run(self.path, overwrite=self.replaces)
-            publish(work, self.path)
+            publish(work, self.path, overwrite=True)
             self.lock.acquire(self.path)
         finally:
             shutil.rmtree(work, ignore_errors=True)

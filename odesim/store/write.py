@@ -60,7 +60,7 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
         if reason and rows == 0:
             return WriteResult(None, 0, total, reason)
         target = path if rows == total or not path.exists() else free_path(path)
-        publish(work, target)
+        publish(work, target, overwrite=overwrite)
         return WriteResult(target, rows, total, reason)
     finally:
         shutil.rmtree(work, ignore_errors=True)

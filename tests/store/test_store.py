@@ -2,6 +2,8 @@
 
 import errno
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from odesim.base.arrays import Array
 from odesim.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store import WriteResult, check_new_file, check_new_run, export_run, open_run, read_solution, write_solution
+from odesim.store import write as store_write
+from odesim.store.paths import publish
 from odesim.store.write import chunk_shape
 
 T, M, K = 7, 5, 3
@@ -271,7 +275,7 @@ def test_an_interrupted_write_leaves_nothing(moment, tmp_path, monkeypatch):
     """Ctrl-C while a run is written: the old one is whole, and no half of the new one remains."""
     import odesim.store.write as write
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     path = tmp_path / "run.zarr"
@@ -290,3 +294,54 @@ def test_chunks_are_small_and_cut_time_first(shape):
     assert size <= 4 << 20 and (size > 2 << 20 or chunk == shape or np.prod(shape) * 8 > size)
     cut = [a < n for a, n in zip(chunk, shape, strict=True)]
     assert all(a == 1 for a, later in zip(chunk, cut[1:], strict=False) if later)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("other", ["nothing", "an empty folder", "a run", "a file"])
+def test_what_another_process_writes_meanwhile(other, overwrite, tmp_path, monkeypatch):
+    """Between the check and the end of writing something appears at the path: it stays, in one sentence, or overwrite replaces it."""
+    path, write = tmp_path / "run.zarr", store_write._write_arrays
+
+    def meanwhile(work: Path, run: Solution) -> tuple[int, str]:
+        if run.message == "mine":
+            if other == "a run":
+                write_solution(solution(message="theirs"), path)
+            elif other == "a file":
+                path.write_text("theirs")
+            elif other == "an empty folder":
+                path.mkdir()
+        return write(work, run)
+
+    monkeypatch.setattr(store_write, "_write_arrays", meanwhile)
+    if overwrite or other in ("nothing", "an empty folder"):
+        assert write_solution(solution(message="mine"), path, overwrite=overwrite).complete
+        assert read_solution(path).message == "mine"
+    else:
+        with pytest.raises(StoreError, match="was written by another process meanwhile; give another name or --overwrite"):
+            write_solution(solution(message="mine"), path)
+        assert path.read_text() == "theirs" if other == "a file" else read_solution(path).message == "theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_many_writers_of_one_path(overwrite, tmp_path):
+    """8 threads publish 25 folders each at one path: one is there in the end, whole, and nothing else; without overwrite the first."""
+    path, published = tmp_path / "run.zarr", []
+
+    def publish_all(writer: int) -> None:
+        for k in range(25):
+            work = tmp_path / f"work{writer}.{k}"
+            work.mkdir()
+            for file in "ab":
+                (work / file).write_text(work.name)
+            try:
+                publish(work, path, overwrite=overwrite)
+                published.append(work.name)
+            except StoreError:
+                shutil.rmtree(work)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(publish_all, range(8)))
+    assert list(tmp_path.iterdir()) == [path] and sorted(file.name for file in path.iterdir()) == ["a", "b"]
+    assert (path / "a").read_text() == (path / "b").read_text() and (path / "a").read_text() in published
+    assert len(published) == (200 if overwrite else 1)
