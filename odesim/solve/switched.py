@@ -40,6 +40,8 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
     run = Segments(problem, grid, one, "auto", {**options, "explicit": explicit})
     raw = run.go()
+    if raw.method == "auto":  # it ended before its first step
+        raw = replace(raw, method=explicit)
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
         return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
     steps = f"done in {counted(raw.stats['steps'], 'step')}"

@@ -17,6 +17,7 @@ from odesim.engines.switching import Switching, held_of
 from odesim.errors import SolveError, SpecError
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS
+from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
@@ -371,3 +372,15 @@ def test_what_runs_member_by_member(what: str) -> None:
         one = odesim.integrate(made, params={"a": value}, method="tsit5", **options)
         for name, rows in one.y.items():
             assert np.array_equal(found[name].values[i, 0], rows[-1])
+
+
+@pytest.mark.parametrize("method", ["auto", "tsit5", "rodas5p"])
+def test_a_solution_that_slides_where_it_starts(method: str) -> None:
+    """x' = Mod(x, 1) - x pushes x to 1 from both sides: status sliding before the first step, with a method, in a run and as a member."""
+    slides = system(0, {}, equations={y: Mod(y, 1) - y}, start=1.0)
+    run = odesim.integrate(slides, method=method)
+    assert run.status == "sliding" and run.t_end == 0 and run.method in (*METHODS, *ROSENBROCK)
+    assert not run.attrs.get("auto", "").startswith("auto")
+    members = odesim.ensemble(slides, initial={"y": [1.0, 0.1]}, method=method)
+    assert [members.attrs["status_names"][k] for k in members.status.values] == ["sliding", "ok"]
+    assert set(members.method.values.tolist()) <= set(range(len(METHODS) + len(ROSENBROCK)))
