@@ -6,7 +6,8 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from odesim.errors import SpecError, nearest
+from odesim.errors import SpecError, nearest, value_text
+from odesim.symbolic.functions import CHOICES
 
 NUMPY = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "absolute": "Abs", "abs": "Abs", "maximum": "Max", "minimum": "Min"}
 """{function of numpy: its name in sympy}, where these differ."""
@@ -110,6 +111,36 @@ def _call(e: BaseException, message: str, *_: Any) -> str | None:
     return "a symbol or number stands before parentheses as if it were a function: is a * missing?"
 
 
+def _overwritten(e: BaseException, message: str, code: str, names: Mapping[str, Any]) -> str | None:
+    """A function whose name has been given to something else: exp = 3, then exp(w[m])."""
+    if not isinstance(e, TypeError) or not message.endswith("object is not callable"):
+        return None
+    for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\(", code):
+        if name in (*SYMPY, *CHOICES) and name in names and not callable(names[name]):
+            return f"{name} is {value_text(names[name])} here: the file has given the name of the function to something else"
+    return None
+
+
+def _operator(e: BaseException, message: str, *_: Any) -> str | None:
+    """An operator that symbols do not have: w[m]^2, A @ x."""
+    sign = re.match(r"unsupported operand type\(s\) for (\^|@)=?:", message)
+    if not isinstance(e, TypeError) or not sign:
+        return None
+    if sign[1] == "^":
+        return "^ is no power in Python: write **, as in w[m]**2"
+    return "symbols have no matrix product @: write over(Sum, A[i, k]*x[k], (k, M))"
+
+
+def _method(e: BaseException, message: str, *_: Any) -> str | None:
+    """A method of numpy's arrays: w.sum(), w.T, w[m].max()."""
+    found = re.fullmatch(r"'\w*(?:IndexedBase|Indexed|Symbol|Add|Mul|Pow)' object has no attribute '(\w+)'.*", message)
+    if not isinstance(e, AttributeError) or not found:
+        return None
+    many = {"sum": "Sum", "max": "MaxOver", "mean": "Sum", "dot": "Sum"}.get(found[1])
+    advice = f": write over({many}, w[k], (k, M)){' / M' * (found[1] == 'mean')}" if many else ", which is one of numpy's arrays"
+    return f"symbols have no .{found[1]}{advice}"
+
+
 def _length(e: BaseException, message: str, *_: Any) -> str | None:
     """The length of an array of symbols: len(w)."""
     if isinstance(e, TypeError) and re.fullmatch(r"object of type '\w*(IndexedBase|Symbol|Indexed)' has no len\(\)", message):
@@ -123,7 +154,7 @@ def _name(e: BaseException, message: str, _: str, names: Mapping[str, Any]) -> s
         return None
     import odesim.symbolic
 
-    for module, exports in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", SYMPY)):
+    for module, exports in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", (*SYMPY, *CHOICES))):
         if e.name in exports:
             return f"{e.name!r} is not defined: from {module} import {e.name}"
     choices = [name for name in names if not name.startswith("__")]
@@ -146,7 +177,9 @@ def _argument(e: BaseException, message: str, *_: Any) -> str | None:
     return f"{match[1]} takes {', '.join(fields)}: {match[2]}"
 
 
-_EXPLANATIONS: tuple[Callable[..., str | None], ...] = (_number_function, _range, _condition, _call, _length, _name, _argument)
+_EXPLANATIONS: tuple[Callable[..., str | None], ...] = (
+    _number_function, _range, _condition, _overwritten, _call, _operator, _method, _length, _name, _argument,
+)  # fmt: skip
 
 
 def _parsed(text: str) -> Iterable[ast.AST]:

@@ -5,6 +5,7 @@ import os
 import pkgutil
 import sys
 import warnings
+from contextlib import redirect_stdout
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
@@ -163,7 +164,8 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     module.__file__ = path
     sys.modules[name] = module  # dataclasses of the file look their module up
     try:
-        with patch_sympy_arrays():
+        # what the file prints is no part of a command's output
+        with patch_sympy_arrays(), redirect_stdout(sys.stderr):
             exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException as e:
         del sys.modules[name]

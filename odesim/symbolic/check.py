@@ -28,8 +28,9 @@ SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 def check_system(s: Definition) -> None:
     """Raises SpecError unless every part of s fits the others."""
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", str(s.name)) or len(s.name) > 100:
-        raise SpecError(f"{str(s.name)[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
+    with error_part("name"):
+        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", str(s.name)) or len(s.name) > 100:
+            raise SpecError(f"{str(s.name)[:40]!r} is not a name for a System: write words with dots between them, such as family.model")
     if not s.equations:
         raise SpecError(f"{s.name}: there is no equation")
     _check_names(s)
@@ -117,14 +118,15 @@ def _check_sizes(s: Definition) -> None:
         whole = all(f.is_Integer and (x == 1 or x.is_Symbol) for x, f in parts.items())
         if not whole or any(x in s.axes for x in parts) or (set(parts) == {1} and parts[sp.S.One] < 1):
             raise SpecError(f"{s.name}: axis {i} runs over {extent}, which is no whole number from 1 and no sum of sizes")
-    for size, n in s.sizes.items():
-        if not isinstance(size, str | Symbol):
-            raise SpecError(f"{s.name}: sizes has the key {value_text(size)}, which is no size: write one of sizes()")
-        name = str(size)
-        if name not in s.size_names:
-            raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {value_text(n)}")
+    for number, (size, n) in enumerate(s.sizes.items()):
+        with error_part("sizes", number):
+            if not isinstance(size, str | Symbol):
+                raise SpecError(f"{s.name}: sizes has the key {value_text(size)}, which is no size: write one of sizes()")
+            name = str(size)
+            if name not in s.size_names:
+                raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
+            if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+                raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {value_text(n)}")
 
 
 def _check_choice(value: Any, choices: tuple[Any, ...], what: str) -> None:

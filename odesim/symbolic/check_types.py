@@ -35,10 +35,12 @@ def check_parts(s: "Definition") -> None:
     """Raises SpecError unless every field of s has its type. Lists of parts become tuples."""
     from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 
-    if not isinstance(s.name, str):
-        raise SpecError(f"the name of a System is a text, such as 'family.model', not {value_text(s.name)}")
-    if not isinstance(s.source, Source):
-        raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
+    with error_part("name"):
+        if not isinstance(s.name, str):
+            raise SpecError(f"the name of a System is a text, such as 'family.model', not {value_text(s.name)}")
+    with error_part("source"):
+        if not isinstance(s.source, Source):
+            raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         with error_part(field):

@@ -23,6 +23,8 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
     """
 
     def __getitem__(self, indices: Any, **_: Any) -> Any:
+        if isinstance(indices, slice) or indices is ...:
+            raise SpecError(f"{self}[:] is no element of {self}: write one with an index, such as {self}[m]; sums are over(Sum, ...)")
         subscripts = tuple(indices) if isinstance(indices, tuple | list | sympy.Tuple) else (indices,)
         if self.shape and len(self.shape) != len(subscripts):
             count, rank = counted(len(subscripts), "index", "indices"), counted(len(self.shape), "axis", "axes")
@@ -31,6 +33,9 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
         element = Expr.__new__(Indexed, self, *map(sympy.sympify, subscripts))
         PlainBase._set_assumptions(element, self.assumptions0)
         return element
+
+    def __contains__(self, _: Any) -> bool:
+        return bool(iter(self))  # raises
 
     def __iter__(self) -> Iterator[Any]:
         names = "ijklmnpq"[: len(self.shape)] if self.shape else "i"

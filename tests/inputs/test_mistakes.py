@@ -1,5 +1,6 @@
 """The mistakes that people make in a model file: each is one sentence that says what to write, with the line where it was written."""
 
+import json
 import re
 import subprocess
 import sys
@@ -114,7 +115,17 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "event either way": ({"more": 'events=(Event("e", w[m], terminal=1),),'}, "events=", "terminal is True or False, not 1"),
     "size with a keyword": ({"before": 'M, = sizes("lambda"); w = IndexedBase("w", shape=(M,)); s = IndexedBase("s", shape=(M,))'},
                             "SYSTEM", "'lambda' is not a plain name; write"),
-    "source as text": ({"before": "Source = lambda *_: 'notes'"}, "SYSTEM", "source must be a Source"),
+    "source as text": ({"before": "Source = lambda *_: 'notes'"}, "source=", "source must be a Source"),
+    "size below 1": ({"more": "sizes={M: -3},"}, "sizes=", "size M must be a whole number of at least 1, not -3"),
+    "caret": (rhs("w[m]^2"), "w[m]^2", r"\^ is no power in Python: write \*\*, as in w\[m\]\*\*2"),
+    "matrix product": (rhs("(w @ s)"), "w @ s", "symbols have no matrix product @: write over"),
+    "method of an array": (rhs("w.sum()"), "w.sum", r"symbols have no .sum: write over\(Sum, w\[k\], \(k, M\)\)"),
+    "method of an element": (rhs("w[m].max()"), "w[m].max", r"symbols have no .max: write over\(MaxOver"),
+    "other method": (rhs("w.T"), "w.T", "symbols have no .T, which is one of numpy's arrays"),
+    "in": ({"before": "found = 1 in w"}, "in w", r"write over\(Sum, w\[i\], \(i, M\)\) for its sum"),
+    "slice": (rhs("w[:]"), "w[:]", r"w\[:\] is no element of w: write one with an index"),
+    "name of a function given away": ({"before": "exp = 3", **rhs("exp(w[m])")}, "exp(w", "exp is 3 here: the file has given the name"),
+    "function not imported": (rhs("erf(w[m])"), "erf", "'erf' is not defined: from sympy import erf"),
     "syntax": ({"before": "x = = 3"}, "x = =", "invalid syntax"),
 }  # fmt: skip
 
@@ -200,3 +211,11 @@ def test_component_that_is_not_finite(method, backend, tmp_path):
     run = odesim.integrate(path, params={"T": [1.0, 2.0, 0.0]}, method=method, backend=backend, **step)
     assert run.status == "non_finite"
     assert "the derivative of w[2] is inf (w[2] = 0) at t = 0" in run.message
+
+
+def test_what_a_file_prints_is_no_result(tmp_path):
+    """print() in a model file goes to stderr, so that --json on stdout stays JSON."""
+    path = write(tmp_path, {"before": "print('hello')", "more": "sizes={M: 2},"})
+    done = subprocess.run([sys.executable, "-m", "odesim", "show", str(path), "--json"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "hello\n"
+    assert json.loads(done.stdout)["name"] == "my.linear"
