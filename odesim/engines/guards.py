@@ -1,4 +1,4 @@
-"""Guards of a System whose states assume a set, between its symbols and what an integrator is told."""
+"""Guards: events that end a run when a state leaves the set that its symbol assumes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,12 +14,12 @@ _GUARDED: Memo[System] = Memo()
 
 
 def guarded_system(system: System) -> System:
-    """The System with what ends a run where a state leaves the set that its symbol assumes, made once a process."""
+    """The System with a guard for each state whose symbol assumes a set, made once a process."""
     return _GUARDED(IdentityKey(system), lambda: add_guards(system))
 
 
 def guard_names(system: System) -> frozenset[str]:
-    """The names of its guards, which are no events of the model."""
+    """The names of the System's guards, which are not events of the model."""
     return frozenset(e.name for e in system.events if isinstance(e, Guard))
 
 
@@ -31,6 +31,6 @@ def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype
 
 
 def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
-    """What an integrator is told of the System's events, whose shapes are these."""
+    """The EventSpecs of the System's events, whose shapes are these."""
     guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
     return tuple(EventSpec(e.name, s, e.direction, e.terminal, g) for e, s, g in zip(system.events, shapes, guards, strict=True))

@@ -1,4 +1,4 @@
-"""Numbers for held conditions: the times at which those on time change, and what every condition is between two switches."""
+"""Values of conditions that are held between switches, and the times at which conditions on time change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, A
 
 
 def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
-    """expr for N members with rows own {name: (N, ...)}: (N, *shape), or (1, *shape) where it reads nothing of their own."""
+    """The values of expr for N members with their own rows {name: (N, ...)}: (N, *shape), or (1, *shape) if it reads nothing of them."""
     f = formula(expr, tuple(axes), tuple(axes.items()))
     mine = {name: own[name] for name in own_names_read(f, frozenset(own))}
     with np.errstate(all="ignore"):
@@ -81,7 +81,7 @@ class Conditions:
         return tuple(make_extent(e).value(self.sizes) for e in s.extents) or (1,)
 
     def reads(self, names: frozenset[str]) -> frozenset[str]:
-        """Which of these parameters the times of conditions, or conditions between them, depend on."""
+        """Which of these parameters the conditions on time depend on, their times included."""
         every = [s.as_written for s in self.on_time]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
@@ -89,7 +89,7 @@ class Conditions:
         return names & frozenset[str]().union(*(names_read(e) for e in every))
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
-        """Of each member the increasing times inside the span at which its run stops. Raises SolveError where they are too many."""
+        """For each member the increasing times inside the span at which its run stops. Raises SolveError if there are too many."""
         found: list[list[Array]] = [[] for _ in range(count)]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
@@ -101,7 +101,7 @@ class Conditions:
         return [self._increasing([*parts, np.array(self.stop_at, float)]) for parts in found]
 
     def _rows(self, times: Times, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
-        """The times of each member, or once those of all."""
+        """The times of each member, or one row for all."""
         first = values(times.first, axes, self.sizes, self.shared, own)
         first = first.reshape(len(first), -1)
         if times.period is None:
@@ -111,7 +111,7 @@ class Conditions:
         return [np.concatenate([self._repeated(a, p) for a, p in zip(*row, strict=True)]) for row in zip(first, period, strict=True)]
 
     def _repeated(self, first: float, period: float) -> Array:
-        """first + k period within the span."""
+        """The times first + k period within the span."""
         if not (np.isfinite(first) and np.isfinite(period) and period != 0):
             return np.empty(0)
         low, high = sorted(((self.t0 - first) / period, (self.t1 - first) / period))
@@ -135,13 +135,13 @@ class Conditions:
 
 
 def settled(s: Switch, g: Array) -> Array:
-    """What a switch's parameter is where its expression is g."""
+    """The value of a switch's parameter if its expression is g."""
     with np.errstate(invalid="ignore"):
         return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=AS_WRITTEN)
 
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
-    """What is known of the first switch that the expression of s reads."""
+    """Where the expression of s reads its first switch."""
     return next((caused[name] for name in sorted(names_read(s.smooth)) if name in caused), None)
 
 
@@ -163,11 +163,11 @@ class Switching:
         self._ahead: tuple[int, dict[str, Array]] = (0, {})
 
     def attach(self, right: Any) -> None:
-        """Takes the right-hand side that reads the modes: right(t, y, out), and refresh(names) where it has a copy of them."""
+        """Sets the right-hand side that reads the modes: right(t, y, out), and refresh(names) if it has a copy of them."""
         self._right = right
 
     def free(self) -> None:
-        """Every condition as it is written: for a right-hand side at any point, on no run."""
+        """Releases every condition: for a right-hand side at any point, outside runs."""
         for s in self.conditions.held.switches:
             self.modes[s.name][...] = FREE if s.kind == "level" else AS_WRITTEN
         self._refresh()
@@ -234,7 +234,7 @@ class Switching:
         return y, ""
 
     def _leave(self, s: Switch, there: Array, t: float, y: Array) -> str:
-        """Chooses the side of components that begin on their boundary: that to which the flow leads; why there is none, or ""."""
+        """Chooses the side of components that start on their boundary by the direction of the flow; returns why there is none, or ""."""
         mode = self.modes[s.name].ravel()
         low = -1.0 if s.kind == "sign" else mode[there] - 1
         high, still = (1.0, AS_WRITTEN) if s.kind == "sign" else (mode[there], FREE)
@@ -256,7 +256,7 @@ class Switching:
     def _pass(
         self, s: Switch, i: int, new: float, way: float, t: float, y: Array, cause: dict[str, Array] | None = None
     ) -> tuple[Array, dict[str, Array] | None, str]:
-        """Component i crosses its boundary this way: _change, and why the run does not go on from there, or "".
+        """Moves component i across its boundary (_change); returns why the run cannot continue there, or "".
 
         Where the flow leads back on both sides, it was met by rounding if that on the old side leads away from it: nothing changes then.
         """
@@ -284,7 +284,7 @@ class Switching:
     def _change(
         self, s: Switch, i: int, new: float, t: float, y: Array, cause: dict[str, Array] | None = None
     ) -> tuple[Array, dict[str, Array]]:
-        """Gives component i of a switch its new value: y, whose sensitivities jump by (f- - f+) dtau, and d(the time)/d(each parameter).
+        """Sets component i of a switch to its new value; y, sensitivities changed by (f- - f+) dtau, and d(the time)/d(each parameter).
 
         The boundary g = 0 is met at tau with dtau = -(dg/dp + dg/dy S) / (dg/dt + dg/dy f-). cause: dtau where another switch is why.
         """
@@ -366,7 +366,7 @@ def make_switching(
     layout: Layout,
     dtype: str,
 ) -> Switching | None:
-    """The Switching of one run, None where nothing switches. Raises an OdesimError."""
+    """The Switching of one run; None if nothing switches. Raises an OdesimError."""
     if not (held.stops or len(stop_at)):
         return None
     return Switching(Conditions(held, sizes, shared, *span, tuple(stop_at)), layout, dtype)

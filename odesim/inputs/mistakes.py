@@ -112,8 +112,14 @@ def _call(e: BaseException, message: str, *_: Any) -> str | None:
 
 
 def _overwritten(e: BaseException, message: str, code: str, names: Mapping[str, Any]) -> str | None:
-    """A function whose name has been given to something else: exp = 3, then exp(w[m])."""
-    if not isinstance(e, TypeError) or not message.endswith("object is not callable"):
+    """A function or an array whose name has been given to something else: exp = 3, then exp(w[m]); w = 3, then w[m]."""
+    if not isinstance(e, TypeError):
+        return None
+    if message.endswith("object is not subscriptable"):
+        for name in re.findall(r"(?<![\w.\])])([A-Za-z_]\w*)\[", code):
+            if name in names and not hasattr(names[name], "__getitem__"):
+                return f"{name} is {value_text(names[name])} here: the file has given the name of the array to something else"
+    if not message.endswith("object is not callable"):
         return None
     for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\(", code):
         if name in (*SYMPY, *CHOICES) and name in names and not callable(names[name]):

@@ -1,4 +1,4 @@
-"""What an integrator is given and what it hands back: numbers and addresses only."""
+"""The inputs and results of integrators: numbers and addresses only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class BoundSystem(Protocol):
         """out (n,) = f(t, y (n,))."""
 
     def check(self) -> None:
-        """Raises what a callback raised."""
+        """Raises the exception of a callback."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class EventSpec:
 
     @property
     def size(self) -> int:
-        """How many components it has."""
+        """The number of components of this event."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
 def search_facts(problem: "Problem") -> Array:
-    """What odesim.solve.step.search is told of each component of the events, (2, size)."""
+    """The facts of each component of the events for odesim.solve.step.search, (2, size)."""
     events = [event for event in problem.events for _ in range(event.size)]
     return np.array([[e.direction for e in events], [e.terminal for e in events]], np.int64)
 
@@ -92,7 +92,7 @@ class Derivatives(Protocol):
     """The derivatives of a right-hand side f(t, y), in float64."""
 
     def prepare(self) -> None:
-        """Does what is to be done once, before the clock of a run starts."""
+        """Does the work that is needed once, before the clock of a run starts."""
 
     def jacobian(self, t: float, y: Array) -> Dense | Structured:
         """df/dy at y (n,)."""
@@ -101,12 +101,12 @@ class Derivatives(Protocol):
         """df/dt (n,), None where f does not depend on t."""
 
     def invariants(self) -> Sequence[LinearInvariant]:
-        """Sums of components that every solution keeps, which a step is to keep too."""
+        """Sums of components that every solution conserves, which a step is to conserve too."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What things cost, in nanoseconds by counting, never by a clock: a choice that rests on them is the same everywhere.
+    """Costs of operations in nanoseconds, by counting and never by a clock: choices that depend on them are the same everywhere.
 
     right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
     both raise CodegenError where the Jacobian is too large.
@@ -125,10 +125,10 @@ class StiffRun(Protocol):
         """The last time reached."""
 
     def go(self, most: float = ...) -> bool:
-        """Goes on until the run ends, or until most steps were tried since its start; whether it has ended."""
+        """Runs to the end, or until `most` steps were tried since the start; whether the run has ended."""
 
     def raw(self) -> "Raw":
-        """What came out."""
+        """The results of the run."""
 
 
 class Switches(Protocol):
@@ -144,13 +144,13 @@ class Switches(Protocol):
     def events(self) -> int: ...
 
     def free(self) -> None:
-        """Holds nothing: every condition is as it is written."""
+        """Releases every condition."""
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
         """Holds the conditions at the start (t, y) of a run for a segment to `end`: y, and why no segment can begin there, or ""."""
 
     def words(self, crossed: tuple[int, int]) -> str:
-        """What a component of an event is the boundary of: `the boundary of the condition x > 0`."""
+        """In words, the boundary that a component of an event stands for: `the boundary of the condition x > 0`."""
 
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
         """The same where a segment has ended in (t, y): crossed are the components, (event, flat number), that ended it. The y that comes
@@ -184,7 +184,7 @@ class Problem:
 
     @property
     def began(self) -> Array:
-        """The state (n,) that the whole run began in."""
+        """The state (n,) at the start of the whole run."""
         return self.y0 if self.origin is None else self.origin
 
     def __post_init__(self) -> None:

@@ -125,6 +125,7 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "in": ({"before": "found = 1 in w"}, "in w", r"write over\(Sum, w\[i\], \(i, M\)\) for its sum"),
     "slice": (rhs("w[:]"), "w[:]", r"w\[:\] is no element of w: write one with an index"),
     "name of a function given away": ({"before": "exp = 3", **rhs("exp(w[m])")}, "exp(w", "exp is 3 here: the file has given the name"),
+    "name of an array given away": ({"before": "s = 3"}, "s[m]", "s is 3 here: the file has given the name of the array to something else"),
     "function not imported": (rhs("erf(w[m])"), "erf", "'erf' is not defined: from sympy import erf"),
     "syntax": ({"before": "x = = 3"}, "x = =", "invalid syntax"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Members integrated by a lane kernel: the memory it works on, blocks of members for threads, and what came out."""
+"""The engine that integrates members in lanes: its memory, blocks of members for threads, and results."""
 
 import ctypes
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _PLANS: Memo[KernelPlan | str] = Memo()
 
 @lru_cache(maxsize=64)
 def compiled_kernel(plan: KernelPlan) -> Callable[[int], None]:
-    """The function of a kernel, made once a process."""
+    """The compiled function of a kernel, made once a process."""
     address = load_native(kernel_text(plan), _stem(plan), ["run"])["run"]
     found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
     return found
@@ -53,7 +53,7 @@ def compiled_kernel(plan: KernelPlan) -> Callable[[int], None]:
 
 @lru_cache(maxsize=64)
 def kernel_name(plan: KernelPlan) -> str:
-    """What names a kernel: the same name, the same bits."""
+    """The name of a kernel: the same name, the same bits."""
     return module_name(kernel_text(plan), _stem(plan))
 
 
@@ -63,7 +63,7 @@ def _stem(plan: KernelPlan) -> str:
 
 @dataclass(frozen=True)
 class LaneEngine:
-    """A kernel for members of one System and request, with the numbers that all of them share.
+    """The engine of one System and request: a kernel, with the numbers that all members share.
 
     origin (1, n): where all of them began, if not where they start from here. For one member that is looked at while it runs: lanes, the
     memory of the one block, where what was not saved is not blanked; seen, the address of a function of (0, time, state, 0) that is called
@@ -82,11 +82,11 @@ class LaneEngine:
         return compiled_kernel(self.plan)
 
     def prepare(self) -> None:
-        """Compiles, or loads what was compiled before."""
+        """Compiles the kernel, or loads it from the cache."""
         _ = self._run
 
     def memory(self) -> Array:
-        """What the lanes of one block work on: the rows of odesim.engines.lanes.rows, members and places."""
+        """The working memory of the lanes of one block: the rows of odesim.engines.lanes.rows, members and places."""
         made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         made[:] = 0.0
         return made
@@ -100,7 +100,7 @@ class LaneEngine:
         pool: Any,
         into: Chunk | None = None,
     ) -> Chunk:
-        """count members: params and initial {name: (count, *shape)} hold what is a member's own. into: where they go.
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results.
 
         stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are.
         """
@@ -161,7 +161,7 @@ class LaneEngine:
         return chunk
 
     def _turns(self, table: Array, turns: Turns, states: Array, last: Array, stop: Array, first: int, end: int) -> None:
-        """Members first to end - 1, part by part."""
+        """Integrates members first to end - 1, part by part."""
         members, k = np.arange(first, end), 0
         while len(members):
             turns.begin(members, k)
@@ -175,7 +175,7 @@ class LaneEngine:
                 return
 
     def _block(self, table: Array, first: int, end: int) -> None:
-        """Members first to end - 1."""
+        """Integrates members first to end - 1."""
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
         watch = self.plan.watch
@@ -188,7 +188,7 @@ class LaneEngine:
 
 
 def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
-    """(count, n): the states that members start from, as the dtype of the request has them; (1, n) where all start from the same."""
+    """(count, n): the states from which members start, in the dtype of the request; (1, n) if all start from the same."""
     layout = request.layout
     (first, *others), n = layout.names, layout.size
     if not others and first in initial and request.dtype == "float64":
@@ -200,17 +200,17 @@ def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Arr
 
 
 def block_size(count: int, threads: int) -> int:
-    """Members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
+    """The number of members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
     return min(max(count // (BLOCKS * threads), LEAST), MOST)
 
 
 def put_statuses(chunk: Chunk, codes: Array) -> None:
-    """The statuses of members with these codes (N,)."""
+    """Writes the statuses of members with these codes (N,)."""
     chunk.status[...] = stored(codes)
 
 
 def reals(request: EnsembleRequest) -> list[float]:
-    """Numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
+    """The numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
     found = [request.t0, request.t1, *usable(request.options.rtol, request.options.atol, request.dtype)]
     if request.options.max_step is not None and request.options.step is None:
         found.append(longest_step(request.options.max_step))
@@ -221,12 +221,12 @@ def reals(request: EnsembleRequest) -> list[float]:
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
-    """What is member i's own: a number, or an array."""
+    """The value of member i: a number, or an array."""
     return {name: values[i] if values.ndim > 1 else values[i].item() for name, values in arrays.items()}
 
 
 def lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
-    """The engine, or None where lanes cannot do it."""
+    """The engine, or None if lanes do not support the request."""
     if part_obstacle(request):
         return None
     plan = lane_plan(request, numbers, own)
@@ -234,7 +234,7 @@ def lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str])
 
 
 def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> KernelPlan | str:
-    """The kernel's plan, or for what lanes cannot do it: many states, whole numbers of a member's own, events with a fixed step."""
+    """The kernel's plan, or the reason why lanes cannot do it: many states, integers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
         return f"{counted(request.layout.size, 'state')}: at most {MOST_STATES}"
@@ -246,19 +246,19 @@ def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -
 
 
 def method_obstacle(request: EnsembleRequest) -> str:
-    """For what the method, a stiff one, has no lanes, where others have them; nothing of an explicit one."""
+    """Why a stiff method cannot run in lanes; empty if it can, and for explicit methods."""
     if request.options.method in ROSENBROCK and request.dtype != "float64":
         return request.dtype
     return "a fixed step" if request.options.method in ROSENBROCK and request.options.step is not None else ""
 
 
 def no_strict(method: str, what: str) -> str:
-    """The sentence that a stiff method has no strict mode for this."""
+    """The sentence that a stiff method has no strict mode for this reason."""
     return f"{method} has no strict mode for {what}; {', '.join(m.name for m in METHODS.values() if m.adaptive)} have one"
 
 
 def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
-    """The kernel's plan, the same object for the same request; what is too long to write out."""
+    """The kernel's plan, the same object for the same request; or what is too long to write out."""
     compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
     key = (
         IdentityKey(compiled),
@@ -283,7 +283,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
 
 
 def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
-    """The plan, or what is too long for it. Raises CodegenError."""
+    """The plan, or the reason why it is too long. Raises CodegenError."""
     compiled, fixed = request.right, request.options.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
@@ -303,7 +303,7 @@ def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
 
 
 def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> WatchedEvents | None:
-    """What a kernel needs to know of the System's events; None where none is asked for. Raises CodegenError where they are too large."""
+    """The System's events for a kernel; None if none are requested. Raises CodegenError if they are too large."""
     compiled, method = request.right, METHOD[request.options.method]
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.outputs.events or any(e.terminal for e in events)):

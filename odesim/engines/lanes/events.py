@@ -20,7 +20,7 @@ def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def happen_text(watch: WatchedEvents) -> str:
-    """happen(t, states, parameters) -> (size,): the event functions of one member."""
+    """The text of happen(t, states, parameters) -> (size,): the event functions of one member."""
     f = watch.formulas
     arguments = ", ".join(["t", *(f"y{d}" for d in watch.reads("y")), *(f"p{k}" for k in watch.reads("p"))])
     return "\n".join(
@@ -43,7 +43,7 @@ def hint_lines(i: int, pieces: int) -> list[str]:
 
 
 def watch_text(plan: KernelPlan, rows: Rows) -> str:
-    """watch(S): the functions at the ends of all pieces of the last step; how many lanes have something to search.
+    """The text of watch(S): the functions at the ends of all pieces of the last step; it returns how many lanes need a search.
 
     A lane is searched where the values of a component are not all on one side of zero, or hint that it was on the other one in between.
     NaN is on no side.
@@ -77,7 +77,7 @@ def watch_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def sample_text(plan: KernelPlan, rows: Rows) -> str:
-    """sample(S, l, k, i): component i at the end of piece k of the last step of lane l."""
+    """The text of sample(S, l, k, i): component i at the end of piece k of the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
     lines = ["@kernel", "def sample(S, l, k, i):", f"    return S[({rows.samples[0].start} + (k + 1) * {watch.size} + i) * {w} + l]"]
@@ -85,7 +85,7 @@ def sample_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
-    """probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
+    """The text of probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, watch.reads("y"))]
@@ -97,7 +97,7 @@ def probe_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """settle(S, l): lane l stands where the event that ended it lies."""
+    """The text of settle(S, l): sets lane l to the state at the event that ended its member."""
     if plan.watch is None or not plan.watch.terminal:
         return []
     w, states = plan.width, range(plan.formulas.states)
@@ -109,14 +109,14 @@ def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions of a kernel that watches events."""
+    """The functions of a kernel with events."""
     if plan.watch is None:
         return []
     return [watch_text(plan, rows), sample_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
 
 
 def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that set the functions' values where a member begins."""
+    """Lines that set the functions' values at the start of a member."""
     if plan.watch is None:
         return []
     call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
@@ -171,7 +171,7 @@ if code == {EVENT}:
 
 
 def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
-    """What the templates above name."""
+    """The words of the templates above."""
     w = plan.width
     if plan.watch is None:
         return {}

@@ -1,4 +1,4 @@
-"""The text that feeds lanes: members begin, are saved, end, and the next ones take their places."""
+"""The text that feeds lanes with members: start, saved times, end, and the next member in the free lane."""
 
 from itertools import pairwise
 
@@ -137,7 +137,7 @@ S[{next} + l] = save[q] if q < saves else inf
 
 
 def part_words(plan: KernelPlan, rows: Rows, error: str, saved: str) -> dict[str, str]:
-    """What the templates say of members that run in parts, and of those that have the whole span at once."""
+    """The words of the templates for members that run in parts, and for those with the whole span."""
     if not plan.parts:
         whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
         return {**whole, "begun": f"t0, {error}, 0.0, 0.0, 0.0", "begins": "t0"}
@@ -153,7 +153,7 @@ def part_words(plan: KernelPlan, rows: Rows, error: str, saved: str) -> dict[str
 
 
 def first_save(plan: KernelPlan, rows: Rows, where: Where, **words: object) -> str:
-    """Lines that say which saved time is next where a member begins, and write it where it is that moment."""
+    """Lines that set the first saved time of a member, and write it if it is the start."""
     if not plan.saves:
         return "pass"
     text = FIRST_SAVE_OF_PARTS if plan.parts else FIRST_SAVE
@@ -161,7 +161,7 @@ def first_save(plan: KernelPlan, rows: Rows, where: Where, **words: object) -> s
 
 
 def run_text(plan: KernelPlan, rows: Rows) -> str:
-    """fill, and run(table): members FIRST to END - 1, starts in tiles of W, then lanes refilled until no member is left."""
+    """The text of fill and run(table): members FIRST to END - 1, started in tiles of W, then lanes refilled until no member is left."""
     w, where = plan.width, lane_where(plan.formulas.states)
     at_lane = {name: row * w for name, row in (("code", rows.code), ("t", rows.t), ("error", rows.error), ("retry", rows.retry))}
     at_lane |= {"steps": rows.steps * w, "rejected": rows.rejected * w, "next": rows.next_save * w, "until": rows.until * w}
@@ -211,7 +211,7 @@ def judged_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:
-    """How events are watched, and what is written of a member that comes to its end. searched: where a search reads a lane."""
+    """The words of the templates for events and for the end of a member. searched: where a search reads a lane."""
     end = "pass" if plan.saves else put_state(where.first, rows.y, plan.width)
     words = {"stopped": put_state(where.end, rows.y, plan.width), "finish": end}
     words |= dict.fromkeys(("landing", "watching", "event_arrays"), "pass")
@@ -233,7 +233,7 @@ def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) ->
 
 
 def start_rows(rows: Rows) -> list[int]:
-    """The rows of a member that are known before it has a lane."""
+    """The rows of a member that are known before it gets a lane."""
     return [*rows.f, *rows.slopes, rows.h, rows.code, *rows.g]
 
 

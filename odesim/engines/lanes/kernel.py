@@ -42,7 +42,7 @@ RUNTIME = ("maximum", "minimum", "powi")
 
 
 def kernel_text(plan: KernelPlan) -> str:
-    """The module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
+    """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
     texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), run_text(plan, rows)]
     body = "\n\n\n".join([right_text(plan), *texts])
@@ -50,7 +50,7 @@ def kernel_text(plan: KernelPlan) -> str:
 
 
 def adaptive_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions of a step that is each lane's own."""
+    """The functions of an adaptive step, whose size each lane has of its own."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
     return [
@@ -78,18 +78,18 @@ STIFF_SOURCES = (
 
 @cache
 def stiff_key() -> str:
-    """8 hex digits of the source that writes stiff steps: of runs whose members may be handed over to a kernel that is not written yet."""
+    """8 hex digits of the sources that write stiff steps: for runs whose members may go on with a stiff kernel that is not written yet."""
     return hashlib.sha256("".join(map(source_of, STIFF_SOURCES)).encode()).hexdigest()[:8]
 
 
 @cache
 def own_key() -> str:
-    """8 hex digits of the source that the module inlines beside the runtime."""
+    """8 hex digits of the sources that the module inlines besides the runtime."""
     return hashlib.sha256("".join(map(source_of, SOURCES)).encode()).hexdigest()[:8]
 
 
 def head_text(plan: KernelPlan, body: str) -> str:
-    """The imports that the body needs, and how it is compiled."""
+    """The imports that the body needs, and its compile options."""
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
     if plan.strict:
@@ -122,7 +122,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
 
 
 def right_text(plan: KernelPlan) -> str:
-    """The right-hand side of one member."""
+    """The text of the right-hand side of one member."""
     f = plan.formulas
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
     end = f"    return ({', '.join(f.outputs)},)"

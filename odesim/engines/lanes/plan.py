@@ -1,20 +1,14 @@
-"""What a lane kernel is made for: its formulas, method and events. Data only; the text is written elsewhere."""
+"""The plan of a lane kernel: formulas, method and events, as data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from odesim.codegen.unrolled.formulas import Formulas
-
-if TYPE_CHECKING:
-    pass
-
 from functools import cached_property
 from typing import Any
 
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
+from odesim.codegen.unrolled.formulas import Formulas
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.step.sizes import most_zeros
 
@@ -51,22 +45,22 @@ class WatchedEvents:
 
     @property
     def size(self) -> int:
-        """How many components all events have."""
+        """The number of components of all events."""
         return len(self.facts)
 
     @property
     def names(self) -> int:
-        """How many events there are, each with all its components."""
+        """The number of events, each with all its components."""
         return 1 + max(fact[2] for fact in self.facts)
 
     @property
     def room(self) -> int:
-        """Zeros that a step may have."""
+        """The number of zeros that a step may have."""
         return most_zeros(self.size, self.pieces)
 
     @property
     def lines(self) -> int:
-        """How many lines they take, at the ends of all pieces."""
+        """The number of rows for values at the ends of all pieces."""
         return self.pieces * (len(self.formulas.code) + self.size)
 
     @property
@@ -74,18 +68,18 @@ class WatchedEvents:
         return any(fact[1] for fact in self.facts)
 
     def reads(self, letter: str) -> list[int]:
-        """Which states (y) or parameters (p) the functions read."""
+        """Indices of the states (y) or parameters (p) that the functions read."""
         return self.formulas.reads(letter)
 
     def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
-        """into0, into1, ... = the functions at a time and state."""
+        """The line into0, into1, ... = the functions at a time and state."""
         given = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
         return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(given)})"
 
 
 @dataclass(frozen=True, eq=False)
 class KernelPlan:
-    """What a kernel is made for. method: a Method or a Rosenbrock. saves: members are kept at the times of a grid, not at the end only.
+    """The plan of a lane kernel. method: a Method or a Rosenbrock. saves: members are saved at the times of a grid, not at the end only.
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
     steps have a largest size. declared: linear invariants that the System declares.
@@ -105,7 +99,7 @@ class KernelPlan:
 
     @property
     def dense(self) -> bool:
-        """Whether a step leaves behind what its interpolant needs."""
+        """Whether a step keeps what its interpolant needs."""
         return self.saves or self.watch is not None
 
     @property
@@ -116,7 +110,7 @@ class KernelPlan:
 
     @property
     def looks(self) -> bool:
-        """Whether a lane looks at what limits the steps of its member."""
+        """Whether a lane checks what limits the steps of its member."""
         return not (self.stiff or self.fixed or self.parts)
 
     @property
@@ -125,17 +119,17 @@ class KernelPlan:
 
     @property
     def loops(self) -> bool:
-        """Whether a stiff step is loops over rows: one of many operations, written out, would be long to compile."""
+        """Whether a stiff step is written as loops over rows: written out, one of many operations would take long to compile."""
         return self.stiff and (self.formulas.states > MOST_WRITTEN or len(self.formulas.code) > 10 * MOST_WRITTEN)
 
     @cached_property
     def linear(self) -> SparseSystem:
-        """The Jacobian of a stiff method, written out. Raises CodegenError where an operation has no derivative."""
+        """The Jacobian of a stiff method in straight-line code. Raises CodegenError if an operation has no derivative."""
         return sparse_system(self.formulas)
 
     @cached_property
     def invariants(self) -> tuple[LinearInvariant, ...]:
-        """What each step of a stiff method is to keep."""
+        """The invariants that each step of a stiff method keeps."""
         return linear_invariants(self.formulas, self.declared) if self.stiff else ()
 
 

@@ -1,11 +1,11 @@
-"""Where the numbers of members stand, and how the text of a lane kernel names them."""
+"""The rows of S, the working memory of a lane kernel, and their names in its text."""
 
 from odesim.engines.lanes.linear_systems import Factors, factor
 from odesim.engines.lanes.plan import KernelPlan
 
 
 class Rows:
-    """Names of the rows of S, and how many there are."""
+    """The names of the rows of S, and their number."""
 
     def __init__(self, plan: KernelPlan) -> None:
         n, m = plan.formulas.states, plan.method
@@ -60,7 +60,7 @@ MOST_FACTORS = 300
 
 
 class Loops:
-    """Names of the further rows of S that loops need."""
+    """The names of the further rows of S that loops need."""
 
     def __init__(self, plan: KernelPlan, rows: Rows) -> None:
         linear, n = plan.linear, plan.formulas.states

@@ -1,4 +1,4 @@
-"""What is kept of the zeros that were found in one lane's step."""
+"""Stores the zeros found in one lane's step among those of its member."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from odesim.solve.step.roots import helper
 
 @helper
 def keep(found: Any, count: int, stop: float, facts: Any, size: int, first: int, most: int, times: Any, places: Any, counts: Any) -> None:
-    """Puts the zeros up to stop among those of a member, in the order of time: the first `most` of each event, and how many there were.
+    """Puts the zeros up to stop among those of a member, in the order of time: the first `most` of each event, and their number.
 
     times, places (events, most) and counts (events,) of the member begin at row first. facts (4, size): as odesim.solve.step.search has
     them, then of each component which event it belongs to, and its number there.

@@ -1,4 +1,4 @@
-"""A run on a GPU: the arrays of its state there, and the driver that goes on with it by one launch."""
+"""A run on a GPU: its arrays there, and the driver, one launch a call."""
 
 import ast
 import math
@@ -25,7 +25,7 @@ BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run
 
 @cache
 def driver_text() -> Driver:
-    """The integrator's functions, read and not imported: numba would compile them."""
+    """The source of the integrator's functions, which is read and not imported, since numba would compile them."""
     functions, known = dict[str, ast.FunctionDef](), {**vars(places), **vars(control), "Code": Code, "math": math, "np": np}
     for name in LOOP:
         for node in ast.parse(source_of(name)).body:
@@ -81,7 +81,7 @@ class DeviceRun:
         self.behind = False  # whether the device may be further than count and real say
 
     def check_room(self, shapes: dict[int, tuple[Any, str]]) -> None:
-        """Raises DeviceError where arrays of these shapes and types, most of what a run takes, do not fit into the device's memory."""
+        """Raises DeviceError if arrays of these shapes and types, the largest of a run, do not fit into the device's memory."""
         bytes_of = {slot: math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize for slot, (shape, dtype) in shapes.items()}
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
@@ -91,7 +91,7 @@ class DeviceRun:
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:
-        """At most SLICE steps more; how the run stands."""
+        """Runs at most SLICE more steps; returns the Code of the run."""
         cp, state = cupy_here(), self.state
         self.arrays[places.COUNT][...] = cp.asarray(state.count)
         self.mail[...] = 0
@@ -103,7 +103,7 @@ class DeviceRun:
         return code
 
     def catch_up(self) -> None:
-        """Where the run stands, and the events that it found."""
+        """Copies the state of the run and the events it found to the host."""
         state, count, real = self.state, self.arrays[places.COUNT].get(), self.arrays[places.REAL].get()
         found = int(count[places.FOUND])
         state.room[: 2 * found] = self.arrays[places.ZEROS][: 2 * found].get()
@@ -113,7 +113,7 @@ class DeviceRun:
         self.behind = False
 
     def fetch(self) -> None:
-        """The state and the saved rows, those that are to stay there as they are; also after an interrupt in the middle of a call."""
+        """Copies the state and the saved rows, except those that stay on the device; also after an interrupt in the middle of a call."""
         if self.behind:
             self.catch_up()
         state = self.state

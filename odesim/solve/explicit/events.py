@@ -1,4 +1,4 @@
-"""Zeros of the event functions inside an accepted step: what odesim.solve.step.search is told of a run."""
+"""Zeros of the event functions inside an accepted step: the inputs of odesim.solve.step.search for an explicit run."""
 
 import math
 from typing import Any
@@ -34,14 +34,14 @@ from odesim.solve.step.search import search
 
 @helper
 def sample(at: Any, l: int, k: int, i: int) -> float:
-    """Component i at the end of piece k: entry (k + 1, i) of G."""
+    """The value of component i at the end of piece k: entry (k + 1, i) of G."""
     place = (k + 1) * at[SIZE] + i
     return np.float64(floats(at[G])[place]) if at[WIDTH] == 4 else doubles(at[G])[place]
 
 
 @helper
 def put(at: Any, k: int, i: int, g: float) -> None:
-    """What sample(at, l, k, i) is from now on."""
+    """Sets the value that sample(at, l, k, i) returns."""
     place = (k + 1) * at[SIZE] + i
     if at[WIDTH] == 4:
         floats(at[G])[place] = g
@@ -51,7 +51,7 @@ def put(at: Any, k: int, i: int, g: float) -> None:
 
 @helper
 def evaluate(at: Any, t: float, h: float, new: float, theta: float, k: int) -> None:
-    """Sample k = the event functions at t + theta h; theta = 1: at the new state, whose time is new."""
+    """Sets sample k to the event functions at t + theta h; theta = 1: at the new state, whose time is new."""
     scratch = at[WORK] + 2 * at[N] * at[WIDTH]
     interpolate(at, h, theta, scratch)
     time = t + theta * h if theta < 1.0 else new
@@ -60,7 +60,7 @@ def evaluate(at: Any, t: float, h: float, new: float, theta: float, k: int) -> N
 
 @helper
 def probe(at: Any, l: int, theta: float, i: int) -> float:
-    """Component i at theta < 1 of the step that begins at T."""
+    """The value of component i at theta < 1 of the step that begins at T."""
     real = doubles(at[REAL])
     evaluate(at, real[T], real[LENGTH], real[T], theta, at[PIECES] + 1)
     return sample(at, l, at[PIECES] + 1, i)
@@ -68,7 +68,7 @@ def probe(at: Any, l: int, theta: float, i: int) -> float:
 
 @helper
 def begin_events(at: Any) -> None:
-    """The event functions where the run starts."""
+    """Evaluates the event functions at the start."""
     call(at[EVENTS], (at[TABLE], doubles(at[REAL])[T0], at[WORK], at[G] + at[SIZE] * at[WIDTH]))
     for i in range(at[SIZE]):
         put(at, np.int64(-1), i, math.nan)
@@ -76,7 +76,7 @@ def begin_events(at: Any) -> None:
 
 @helper
 def find_events(at: Any, t: float, h: float, new: float) -> bool:
-    """Appends the zeros in (t, new] to ZEROS; whether one is terminal: the first one's place goes to T_STOP, THETA_STOP.
+    """Appends the zeros in (t, new] to ZEROS; returns whether one is terminal: the first one's place goes to T_STOP, THETA_STOP.
 
     Sample 0 is that at t, and afterwards that at new.
     """

@@ -1,4 +1,4 @@
-"""The loop over the steps of any explicit method and any system; all its state lies in the arrays it is given."""
+"""The loop over the steps of any explicit method and any system; its whole state is in the arrays given."""
 
 import math
 from typing import Any
@@ -63,7 +63,7 @@ from odesim.solve.step.control import moment, step_end, too_small
 
 @helper
 def begin(at: Any) -> bool:
-    """The first derivative, the first step, the events and the saved state at t0; False where the derivative is not finite."""
+    """Computes the first derivative, first step, events and saved state at t0; returns False if the derivative is not finite."""
     count, real, y = ints(at[COUNT]), doubles(at[REAL]), at[WORK]
     call(at[STAGE], (at[TABLE], real[T0], y, at[K], at[ROWS], at[COEF], 0, 0, 0))
     count[RHS_CALLS] += 1
@@ -134,7 +134,7 @@ def take_step(at: Any, t: float, h: float, new: float) -> float:
 
 
 def run(address: int) -> int:
-    """Goes on with the run whose table lies at address for at most SLICE steps and says how it stands."""
+    """Continues the run whose table is at this address for at most SLICE steps; returns its Code."""
     at = ints(address)
     count, real = ints(at[COUNT]), doubles(at[REAL])
     row = at[N] * at[WIDTH]

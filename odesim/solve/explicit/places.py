@@ -1,4 +1,4 @@
-"""Places in the three small arrays that hold the whole state of a run between two calls of the driver."""
+"""Indices into the three small arrays that hold the state of a run between two calls of the driver."""
 
 # at (int64): what does not change. Addresses of the system's functions and of arrays:
 #   COUNT, REAL: the other two; A (ROWS_ALL, ROWS_ALL), C, E (2, LAST + 1), P (ROWS_ALL, DEGREE): the method; K, ROWS, COEF: stages;

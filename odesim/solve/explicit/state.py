@@ -1,4 +1,4 @@
-"""The arrays of one run: everything the driver knows between two calls."""
+"""The arrays of one explicit run: its whole state between two calls of the driver."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,12 +20,12 @@ _EVENT_ROOM = 64
 
 
 def slack_of(rtol: float, atol: float, dtype: str) -> float:
-    """How far outside the set that it assumes a state still counts as inside."""
+    """The distance outside its assumed set at which a state still counts as inside."""
     return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
 
 
 class RunState:
-    """The state of a run; `address` is where its table lies, which is all that the driver is told."""
+    """The state of a run; `address` is that of its table, the driver's only argument."""
 
     def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
@@ -45,7 +45,7 @@ class RunState:
             self._fill_fixed(options.step)
 
     def anew(self, problem: Problem, save: Array, max_steps: int) -> None:
-        """Begins with another part of the same run: only its span, start, saved times and steps allowed are others."""
+        """Starts another segment of the same run: only its span, start, saved times and allowed steps are new."""
         self.problem, self.save, self.options = problem, save, replace(self.options, max_steps=max_steps)
         self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
         at, real = self.at, self.real
@@ -65,7 +65,7 @@ class RunState:
 
     @property
     def address(self) -> int:
-        """Where the table of this run lies."""
+        """The address of this run's table."""
         return int(self.at.ctypes.data)
 
     @property
@@ -79,11 +79,11 @@ class RunState:
         return self.work[self.count[places.Y]]
 
     def stop(self) -> None:
-        """Makes the driver return after the step it is in."""
+        """Makes the driver return after its current step."""
         self.count[places.STOP] = 1
 
     def drain_events(self) -> None:
-        """Puts the events found so far aside, so that the driver has room for more."""
+        """Moves the events found so far out of the driver's buffer."""
         found = int(self.count[places.FOUND])
         pairs = self.room[: 2 * found].reshape(found, 2)
         self._found.append((pairs[:, 0], pairs[:, 1].astype(np.int64)))
@@ -98,7 +98,7 @@ class RunState:
         return times[order], numbers[order]
 
     def watched(self) -> Array | None:
-        """What a run that goes on with this one is to know of its laws."""
+        """The state of the watched laws, for a run that continues this one."""
         return np.stack([self.best, self.violations, self.law_times]) if self.problem.laws else None
 
     def worst(self) -> Worst:
@@ -108,7 +108,7 @@ class RunState:
 
     @property
     def standing(self) -> Standing:
-        """How far it has come."""
+        """The Standing of the run."""
         count, real = self.count, self.real
         steps, rejected, saved = (int(count[place]) for place in (places.STEPS, places.REJECTED, places.SAVED))
         h, rtol, atol = (float(real[place]) for place in (places.H, places.RTOL, places.ATOL))
@@ -120,7 +120,7 @@ class RunState:
         return {name: int(self.count[slot]) for name, slot in names.items()}
 
     def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
-        """One memory for all arrays whose addresses stand in the table, and those addresses."""
+        """Allocates one memory for all arrays in the table, and fills in their addresses."""
         m, width = self.method, dtype.itemsize
         size, stages = self.problem.rhs.n_events, m.stages
         watched = self.problem.laws.size if self.problem.laws else 0
@@ -180,7 +180,7 @@ class RunState:
         at[places.MAX] = min(self.options.max_steps, _MOST)
 
     def _make_room(self) -> None:
-        """A new array for the events to come, of two steps at least."""
+        """A new array for further events, of two steps at least."""
         at, size = self.at, self.problem.rhs.n_events
         at[places.NEEDED] = most_zeros(size, self.pieces) if size else 0
         room = max(_EVENT_ROOM, 2 * int(at[places.NEEDED])) if size else 0

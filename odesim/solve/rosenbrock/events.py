@@ -1,4 +1,4 @@
-"""Zeros of the event functions inside an accepted step, on the interpolant: the step as odesim.solve.step.search takes it."""
+"""Zeros of the event functions inside an accepted step: the inputs of odesim.solve.step.search for a stiff run."""
 
 import ctypes
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Search:
         return np.concatenate(times), np.concatenate(numbers)
 
     def begin(self, t: float, y: Array) -> None:
-        """A run begins at (t, y)."""
+        """Starts a run at (t, y)."""
         self._rows[0], self._rows[1] = np.nan, self.values(t, y)
 
     def values(self, t: float, y: Array) -> Array:
@@ -61,7 +61,7 @@ class Search:
         return out.astype(np.float64)
 
     def find(self, t: float, h: float, new: float, between: Between) -> float | None:
-        """Keeps the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one."""
+        """Stores the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one."""
         for k in range(1, self.pieces + 1):
             self._rows[k + 1] = self.values(*between(k / self.pieces))
         self._step[:3], self._between = (t, new, h), between
@@ -86,7 +86,7 @@ class Search:
 
 @cache
 def compiled_search() -> Callable[[int], int]:
-    """zeros.py as machine code."""
+    """The functions of zeros.py, compiled."""
     from odesim.codegen.build.cache import sources_text
     from odesim.codegen.build.native import load_native
 

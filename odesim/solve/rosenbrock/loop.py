@@ -1,4 +1,4 @@
-"""One run of a Rosenbrock method: what it has reached, and its loop over steps."""
+"""One run of a Rosenbrock method: its state, and its loop over steps."""
 
 import math
 
@@ -41,7 +41,7 @@ class Run:
         return self._y.astype(self.problem.rhs.dtype)
 
     def stop(self) -> None:
-        """Makes the loop end after the step it is in."""
+        """Makes the loop end after its current step."""
         self.stopped = True
 
     def found(self) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ class Run:
         return times[order], numbers[order]
 
     def watched(self) -> Array | None:
-        """What a run that goes on with this one is to know of its laws."""
+        """The state of the watched laws, for a run that continues this one."""
         return self._watch.watched() if self._watch else None
 
     def worst(self) -> Worst:
@@ -67,7 +67,7 @@ class Run:
         }
 
     def begin(self) -> bool:
-        """The derivatives, the first step, the events and the saved state at t0; False where the derivative is not finite."""
+        """Computes the derivatives, first step, events and saved state at t0; returns False if the derivative is not finite."""
         p = self.problem
         f = self.stages.derivative(self.t, self._y)
         if not (np.isfinite(self._y).all() and np.isfinite(f).all()):
@@ -87,7 +87,7 @@ class Run:
         return True
 
     def advance(self) -> Code:
-        """One step, taken or rejected: RUNNING, or how the run ended."""
+        """Takes or rejects one step; returns RUNNING, or the Code of the end."""
         p = self.problem
         if self.t >= p.t1:
             return Code.OK
@@ -107,7 +107,7 @@ class Run:
         return self._accept(h, new, after, f, error)
 
     def _ahead(self) -> tuple[float, float] | None:
-        """The next step and its end; None where it would be too small."""
+        """The next step and its end; None if it would be too small."""
         p, t = self.problem, self.t
         if self._step is not None:
             k, (total, rest) = self.standing.steps + 1, self._fixed
@@ -119,7 +119,7 @@ class Run:
         return new - t, new
 
     def _try(self, h: float, new: float) -> tuple[Array, Array, float]:
-        """State and derivative at new, and the error norm: not finite where the step cannot be used, 0 with a fixed step."""
+        """State and derivative at new, and the error norm: not finite if the step cannot be used, 0 with a fixed step."""
         made = self.stages.step(h, new)
         if made is None:
             return self._y, self.stages.f, math.inf

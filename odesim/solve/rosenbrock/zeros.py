@@ -1,4 +1,4 @@
-"""The compiled search for zeros of events in a step of a run that Python leads: what odesim.solve.step.search is told of it."""
+"""The compiled search for zeros of events in a step of a stiff run."""
 
 from typing import Any
 
@@ -16,20 +16,20 @@ exported = _compile("int64(int64)", error_model="numpy", no_cpython_wrapper=True
 
 @helper
 def sample(at: Any, l: int, k: int, i: int) -> float:
-    """Component i at the end of piece k."""
+    """The value of component i at the end of piece k."""
     return doubles(at[ROWS])[(k + 1) * at[SIZE] + i]
 
 
 @helper
 def probe(at: Any, l: int, theta: float, i: int) -> float:
-    """Component i at theta."""
+    """The value of component i at theta."""
     call(at[ASK], (np.int64(0), theta, np.int64(0), np.int64(0)))
     return sample(at, l, at[PIECES] + 1, i)
 
 
 @exported
 def zeros(address: int) -> int:
-    """How many zeros there are."""
+    """Searches a step; returns the number of zeros."""
     at = ints(address)
     step, facts, found = doubles(at[STEP]), ints(at[FACTS]), doubles(at[ZEROS])
     t, new, h, none = step[0], step[1], step[2], np.int64(0)

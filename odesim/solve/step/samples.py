@@ -1,4 +1,4 @@
-"""Samples of one function in a step, and what they say of its zeros.
+"""Samples of one function in a step, and where they show zeros.
 
 They lie in `found` from `line` on: POINTS places in the step, increasing, then POINTS values; how many there are is n. `before` is the
 last sample before the step, NaN where there is none.
@@ -51,7 +51,7 @@ def crosses(found: Any, line: int, n: int, j: int, direction: int) -> bool:
 
 @helper
 def inserted(found: Any, line: int, n: int, j: int, theta: float, g: float) -> int:
-    """How many samples there are, with one more behind sample j where theta lies between that and the next one."""
+    """The number of samples, after one more is inserted behind sample j if theta lies between that and the next one."""
     if n == POINTS or not found[line + j] < theta < found[line + j + 1]:
         return n
     for k in range(n, j + 1, -1):

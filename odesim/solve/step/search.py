@@ -71,7 +71,7 @@ def root(
 
 @helper
 def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool, found: Any, line: int, n: int) -> int:
-    """How many samples there are once they say where component i passes zero.
+    """The number of samples, after enough are added to show where component i passes zero.
 
     A polynomial that comes to the other side of zero by less than it may be off touches zero: the last probe, at TESTED, says how far.
     """
@@ -96,7 +96,7 @@ def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact:
 
 @helper
 def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: int) -> tuple[int, int]:
-    """places_in of all components together."""
+    """The sums of places_in over all components."""
     zeros, dips = 0, 0
     for i in range(size):
         passed, more = places_in(sample, at, l, i, pieces, facts[i])

@@ -1,4 +1,4 @@
-"""How much memory a search for zeros in a step needs."""
+"""The memory that a search for zeros in a step needs."""
 
 FEW = 64
 """So many components are always searched on the functions themselves, which are computed together."""
@@ -10,10 +10,10 @@ POINTS = 96
 
 
 def most_zeros(events: int, pieces: int) -> int:
-    """Room for the zeros of a step, all events together."""
+    """The number of zeros for which a step has room, all events together."""
     return (events + min(events, FEW)) * pieces + 4 * EXACT
 
 
 def found_size(room: int) -> int:
-    """Numbers that `found` has (odesim.solve.step.search)."""
+    """The length of the array `found` (odesim.solve.step.search)."""
     return 2 * (room + POINTS)
