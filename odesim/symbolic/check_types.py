@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odesim.symbolic.definition import Definition
 
 
+DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
 LONGEST = 100  # characters of a name
 
 
@@ -29,6 +30,26 @@ def error_part(field: str, number: int | None = None) -> Iterator[None]:
         if error.part is None:
             error.part = (field, number)
         raise
+
+
+def depth_of(e: Any) -> int:
+    """The number of nested levels of an expression, each shared part seen once. Without recursion, which has a limit itself."""
+    depths: dict[int, int] = {}
+    todo = [e]
+    while todo:
+        node = todo[-1]
+        missing = [arg for arg in node.args if id(arg) not in depths]
+        if missing:
+            todo += missing
+        else:
+            depths[id(node)] = 1 + max((depths[id(arg)] for arg in node.args), default=0)
+            todo.pop()
+    return depths[id(e)]
+
+
+def _check_depth(s: "Definition", what: str, e: Any) -> None:
+    if isinstance(e, sp.Basic) and (depth := depth_of(e)) > DEEPEST:
+        raise SpecError(f"{s.name}: {what} is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
 
 
 def check_parts(s: "Definition") -> None:
@@ -45,9 +66,10 @@ def check_parts(s: "Definition") -> None:
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         with error_part(field):
             _check_mapping(s, field, example)
-        for number, key in enumerate(getattr(s, field)):
+        for number, (key, e) in enumerate(getattr(s, field).items()):
             with error_part(field, number):
                 _check_key(s, field, key)
+                _check_depth(s, f"the {'equation' if field == 'equations' else 'initial value'} of {key}", e)
     for field, kind in (("params", Param), ("constraints", Constraint), ("invariants", Invariant), ("events", Event)):
         _check_items(s, field, kind)
     _check_items(s, "closed_forms", ClosedForm)
@@ -57,6 +79,7 @@ def check_parts(s: "Definition") -> None:
     for number, (name, e) in enumerate(s.observables.items()):
         with error_part("observables", number):
             _check_name(s, "observable", name)
+            _check_depth(s, f"observable {name!r}", e)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
     for name, pairs in s.sensitivities.items():

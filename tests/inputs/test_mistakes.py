@@ -50,6 +50,8 @@ def rhs(text: str) -> dict[str, str]:
     return {"equation": f"w[m]: {text} * s[m] / tau"}
 
 
+NESTED = "from sympy import sin\ne = w[m]\nfor _ in range(300):\n    e = sin(e)"
+
 # what is written instead -> a part of the line that the message names, and what the message says
 MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "np.exp": (rhs("np.exp(-w[m])"), "np.exp", "np.exp takes numbers, not symbols: write exp, imported from sympy"),
@@ -126,6 +128,7 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "slice": (rhs("w[:]"), "w[:]", r"w\[:\] is no element of w: write one with an index"),
     "name of a function given away": ({"before": "exp = 3", **rhs("exp(w[m])")}, "exp(w", "exp is 3 here: the file has given the name"),
     "name of an array given away": ({"before": "s = 3"}, "s[m]", "s is 3 here: the file has given the name of the array to something else"),
+    "300 functions in each other": ({"before": NESTED, **rhs("e")}, "e * s[m]", r"the equation of w\[m\] is nested 30\d deep"),
     "function not imported": (rhs("erf(w[m])"), "erf", "'erf' is not defined: from sympy import erf"),
     "syntax": ({"before": "x = = 3"}, "x = =", "invalid syntax"),
 }  # fmt: skip
