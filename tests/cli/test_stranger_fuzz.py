@@ -1,4 +1,4 @@
-"""Every entry of a run's metadata changed, every file cut: each command ends with 0, 2 or 3 and a sentence, in bounded work and memory."""
+"""Entries of a run's metadata changed, every file cut: each command ends with 0, 2 or 3 and a sentence, in bounded work and memory."""
 
 import json
 import random
@@ -184,10 +184,14 @@ def test_some_changes_of_a_run(kind, runs):
     attack(runs, kind, chosen.__contains__, lambda k: (commands[k % len(commands)],))
 
 
+STRIDE = 7
+"""Of the changes of a run (7,000 to 23,000) the slow law takes every seventh: each place and each value comes, not all pairs of them."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_changes_of_a_run(kind, part, runs):
-    """All of them, by two commands each, in turn."""
+def test_many_changes_of_a_run(kind, part, runs):
+    """Every seventh change, by one command each, in turn."""
     commands = list(READS)
-    attack(runs, kind, lambda k: k % 8 == part, lambda k: (commands[k // 8 % len(commands)], commands[(k // 8 + 5) % len(commands)]))
+    attack(runs, kind, lambda k: k % (4 * STRIDE) == STRIDE * part, lambda k: (commands[k // STRIDE % len(commands)],))
