@@ -1,6 +1,7 @@
 """What holds for all tests: those that need a GPU are skipped where there is none, and Ctrl-C is what it is in a terminal."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,18 @@ def pytest_configure() -> None:
     """A job in the background begins with SIGINT ignored: a test that raises it would wait for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
+"""Cases that take some seconds each, and are slow for that: of their laws the cheaper ones run by default."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives the cases in slow.txt the marker slow."""
+    for item in items:
+        if item.nodeid in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
