@@ -2,6 +2,7 @@
 
 import ast
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -36,18 +37,19 @@ def depth(node: ast.AST) -> int:
 @pytest.mark.parametrize("value", [0.0004, 0.3, 0.8])
 @pytest.mark.parametrize("name", LONG)
 def test_values_and_depth(name, value):
-    """1000 operands: the value is that of sympy in 30 digits but for rounding, and no bracket is deeper than compilers allow."""
+    """1000 operands: the value is that of numpy but for rounding, and no bracket is deeper than compilers allow."""
     text = ScalarPrinter(set()).text(LONG[name])
     tree = ast.parse(text, mode="eval")
     assert depth(tree) < 200
-    want = {
+    truth: dict[str, Callable[[np.ndarray], float]] = {
         "sum": lambda s: sum(-s[k] if k % 3 == 0 else s[k] for k in range(1000)),
         "product": lambda s: np.prod(1 + s),
         "quotient": lambda s: 1 / np.prod(1 + s),
         "maximum": np.max,
         "minimum": np.min,
         "cases": lambda s: s[int(value * 1000) + 1],
-    }[name](np.sin(np.arange(1, 1001) * value) / np.arange(1, 1001))
+    }
+    want = truth[name](np.sin(np.arange(1, 1001) * value) / np.arange(1, 1001))
     got = eval(compile(tree, "expression", "eval"), {"x": value, **WORDS})
     assert got == pytest.approx(float(want), rel=1e-11, abs=1e-11)  # rounding of 1000 operations of size 1
 
