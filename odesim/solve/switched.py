@@ -40,8 +40,6 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
     run = Segments(problem, grid, one, "auto", {**options, "explicit": explicit})
     raw = run.go()
-    if raw.method == "auto":  # it ended before its first step
-        raw = replace(raw, method=explicit)
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
         return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
     steps = f"done in {counted(raw.stats['steps'], 'step')}"
@@ -65,7 +63,7 @@ class Segments:
         self.saved = 0
         self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
         self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | {"seconds": 0.0, "compile_seconds": 0.0}
-        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, method)
+        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
         self.stiff = self.why = ""
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}

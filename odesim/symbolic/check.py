@@ -14,7 +14,7 @@ from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, counted, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumed import check_assumptions
-from odesim.symbolic.check_types import LONGEST, element_text, error_part
+from odesim.symbolic.check_types import DEEPEST, LONGEST, depth_of, element_text, error_part
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
@@ -225,6 +225,8 @@ class NameScope:
 
         if e is sp.nan:
             fail("nan is not a number")
+        if (depth := depth_of(sp.sympify(e))) > DEEPEST:
+            fail(f"an expression is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:

@@ -47,11 +47,6 @@ def depth_of(e: Any) -> int:
     return depths[id(e)]
 
 
-def _check_depth(s: "Definition", what: str, e: Any) -> None:
-    if isinstance(e, sp.Basic) and (depth := depth_of(e)) > DEEPEST:
-        raise SpecError(f"{s.name}: {what} is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
-
-
 def check_parts(s: "Definition") -> None:
     """Raises SpecError unless every field of s has its type. Lists of parts become tuples."""
     from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
@@ -66,10 +61,9 @@ def check_parts(s: "Definition") -> None:
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         with error_part(field):
             _check_mapping(s, field, example)
-        for number, (key, e) in enumerate(getattr(s, field).items()):
+        for number, key in enumerate(getattr(s, field)):
             with error_part(field, number):
                 _check_key(s, field, key)
-                _check_depth(s, f"the {'equation' if field == 'equations' else 'initial value'} of {key}", e)
     for field, kind in (("params", Param), ("constraints", Constraint), ("invariants", Invariant), ("events", Event)):
         _check_items(s, field, kind)
     _check_items(s, "closed_forms", ClosedForm)
@@ -79,7 +73,6 @@ def check_parts(s: "Definition") -> None:
     for number, (name, e) in enumerate(s.observables.items()):
         with error_part("observables", number):
             _check_name(s, "observable", name)
-            _check_depth(s, f"observable {name!r}", e)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
     for name, pairs in s.sensitivities.items():

@@ -128,7 +128,8 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "slice": (rhs("w[:]"), "w[:]", r"w\[:\] is no element of w: write one with an index"),
     "name of a function given away": ({"before": "exp = 3", **rhs("exp(w[m])")}, "exp(w", "exp is 3 here: the file has given the name"),
     "name of an array given away": ({"before": "s = 3"}, "s[m]", "s is 3 here: the file has given the name of the array to something else"),
-    "300 functions in each other": ({"before": NESTED, **rhs("e")}, "e * s[m]", r"the equation of w\[m\] is nested 30\d deep"),
+    "300 functions in each other": ({"before": NESTED, **rhs("e")}, "e * s[m]", "an expression is nested 30. deep"),
+    "300 in an event": ({"before": NESTED, "more": 'events=(Event("e", e),),'}, "events=", "in event 'e': an .* is nested 30. deep"),
     "function not imported": (rhs("erf(w[m])"), "erf", "'erf' is not defined: from sympy import erf"),
     "syntax": ({"before": "x = = 3"}, "x = =", "invalid syntax"),
 }  # fmt: skip

@@ -47,8 +47,10 @@ def finding_text(finding: "Finding") -> str:
     lines = [wrap_paragraph(verdict.upper() if not finding.as_recorded else verdict, "    ")]
     if finding.error:
         return "\n".join([*lines, wrap_paragraph(finding.error, "      ")])
-    rows = [measurement_row(m) for m in (*finding.measurements, *finding.outside)]
-    return "\n".join([*lines, table(rows, indent="      ", right=(1,))])
+    lines.append(table(map(measurement_row, finding.measurements), indent="      ", right=(1,)))
+    if finding.outside:
+        lines += ["    without this condition", table(map(measurement_row, finding.outside), indent="      ", right=(1,))]
+    return "\n".join(lines)
 
 
 def measurement_row(m: "Measurement") -> tuple[str, ...]:
@@ -57,7 +59,7 @@ def measurement_row(m: "Measurement") -> tuple[str, ...]:
     return ("yes" if m.holds else "no", f"{m.measured:.6g}", f"{m.relation} {m.expected:.6g}{bound}", m.name)
 
 
-OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "not", "with an error")
+OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
 
 
 def summary_text(results: Sequence["ClaimResult"]) -> str:

@@ -22,6 +22,7 @@ from odesim.engines.lanes.look import limited_text
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
+from odesim.solve.step import SEARCH
 from odesim.solve.step import control as step_control
 
 ARITHMETIC = ("exp2", "log2", "power")
@@ -32,11 +33,7 @@ SOURCES = (
     "odesim.solve.step.arithmetic",
     CONTROL,
     "odesim.codegen.runtime.memory",
-    "odesim.solve.step.sizes",
-    "odesim.solve.step.roots",
-    "odesim.solve.step.dips",
-    "odesim.solve.step.samples",
-    "odesim.solve.step.search",
+    *SEARCH,
 )
 RUNTIME = ("maximum", "minimum", "powi")
 

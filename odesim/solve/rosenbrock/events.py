@@ -8,15 +8,12 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.solve.problem import Problem, search_facts
+from odesim.solve.step import SEARCH
 from odesim.solve.step.sizes import found_size, most_zeros
 
 SOURCES = (
     "odesim.codegen.runtime.memory",
-    "odesim.solve.step.sizes",
-    "odesim.solve.step.roots",
-    "odesim.solve.step.dips",
-    "odesim.solve.step.samples",
-    "odesim.solve.step.search",
+    *SEARCH,
     "odesim.solve.rosenbrock.table",
     "odesim.solve.rosenbrock.zeros",
 )
