@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.errors import counted
-from odesim.plot.labels import EndLabels, end_labels, place_labels
+from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
-from odesim.plot.style import CATEGORIES, INK, SMALL, break_lines, few_ticks, literal, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, literal, ordered_colors, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.trajectory import panels, space_ticks
 
@@ -58,7 +58,7 @@ def draw_pair(axes: Axes, name: str, comparison: "Comparison", time_axis: TimeAx
     values = np.ma.concatenate([mean[:, drawn], training[:, :, drawn].reshape(-1, len(drawn))])
     (set_loss_scale if "loss" in name else set_value_scale)(axes, values)
     dims = comparison.dims[name]
-    axes.set_ylabel(break_lines(name + (f"[{', '.join(dims)}]" if dims else "")))
+    axes.set_ylabel(symbol(name, dims))
     if len(drawn) < mean.shape[1]:
         axes.set_title(f"{len(drawn)} of {mean.shape[1]}", loc="right", fontsize=SMALL)
     if len(time_axis.x) > 1:

