@@ -93,7 +93,8 @@ def ensemble(
     sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
     `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
 
-    save: None keeps the end, an int that many times with both ends, an array those times. status: 0 ok, else the place in the attribute
+    save: None keeps the end, an int that many times with both ends, "log:N" the same on a logarithmic
+    grid, an array those times. status: 0 ok, else the place in the attribute
     `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
     has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
     SIGTERM keep the chunks that are done; the other members are then `interrupted`.

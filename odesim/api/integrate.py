@@ -60,7 +60,8 @@ def integrate(
 
     params, initial: {name: number, nested list, array of numpy or cupy}; a number fills the shape. sizes: {name: int}, where arrays do
     not say.
-    save: None keeps start and end, an int that many times with both ends, an array those times. step: a fixed step.
+    save: None keeps start and end, an int that many times with both ends, "log:N" the same on a logarithmic
+    grid, an array those times. step: a fixed step.
     method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
     name in method, and the reason in attrs["auto"].
     strict: the same bits on every machine, and those of a strict ensemble's member; rodas4 and rodas5p then run in its lanes, which is for

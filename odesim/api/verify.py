@@ -1,6 +1,6 @@
 """`odesim.verify`: checks statements of the papers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from odesim.claims.ledger import ClaimResult, check_claim, choose_claims
@@ -17,6 +17,16 @@ class Verification:
     def as_recorded(self) -> bool:
         """Whether all verdicts are the recorded ones."""
         return all(result.as_recorded for result in self.results)
+
+    def __iter__(self) -> Iterator[ClaimResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __str__(self) -> str:
+        """Each claim with its statements and their verdicts."""
+        return "\n".join(map(str, self.results))
 
 
 def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[int, int, str], object] | None = None) -> Verification:

@@ -43,6 +43,11 @@ class ClaimResult:
         """Whether all verdicts are the recorded ones."""
         return all(finding.as_recorded for finding in self.findings.values())
 
+    def __str__(self) -> str:
+        """The claim's name and place, and each statement with its verdict."""
+        lines = [f"{kind}: {finding.statement.text}: {finding.verdict}" for kind, finding in self.findings.items()]
+        return "\n  ".join([f"{self.claim.name} ({self.claim.source.key}, {self.claim.source.where})", *lines])
+
 
 def families() -> list[str]:
     """The families of models that have claims, sorted."""

@@ -29,6 +29,7 @@ COMMANDS = {
     "export": "odesim.cli.commands.runs",
     "figure": "odesim.cli.commands.figure",
     "verify": "odesim.cli.commands.verify",
+    "notebook": "odesim.cli.commands.notebook",
     "cache": "odesim.cli.commands.cache",
     "doctor": "odesim.cli.commands.doctor",
     "completion": "odesim.cli.commands.completion",

@@ -50,28 +50,28 @@ def check_span(span: Any, where: str = "span") -> tuple[float, float]:
     return t0, t1
 
 
-def parse_save(text: str) -> Save:
-    """The save times written as N (evenly spaced), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
+def parse_save(text: str, where: str = "--save") -> Save:
+    """The save times of a text: N (evenly spaced), log:N (geometric) or T1,T2,... (increasing; one time as T,). Raises ParamError."""
     s = text.strip()
     head, colon, tail = s.partition(":")
     if colon and head.strip() != "log":
-        raise ParamError(f"--save {show_text(s)}: write N, log:N or T1,T2,...")
+        raise ParamError(f"{where} {show_text(s)}: write N, log:N or T1,T2,...")
     if colon or "," not in s:
-        n = parse_number(tail if colon else s, "--save")
+        n = parse_number(tail if colon else s, where)
         if isinstance(n, int):
-            return Save(_check_count(n, f"--save {s[:60]}"), log=bool(colon))
-        alone = "" if colon else f"; the one time {s[:60]} is written with a comma, --save {s[:60]},"
-        raise ParamError(f"--save {s[:60]}: a number of times is a whole number, without a point or exponent{alone}")
+            return Save(_check_count(n, f"{where} {s[:60]}"), log=bool(colon))
+        alone = "" if colon else f"; the one time {s[:60]} is written with a comma, {where} {s[:60]},"
+        raise ParamError(f"{where} {s[:60]}: a number of times is a whole number, without a point or exponent{alone}")
     parts = s.split(",")
     if len(parts) == 2 and not parts[1].strip():
         parts = parts[:1]
-    return Save(times=_check_times(parse_numbers(parts, "--save"), "--save"))
+    return Save(times=_check_times(parse_numbers(parts, where), where))
 
 
 def save_times(save: Any, t0: float, t1: float) -> "Array":
     """The times (T,) to save, increasing, within [t0, t1].
 
-    save: None (both ends), a number N of evenly spaced times, a Save, or the times themselves (T,).
+    save: None (both ends), a number N of evenly spaced times, a text such as "log:200", a Save, or the times themselves (T,).
     A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. Raises ParamError.
     """
     import numpy as np
@@ -124,6 +124,8 @@ def to_save(save: Any) -> "Save | Array":
         return Save(2)
     if isinstance(save, Save):
         return save
+    if isinstance(save, str):
+        return parse_save(save, "save")
     try:
         array = np.asarray(save, float)
     except (TypeError, ValueError, OverflowError):

@@ -18,8 +18,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PARTS = {"odesim": ROOT / "odesim", "odesim.models": ROOT / "models", "odesim.figures": ROOT / "figures"}
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures")
+PARTS = {"odesim": ROOT / "odesim", "odesim.models": ROOT / "models", "odesim.figures": ROOT / "figures", "odesim.notebooks": ROOT / "notebooks"}
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures", "notebooks")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ import pkgutil, odesim
 def names(package, prefix):
     for found in pkgutil.iter_modules(package.__path__, prefix):
         yield found.name
-        if found.ispkg or found.name in ("odesim.models", "odesim.figures"):
+        if found.ispkg or found.name in ("odesim.models", "odesim.figures", "odesim.notebooks"):
             yield from names(__import__(found.name, fromlist=["_"]), found.name + ".")
 print("odesim", *names(odesim, "odesim."))
 """
@@ -180,7 +180,7 @@ def needed(folder: Path) -> set[str]:
     nodes = [node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
-    ours = {"odesim", "tests", "models", "figures", *sys.stdlib_module_names}
+    ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     gpu = {"cupy", "cupyx"}  # the extras cuda12 and cuda13, imported where a GPU is asked for
     named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
     return {named.get(root, root) for root in roots - ours - gpu}

@@ -1,0 +1,38 @@
+"""Docstrings are plain text: their stars and bars are no markup, single backticks are code."""
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+CODE = re.compile(r"(`+)(.+?)\1")
+
+
+def to_markup(line: str) -> str:
+    """A line of a docstring as reStructuredText."""
+    parts, last = [], 0
+    for found in CODE.finditer(line):
+        parts += [escape(line[last : found.start()]), f"``{found[2]}``"]
+        last = found.end()
+    return "".join([*parts, escape(line[last:])])
+
+
+def escape(text: str) -> str:
+    """text without markup: stars, bars and underscores at the end of a word stand for themselves."""
+    return re.sub(r"([*|\\]|_(?!\w))", r"\\\1", text)
+
+
+def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Rewrites the lines of a docstring in place: a break after each indented or list line is kept."""
+    out: list[str] = []
+    for line in lines:
+        if re.match(r"\w+(, \w+)*: ", line) and out and out[-1]:
+            out.append("")  # a line for each argument
+        out.append(to_markup(line))
+    lines[:] = out
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connects to autodoc."""
+    app.connect("autodoc-process-docstring", process)
+    return {"parallel_read_safe": True}

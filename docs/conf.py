@@ -1,0 +1,33 @@
+"""Configuration of the documentation site: `sphinx-build -W docs site`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "odesim"
+copyright = "2026, odesim contributors"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click", "sphinx_copybutton", "mathml", "docstrings", "pages"]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+html_theme = "furo"
+html_title = "odesim"
+html_static_path = ["_static"]
+html_css_files = ["odesim.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+copybutton_prompt_text = "$ "
+copybutton_exclude = ".linenos, .gp, .go"

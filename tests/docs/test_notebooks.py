@@ -1,0 +1,77 @@
+"""The notebooks run, and `odesim notebook` writes them as Jupyter does."""
+
+import json
+import runpy
+from pathlib import Path
+
+import jupytext
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from odesim.cli import cli
+from odesim.cli.commands.notebook import notebook_of, scripts
+from tests.support.matrix import slow_but
+
+NAMES = scripts()
+FAST = ("first_steps", "joma", "hierarchy")  # a second or two; the documentation executes all of them
+
+
+@pytest.mark.parametrize("name", slow_but(NAMES, [name for name in NAMES if name not in FAST]))
+def test_notebook_runs(name, tmp_path, monkeypatch):
+    """As a script, in an empty folder, from end to end; what it claims it asserts."""
+    monkeypatch.chdir(tmp_path)
+    source = NAMES[name].read_text()
+    assert "\nassert " in source or "\nnp.testing.assert_allclose" in source
+    with plt.rc_context({"backend": "agg"}), np.errstate(all="warn"):
+        runpy.run_path(str(NAMES[name]))
+        assert plt.get_fignums()
+        plt.close("all")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_those_of_jupytext(name):
+    """The kind and the text of every cell, by another reader of percent scripts."""
+    source = NAMES[name].read_text()
+    theirs = jupytext.reads(source, "py:percent")["cells"]
+    ours = notebook_of(source)["cells"]
+    assert [(cell["cell_type"], cell["source"]) for cell in ours] == [(cell["cell_type"], cell["source"]) for cell in theirs]
+    assert [cell["id"] for cell in ours] == list(dict.fromkeys(cell["id"] for cell in ours))
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(cli, ["notebook", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_command_writes_a_notebook(tmp_path, monkeypatch):
+    """A list without a name; with one a file that nbformat reads, never over another file."""
+    monkeypatch.chdir(tmp_path)
+    code, listed, _ = run()
+    assert code == 0
+    assert [line for line in listed.splitlines() if not line.startswith(" ")] == list(NAMES)
+    assert run("joma")[0] == 0
+    written = json.loads(Path("joma.ipynb").read_text())
+    assert (written["nbformat"], written["cells"][0]["cell_type"]) == (4, "markdown")
+    assert run("joma") == (2, "", "odesim: joma.ipynb is there; give another name with --out\n")
+    assert run("joma", "--out", "other.ipynb")[0] == 0
+    assert Path("other.ipynb").read_text() == Path("joma.ipynb").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("jomma",), "did you mean 'joma'?"),
+        (("joma", "--out", "joma.py"), "a notebook is an .ipynb file"),
+        (("joma", "--out", "away/joma.ipynb"), "no folder"),
+        (("--out", "joma.ipynb"), "name the notebook"),
+    ],
+)
+def test_refused(words, sentence, tmp_path, monkeypatch):
+    """One sentence, exit code 2, nothing written."""
+    monkeypatch.chdir(tmp_path)
+    code, stdout, stderr = run(*words)
+    assert (code, stdout) == (2, "")
+    assert sentence in stderr and stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
