@@ -77,7 +77,7 @@ def fitted(rates, steps):
     t, data = trained(rates, steps)
     fit = least_squares(
         lambda x: (theory(np.exp(x), t)[0] - data).ravel(),
-        x0=np.log(rates) + [0.5, -0.5],
+        x0=np.log(rates) + np.array([0.5, -0.5]),
         jac=lambda x: theory(np.exp(x), t)[1].reshape(-1, 2),
     )
     return np.exp(fit.x), data, t, fit.nfev

@@ -18,7 +18,12 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PARTS = {"odesim": ROOT / "odesim", "odesim.models": ROOT / "models", "odesim.figures": ROOT / "figures", "odesim.notebooks": ROOT / "notebooks"}
+PARTS = {
+    "odesim": ROOT / "odesim",
+    "odesim.models": ROOT / "models",
+    "odesim.figures": ROOT / "figures",
+    "odesim.notebooks": ROOT / "notebooks",
+}
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures", "notebooks")
 
 

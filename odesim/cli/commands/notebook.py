@@ -29,7 +29,7 @@ def notebook_of(script: str) -> dict[str, Any]:
             text = re.sub(r"^# ?", "", body.strip("\n"), flags=re.MULTILINE)
             cells.append({"cell_type": "markdown", "id": f"cell-{len(cells)}", "metadata": {}, "source": text})
         else:
-            empty = {"execution_count": None, "outputs": []}
+            empty: dict[str, Any] = {"execution_count": None, "outputs": []}
             cells.append({"cell_type": "code", "id": f"cell-{len(cells)}", "metadata": {}, **empty, "source": body.strip("\n")})
     return {"cells": cells, "metadata": METADATA, **FORMAT}
 
