@@ -91,6 +91,7 @@ SYSTEM = System(
     span=(0.0, 100.0),
     time="time of gradient flow",
     observables={"P": P, "mass": mass, "entropy": entropy},
+    display={"P": P, "n": n, "mass": mass},
     constraints=(Constraint("L is at least 2", L - 2, ">=0"),),
     invariants=(
         Invariant("masses sum to 1", over(Sum, mass, (h, L - 1)), "constant"),

@@ -136,6 +136,17 @@ SYSTEM = System(
         "entropy": entropy_of(P[n, l]),
         "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals))),
     },
+    display={
+        "f": f,
+        "copies": copies,
+        "logits": logits,
+        "alpha": alpha,
+        "e": e,
+        "g": g,
+        "rivals": rivals,
+        "surprise": surprise,
+        "loss": loss,
+    },
     constraints=(
         Constraint("each row of P sums to 1", over(Sum, P[n, l], (l, S)) - 1, "==0", tol=1e-6),
         Constraint("p sums to 1", over(Sum, p[n], (n, K)) - 1, "==0", tol=1e-6),

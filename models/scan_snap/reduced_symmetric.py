@@ -92,6 +92,10 @@ SYSTEM = System(
     span=(0.0, 100.0),
     time="SGD steps",
     observables={"z": z, "zc": zc, "gamma": gamma, "c": ct / whole, "cc": cc / whole, "loss": log(1 + (M - 1) * exp(-u))},
+    display={
+        **{"z": z, "zc": zc, "ct": ct, "cct": cc, "square": square, "common": common, "rho2": rho2, "eps": eps, "left": left},
+        **{"gamma": gamma, "E_off": E_off, "E_diag": E_diag, "beta": beta, "push": push},
+    },
     constraints=(
         Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
         Constraint("M is at least K", M - K, ">=0"),

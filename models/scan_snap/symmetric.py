@@ -96,6 +96,10 @@ SYSTEM = System(
     span=(0.0, 100.0),
     time="SGD steps",
     observables={"loss": loss, "c": ct / whole, "cc": cc / whole},
+    display={
+        **{"ct": ct, "rho": rho, "fd": fd, "fc": fc, "other": other, "never": never, "odds": odds, "pa": pa},
+        **{"gd": gd, "gc": gc, "along": along, "loss": loss},
+    },
     constraints=(
         Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
         Constraint("M is at least K", M - K, ">=0"),

@@ -53,6 +53,7 @@ SYSTEM = System(
     span=(0.0, 50.0),
     time="the paper's time",
     observables={"gamma": gamma, "chi_bound": exp(2 * B)},
+    display={"gamma": gamma, "xi": xi},
     invariants=(
         Invariant("z + B", z + B, "constant"),
         Invariant("B grows", B, "nondecreasing", when=u >= 0),

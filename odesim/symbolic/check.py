@@ -47,6 +47,7 @@ def check_system(s: Definition) -> None:
         if isinstance(e, sp.Basic):
             with error_part("observables", number):
                 scope.check(e, set(s.axes), f"observable {name!r}")
+    _check_display(s, scope)
     _check_laws(s, scope)
     if s.growth is not None:
         with error_part("growth"):
@@ -54,6 +55,21 @@ def check_system(s: Definition) -> None:
     check_assumptions(s)
     with error_part("span"):
         _check_span(s)
+
+
+def _check_display(s: Definition, scope: "NameScope") -> None:
+    """Raises SpecError unless each displayed name is free and stands for an expression."""
+    taken = {**dict.fromkeys(s.states, "a state"), **{p.name: "a parameter" for p in s.params}}
+    taken |= {**dict.fromkeys(s.size_names, "a size"), **{i.name: "an index" for i in s.axes}, time.name: "the time"}
+    for number, (name, e) in enumerate(s.display.items()):
+        with error_part("display", number):
+            if not name.isidentifier() or iskeyword(name):
+                raise SpecError(f"{s.name}: display {name!r}: a name in formulas is one word of letters, digits and _")
+            if name in taken:
+                raise SpecError(f"{s.name}: display {name!r} is {taken[name]} already: give the expression another name")
+            if name in s.observables and s.observables[name] != e:
+                raise SpecError(f"{s.name}: display {name!r} is an observable with another expression: give one of them another name")
+            scope.check(e, set(s.axes), f"display {name!r}")
 
 
 def _check_laws(s: Definition, scope: "NameScope") -> None:

@@ -75,6 +75,11 @@ def check_parts(s: "Definition") -> None:
             _check_name(s, "observable", name)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
+    with error_part("display"):
+        _check_mapping(s, "display", "{'z': v[i]**2/2}")
+    for number, name in enumerate(s.display):
+        with error_part("display", number):
+            _check_name(s, "display", name)
     for name, pairs in s.sensitivities.items():
         if not isinstance(name, str) or not isinstance(pairs, Mapping) or not all(isinstance(x, str) for p in pairs.items() for x in p):
             raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(pairs)} of {value_text(name)} is none")
@@ -165,6 +170,12 @@ def element_text(label: Any, shape: Iterable[Any] | None, s: "Definition") -> st
 
 def all_expressions(s: "Definition") -> Iterator[Any]:
     """Every expression of s, keys and extents included; declarations of parameters are not."""
+    yield from computed_expressions(s)
+    yield from s.display.values()
+
+
+def computed_expressions(s: "Definition") -> Iterator[Any]:
+    """Every expression of s that a run computes."""
     yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
     yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
     yield from (part for law in s.invariants for part in (law.expr, law.when))
@@ -179,5 +190,5 @@ def unused_params(s: "Definition") -> tuple[str, ...]:
     functions += [p.default for p in s.params if callable(p.default) and required_arguments(p.default) != 1]
     if functions:
         return ()
-    read = {base_name(x) for e in all_expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
+    read = {base_name(x) for e in computed_expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
     return tuple(p.name for p in s.params if p.name not in read)

@@ -31,6 +31,7 @@ class Definition:
     closed_forms: tuple[ClosedForm, ...] = ()
     growth: Any = None
     sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    display: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

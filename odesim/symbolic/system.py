@@ -21,6 +21,7 @@ class System(Definition):
     its dimensions) or function(t, states, derivatives, params) in numpy.
     growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
+    display: name -> expression that formulas print as that name, with its definition below; later names may be made of earlier ones.
     Raises SpecError where its parts do not fit together.
     """
 
@@ -37,14 +38,15 @@ class System(Definition):
             return expressions
 
         def exact(what: str) -> tuple[Any, ...]:
-            parts = []
+            checked = []
             for number, part in enumerate(getattr(self, f"{what}s")):
                 with error_part(f"{what}s", number):
-                    parts.append(replace(part, expr=checked_expression(part.expr, f"{self.name}: {what} {part.name!r}")))
-            return tuple(parts)
+                    checked.append(replace(part, expr=checked_expression(part.expr, f"{self.name}: {what} {part.name!r}")))
+            return tuple(checked)
 
         check_parts(self)
-        for name, what in (("equations", "the equation of"), ("initial", "the initial value of"), ("observables", "observable")):
+        parts = {"equations": "the equation of", "initial": "the initial value of", "observables": "observable", "display": "display"}
+        for name, what in parts.items():
             object.__setattr__(self, name, as_written(name, what))
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what))

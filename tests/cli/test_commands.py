@@ -79,6 +79,15 @@ def test_a_default_is_its_range(value, text):
     assert default_text(value) == text
 
 
+def test_show_derived_adds_the_program(odesim):
+    """Temporaries stand on the page only with --derived; --latex has no place for them and says so."""
+    assert "program" not in odesim("show", "joma.nonlinear_softmax").stdout
+    page = odesim("show", "joma.nonlinear_softmax", "--derived").stdout
+    assert "program\n  r0 = max_l(v[l]^2/T)\n" in page and max(map(len, page.splitlines())) < 80
+    assert json.loads(odesim("show", "joma.nonlinear_softmax", "--derived", "--json").stdout)["derived"][-1].startswith("d_v[l] = ")
+    assert odesim("show", "joma.nonlinear_softmax", "--derived", "--latex").exit_code == 2
+
+
 def test_show_latex_is_a_document(odesim):
     """--latex prints a document whose braces and environments balance."""
     text = odesim("show", "joma.nonlinear", "--latex").stdout

@@ -100,7 +100,7 @@ def test_a_bound_index_is_shown_under_its_name():
     assert sympy.latex(ROW) == r"\sum_{k=0}^{M - 1} {A}_{i,k} {x}_{k}"
     v = IndexedBase("v", shape=(M,))
     system = System(name="s", source=SOURCE, axes={i: M}, equations={v[i]: softmax(v[i], (i, M))}, params=(), initial={v[i]: 0})
-    assert equations_text(system) == "dv[i]/dt = exp(v[i])/sum_i'(exp(v[i']))"
+    assert equations_text(system) == "dv[i]/dt = softmax_i(v[i])"
 
 
 WRONG = {

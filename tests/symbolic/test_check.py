@@ -79,6 +79,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "name of a result": ({"axes": {m: M, symbols("member", integer=True): K}}, "'member' cannot be the name of a state"),
     "name of the ledger": ({"observables": {"status": a[0]}}, "'status' cannot be the name of a state"),
     "observable's index": ({"observables": {"m": a[0]}}, "'m' is an index and also an observable"),
+    "displayed symbol": ({"display": {"x": lost}}, "in display 'x': no symbol 'lost'"),
+    "displayed text": ({"display": {"x": "a"}}, "display x must be an expression, not 'a'"),
+    "displayed list": ({"display": [a[m]]}, "display must be a dict"),
+    "displayed name": ({"display": {"v": a[m]}}, "display 'v' is a state already"),
+    "displayed index": ({"display": {"m": a[m]}}, "display 'm' is an index already"),
+    "displayed words": ({"display": {"half way": a[m]}}, "a name in formulas is one word"),
+    "displayed observable": ({"observables": {"x": a[m]}, "display": {"x": 2 * a[m]}}, "is an observable with another expression"),
     "observable's name": ({"observables": {"v": a[m]}}, "'v' is a state and also an observable"),
 }  # fmt: skip
 
@@ -115,6 +122,7 @@ PLACES: dict[str, Any] = {
     "invariant": lambda e: {"invariants": (Invariant("law", e, "constant"),)},
     "condition": lambda e: {"invariants": (Invariant("law", v[m], "constant", when=e > 0),)},
     "event": lambda e: {"events": (Event("passes", e),)},
+    "display": lambda e: {"display": {"seen": e}},
     "growth": lambda e: {"growth": over(Sum, e, (m, M))},
 }
 

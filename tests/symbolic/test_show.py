@@ -1,34 +1,43 @@
 """What people read says what is computed, without the shifts that cancel."""
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 import sympy as sp
 
-from odesim.symbolic import IndexedBase, MaxOver, index, logsumexp, over, sizes
-from odesim.symbolic.show import LONG, describe, domain_text, equations_text, latex, named_sums, text_of
+from odesim.inputs.registry import list_models, load_model
+from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, entropy, index, logsumexp, over, sizes, softmax
+from odesim.symbolic.derived import derived_text
+from odesim.symbolic.describe import describe, domain_text
+from odesim.symbolic.display import Display
+from odesim.symbolic.named import BINDING, Entropy, LogSumExp, SoftmaxAt
+from odesim.symbolic.reductions import unevaluated
+from odesim.symbolic.show import Formulas, definitions_text, equations_text, latex, text_of
 from tests.support.brute import value
-from tests.support.systems import SYSTEMS, numbers
+from tests.support.systems import SYSTEMS
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
 
 @EACH
 def test_no_shift_is_shown(system):
-    assert ("max" in latex(system)) == (system.name == "largest" or "Max(" in equations_text(system)) and "Shift" not in equations_text(
+    assert (r"\max" in latex(system)) == (system.name == "largest" or "Max(" in equations_text(system)) and "Shift" not in equations_text(
         system
     )
     assert latex(system).count("{") == latex(system).count("}")
 
 
 def test_a_softmax_reads_as_one():
-    assert equations_text(SYSTEMS["softmax"]) == "dv[m]/dt = (mu[m] - v[m])*exp(v[m]^2/T)/sum_m'(exp(v[m']^2/T))"
+    assert equations_text(SYSTEMS["softmax"]) == "dv[m]/dt = (mu[m] - v[m])*softmax_m(v[m]^2/T)"
 
 
 def test_a_maximum_that_counts_is_shown():
     """Only the shifts of softmax and logsumexp are left out."""
     (m, k), (M,) = index("m k"), sizes("M")
     w = IndexedBase("w", shape=(M,))
-    assert text_of(over(MaxOver, w[k], (k, M)) - w[m]) == "-w[m] + max_k(w[k])"
+    assert text_of(over(MaxOver, w[k], (k, M)) - w[m]) == "max_k(w[k]) - w[m]"
     assert text_of(logsumexp(w[k], (k, M))) == "log(sum_k(exp(w[k])))"
 
 
@@ -42,28 +51,104 @@ def test_no_name_is_two_indices_at_once():
 
 def test_powers_of_sums_have_brackets():
     """The power belongs to the sum, not to its last factor."""
-    assert r"\right)^{2}" in latex(SYSTEMS["mean_field"])
+    (k,), (M,) = index("k"), sizes("M")
+    w = IndexedBase("w", shape=(M,))
+    assert Formulas(SYSTEMS["mean_field"]).latex(over(sp.Sum, w[k], (k, M)) ** 2).endswith(r"\right)^{2}")
 
 
-@pytest.mark.parametrize("name", sorted(SYSTEMS.keys() - {"masked"}))  # whose formula overflows as it is shown
-def test_named_sums_have_the_value_of_the_equation(name):
-    """Definitions put back in order give the right-hand side: the list below a long equation is complete and right."""
-    system = SYSTEMS[name]
-    x = numbers(system)
-    rates, where = named_sums(system)
-    assert (not where) == all(sp.count_ops(e) <= LONG for e in rates.values())
-    env = dict(x.env)
-    for target, e in where.items():
-        indices = target.indices if isinstance(target, sp.Indexed) else ()
-        shape = tuple(int(value(n, env)) for n in (target.base.shape if indices else ()))
+MODELS = {name: load_model(name) for name in list_models()}
+
+
+def spelled(e, axes):
+    """e with softmax, logsumexp and entropy written out, innermost first."""
+    if isinstance(e, BINDING):
+        inner = {**axes, **{k: high - low + 1 for k, low, high in e.limits}}
+        whole = unevaluated(type(e), spelled(e.function, inner), e.limits)
+        return whole.written() if isinstance(whole, LogSumExp | Entropy) else whole
+    if not e.args or isinstance(e, sp.Indexed):
+        return e
+    parts = e.func(*(spelled(a, axes) for a in e.args))
+    return parts.written(axes[parts.args[2]]) if isinstance(parts, SoftmaxAt) else parts
+
+
+@pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
+def test_what_is_shown_has_the_value_of_the_formula(name):
+    """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding."""
+    system = MODELS.get(name) or SYSTEMS[name]
+    sizes = {n: {"M": 4, "K": 3, "Q": 2, "L": 5}.get(n, 4) for n in system.size_names}
+    rng = np.random.default_rng(0)
+    env: dict[str, Any] = {**sizes, "t": 0.3}
+    for p in system.params:
+        shape = tuple(int(value(sp.sympify(n), sizes)) for n in p.shape)
+        env[p.name] = np.arange(shape[0]) % 2 if p.indexes is not None else rng.uniform(0.3, 0.9, shape) if shape else rng.uniform(1.5, 2.5)
+    for n, shape in system.shapes.items():
+        env[n] = rng.uniform(0.05, 0.4, tuple(int(value(sp.sympify(x), sizes)) for x in shape)) if shape else rng.uniform(0.05, 0.4)
+    display = Display(system)
+    for key, e in display.definitions().items():
+        indices = key.indices if isinstance(key, sp.Indexed) else ()
+        shape = tuple(int(value(sp.sympify(system.axes[i]), sizes)) for i in indices)
         made = np.empty(shape)
         for at in np.ndindex(*shape):
-            made[at] = value(e, {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
-        env[str(target.base.label) if indices else target.name] = made if indices else float(made)
-    for key, e in rates.items():
-        indices = key.indices if isinstance(key, sp.Indexed) else ()
-        first = {**env, **{i.name: 0 for i in indices}}
-        assert value(e, first) == pytest.approx(value(system.equations[key], first), rel=1e-12)
+            made[at] = value(spelled(e, system.axes), {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
+        env[str(key.base.label) if indices else key.name] = made if indices else float(made)
+    first = {**env, **{i.name: 1 for i in system.axes}}
+    formulas = [*system.equations.values(), *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
+    for e in formulas:
+        assert value(spelled(display.shown(e), system.axes), first) == pytest.approx(value(e, first), rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_no_temporaries_are_shown_of_a_model(name):
+    """Names in equations are those of the paper; temporaries stand in the program, which has them all."""
+    text = equations_text(MODELS[name])
+    assert not re.search(r"\br\d+\b", text) and len(text.splitlines()) == len(MODELS[name].equations)
+    assert max(map(len, text.splitlines())) < 120
+    program = "\n".join(derived_text(MODELS[name]))
+    assert all(f"d_{state}" in program for state in MODELS[name].states)
+
+
+(l, k), (L,) = index("l k"), sizes("L")
+x, w = IndexedBase("x", shape=(L,)), IndexedBase("w", shape=(L,))
+READ = (
+    (softmax(x[l], (l, L)), "softmax_l(x[l])"),
+    (softmax(x[l], (l, L), weight=w[l]), "softmax_l(x[l], weight=w[l])"),
+    (logsumexp(x[k], (k, L), weight=w[k]) - x[l], "logsumexp_k(x[k], weight=w[k]) - x[l]"),
+    (entropy(softmax(x[l] / 2, (l, L)), (l, L)), "entropy_l(softmax_l(x[l]/2))"),
+    (over(sp.Sum, x[k] * softmax(x[k], (k, L)), (k, L)), "sum_k(x[k]*softmax_k(x[k]))"),
+    (1 / softmax(x[l], (l, L)), "exp(-x[l])*sum_l'(exp(x[l']))"),
+    (sp.exp(x[l]) / over(sp.Sum, w[k] * sp.exp(x[k]), (k, L)), "exp(x[l])/sum_k(w[k]*exp(x[k]))"),
+    (sp.exp(x[0]) / over(sp.Sum, sp.exp(x[k]), (k, L)), "exp(x[0])/sum_k(exp(x[k]))"),
+    (softmax(x[l], (l, L)) ** 2, "softmax_l(x[l])^2"),
+)
+
+
+@pytest.mark.parametrize(("e", "words"), READ, ids=[words for _, words in READ])
+def test_named_forms_are_recognised(e, words):
+    """A softmax is one only where numerator and sum agree; what is no softmax stays a quotient."""
+    system = System(
+        name="a.b",
+        source=Source("key", "eq. 1"),
+        axes={l: L},
+        equations={x[l]: -x[l]},
+        params=(Param(w, 1.0, sp.Interval.open(0, sp.oo), ""),),
+        initial={x[l]: 0},
+    )
+    assert Formulas(system).text(e) == words
+
+
+def test_shared_sums_of_a_long_equation_get_names():
+    """A System without names of its own: a sum that stands twice in a long right-hand side is named, below the equations."""
+    total = over(sp.Sum, w[k] * x[k] ** 2, (k, L))
+    rate = sum(((x[l] + n) * total**n / (n + w[l]) for n in range(1, 9)), sp.Integer(0))
+    system = System(
+        name="a.b",
+        source=Source("key", "eq. 1"),
+        axes={l: L},
+        equations={x[l]: rate},
+        params=(Param(w, 1.0, sp.Interval(-sp.oo, sp.oo), ""),),
+        initial={x[l]: 0},
+    )
+    assert definitions_text(system) == "s1 = sum_k(w[k]*x[k]^2)" and equations_text(system).count("s1") == 8
 
 
 def test_description_is_plain_data():

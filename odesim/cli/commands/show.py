@@ -1,7 +1,7 @@
 """`odesim show`: prints the description of a model."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,23 +18,27 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 @click.command("show", short_help="Print a model's equations, parameters and laws.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
+@click.option("--derived", is_flag=True, help="Add the program that is compiled: sums and shared parts as temporaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show_command(model: str, latex: bool, as_json: bool) -> None:
+def show_command(model: str, latex: bool, derived: bool, as_json: bool) -> None:
     """Print what MODEL is: equations, states, parameters, observables, laws, events, closed forms, source.
 
     A model file is code, and it runs.
     """
     from odesim.inputs.registry import load_model
+    from odesim.symbolic.derived import derived_text
+    from odesim.symbolic.describe import describe
     from odesim.symbolic.document import latex_document
-    from odesim.symbolic.show import describe
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two forms; choose one", click.get_current_context())
+    if latex and derived:
+        raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
     system = load_model(model)
     if latex:
         echo(latex_document(system), nl=False)
         return
-    described = with_defaults(describe(system), system)
+    described = with_defaults(describe(system), system) | ({"derived": list(derived_text(system))} if derived else {})
     echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
 
 
@@ -61,10 +65,13 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield described["name"]
     yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
     yield from titled("equations", map(wrap_formula, described["equations"]))
+    yield from titled("where", map(wrap_formula, described["definitions"]))
+    yield from titled("program", map(wrap_formula, described.get("derived", ())))
     yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
     yield from titled("parameters", [parameter_table(described["parameters"])])
     yield from titled("defaults", [default_rows(described)])
-    yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]])) for o in described["observables"]))
+    above = described["definitions"]
+    yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]]), above) for o in described["observables"]))
     yield from titled("constraints", (wrap_formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
     yield from titled("invariants", map(invariant_text, described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
@@ -78,9 +85,11 @@ def invariant_text(law: dict[str, Any]) -> str:
     return wrap_formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
 
 
-def observable_text(observable: dict[str, Any], function: bool) -> str:
+def observable_text(observable: dict[str, Any], function: bool, definitions: Sequence[str]) -> str:
     """The name of an observable, its shape, and its expression, or the docstring of a function."""
     name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
+    if any(line.split(" = ")[0].split("[")[0] == observable["name"] for line in definitions):
+        return f"  {name}, as above"
     return wrap_formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
 
 

@@ -1,0 +1,98 @@
+"""A System as a description in plain data: what `show` prints."""
+
+from typing import Any
+
+import sympy as sp
+from sympy import Expr
+
+from odesim.symbolic.definition import Definition
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.parts import Key, free_in_order
+from odesim.symbolic.show import Formulas, definitions_text, equations_text
+
+
+def describe(system: Definition) -> dict[str, Any]:
+    """Everything `show` prints, as plain data: equations, parameters, states, observables, laws, closed forms, source."""
+    formulas = Formulas(system)
+    return {
+        "name": system.name,
+        "source": {"key": system.source.key, "where": system.source.where, "note": system.source.note},
+        "time": system.time,
+        "span": list(system.span),
+        "sizes": {str(k): int(v) for k, v in system.sizes.items() if not callable(v)},
+        "states": [
+            {"name": name, "shape": _shape(shape), "initial": _number(formulas, _initial(system, key))}
+            for (name, shape), key in zip(system.shapes.items(), system.equations, strict=True)
+        ],
+        "equations": equations_text(system).splitlines(),
+        "definitions": definitions_text(system).splitlines(),
+        "parameters": [
+            {
+                "name": p.name,
+                "shape": _shape(p.shape),
+                "default": "from the sizes" if callable(p.default) else float(p.default),
+                "domain": domain_text(p.domain),
+                "doc": p.doc,
+            }
+            for p in system.params
+        ],
+        "observables": [_observable(system, formulas, n) for n in system.observables],
+        "constraints": [{"name": c.name, "expression": f"{formulas.text(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
+        "invariants": [
+            {
+                "name": v.name,
+                "expression": formulas.text(v.expr),
+                "sense": v.sense,
+                "when": condition_text(formulas, v.when),
+                "tolerance": v.tol,
+            }
+            for v in system.invariants
+        ],
+        "events": [
+            {"name": v.name, "expression": formulas.text(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events
+        ],
+        "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
+        "growth": None if system.growth is None else formulas.text(system.growth),
+    }
+
+
+def condition_text(formulas: Formulas, when: Any) -> str:
+    """A condition on one line, such as `a = b and c >= 0`; empty where it always holds."""
+    if when == sp.true:
+        return ""
+    parts = when.args if isinstance(when, sp.And) else (when,)
+    return " and ".join(sorted(map(formulas.text, parts), key=lambda s: (" = " not in s, s)))
+
+
+def _number(formulas: Formulas, e: Expr) -> float | str:
+    """The number that e is, or its text."""
+    return float(e) if e.is_number else formulas.text(e)
+
+
+def _initial(system: Definition, key: Key) -> Expr:
+    return next(e for k, e in system.initial.items() if base_name(k) == base_name(key))
+
+
+def _observable(system: Definition, formulas: Formulas, name: str) -> dict[str, Any]:
+    e = system.observables[name]
+    if not isinstance(e, sp.Basic):
+        return {"name": name, "shape": [], "expression": (e.__doc__ or "a function").strip().splitlines()[0]}
+    shape = _shape(tuple(system.axes[i] for i in free_in_order(e, system.axes)))
+    return {"name": name, "shape": shape, "expression": formulas.print_text(formulas.display.definition_of(name, e))}
+
+
+def _shape(shape: tuple[Any, ...]) -> list[str]:
+    return [str(n).replace(" ", "") for n in shape]
+
+
+def domain_text(domain: sp.Set) -> str:
+    """A domain in a word: "[0, 1]", "(0, inf)", "whole numbers from 0"."""
+    if domain == sp.S.Naturals0:
+        return "whole numbers from 0"
+    if domain == sp.S.Naturals:
+        return "whole numbers from 1"
+    if isinstance(domain, sp.Interval):
+        low = "(" if domain.left_open or domain.start.is_infinite else "["
+        high = ")" if domain.right_open or domain.end.is_infinite else "]"
+        return f"{low}{domain.start}, {domain.end}{high}".replace("oo", "inf")
+    return str(domain).replace("oo", "inf")
