@@ -1,5 +1,7 @@
 """`odesim.compare`: a training against the theory that describes it, or two runs against each other."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from os import PathLike

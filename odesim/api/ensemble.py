@@ -1,5 +1,7 @@
 """`odesim.ensemble`: one System, many members, in memory or on disk."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -7,6 +9,8 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
 
 from odesim.api.destination import Destination
 from odesim.api.ensemble_dataset import dataset
@@ -45,11 +49,11 @@ if TYPE_CHECKING:
 def ensemble(
     model: str | PathLike[str] | System,
     *,
-    params: Mapping[str, Any] | None = None,
-    initial: Mapping[str, Any] | None = None,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
     sizes: Mapping[str, int] | None = None,
     span: tuple[float, float] | None = None,
-    save: Any = None,
+    save: int | str | ArrayLike | None = None,
     method: str = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
@@ -59,9 +63,9 @@ def ensemble(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
-    stop_at: Any = (),
+    stop_at: ArrayLike = (),
     max_step: float | None = None,
-    observe: Any = (),
+    observe: str | Iterable[str] = (),
     max_events: int = MAX_EVENTS,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
@@ -77,7 +81,7 @@ def ensemble(
     shard: tuple[int, int] | None = None,
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
-) -> "xarray.Dataset":
+) -> xarray.Dataset:
     """Integrates many members of a model, each as `integrate` would: {state: (member, time, *index names)}, status (member,).
 
     params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. Arrays are numpy's
@@ -140,7 +144,7 @@ def ensemble(
     return in_memory(chosen, request, arrays, execution)
 
 
-def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> "xarray.Dataset":
+def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> xarray.Dataset:
     """Integrates all members and holds them in memory. arrays: "numpy", or "cupy" for states that stay on the first GPU."""
     stays, count = arrays == "cupy", chosen.source.count
     if not stays:
@@ -165,7 +169,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
 
 def run_ensemble(
     model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
-) -> "EnsembleRun":
+) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
     from odesim.store.paths import check_new_run

@@ -1,5 +1,7 @@
 """`odesim.integrate`: a model by name, numbers in, a Solution out."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
@@ -35,11 +38,11 @@ OWN = ("method", "backend")  # options that a Solution has beside its attrs: the
 def integrate(
     model: str | PathLike[str] | System,
     *,
-    params: Mapping[str, Any] | None = None,
-    initial: Mapping[str, Any] | None = None,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
     sizes: Mapping[str, int] | None = None,
     span: tuple[float, float] | None = None,
-    save: Any = None,
+    save: int | str | ArrayLike | None = None,
     method: str = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
@@ -49,7 +52,7 @@ def integrate(
     strict: bool = False,
     seed: int = 0,
     max_steps: int = 1_000_000,
-    stop_at: Any = (),
+    stop_at: ArrayLike = (),
     max_step: float | None = None,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),

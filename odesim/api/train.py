@@ -1,5 +1,7 @@
 """`odesim.train`: trains a task; the result is a Trajectory, stored while it runs and continued after a stop."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path

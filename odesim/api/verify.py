@@ -1,8 +1,11 @@
 """`odesim.verify`: checks statements of the papers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from odesim.base.signatures import readable
 from odesim.claims.ledger import ClaimResult, check_claim, choose_claims
 from odesim.errors import ParamError, value_text
 
@@ -29,6 +32,7 @@ class Verification:
         return "\n".join(map(str, self.results))
 
 
+@readable
 def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[int, int, str], object] | None = None) -> Verification:
     """Checks the claims of a family (`joma`), of a model (`joma.linear`), or one claim; all claims for None.
 

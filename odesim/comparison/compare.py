@@ -1,5 +1,7 @@
 """The Comparison of two sides, such as a theory and a training."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.signatures import readable
 from odesim.comparison.align import align_axis
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.comparison.pairs import Pair, TrainingFacts
@@ -30,6 +33,7 @@ class Passed:
         return not self.failed
 
 
+@readable
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
     """A training and a theory at common times t (T,). Of two runs of one kind, the first counts as theory.
@@ -96,7 +100,7 @@ class Comparison:
             raise ParamError("tolerances are {observable: {metric: bound}} with one bound at least")
         return Passed(tuple(failed))
 
-    def to_xarray(self) -> "xarray.Dataset":
+    def to_xarray(self) -> xarray.Dataset:
         """A Dataset of NAME_training and NAME_theory (seed, time, ...); one theory for all seeds has no seed axis."""
         import xarray
 

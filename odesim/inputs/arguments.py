@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from odesim.base.signatures import readable
 from odesim.errors import OdesimError, ParamError, SolveError, StoreError, value_text
 
 Arguments = ParamSpec("Arguments")
@@ -132,4 +133,4 @@ def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Re
                     keywords[name] = check(name, value)
         return call(*args, **keywords)
 
-    return with_checks
+    return readable(with_checks)

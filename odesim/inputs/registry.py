@@ -1,5 +1,7 @@
 """Models found by name, by file or by entry point."""
 
+from __future__ import annotations
+
 import importlib
 import os
 import pkgutil
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from odesim.base.signatures import readable
 from odesim.errors import ModelError, ModelWarning, nearest, no_such, value_text
 from odesim.inputs.files import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
@@ -25,12 +28,14 @@ CONSTANT = "SYSTEM"
 DIGEST = "__odesim_sha256__"  # attribute of the module made from a model file
 
 
+@readable
 def list_models() -> list[str]:
     """The names of all models, sorted: shipped ones and those of installed packages. No model is imported."""
     return sorted({*_shipped_names(), *_entry_points()})
 
 
-def load_model(ref: "str | os.PathLike[str] | System") -> "System":
+@readable
+def load_model(ref: str | os.PathLike[str] | System) -> System:
     """The System with this name (`joma.nonlinear`) or path (`my.py`, `my.py:OTHER`); a System is returned as it is.
 
     A model file is code, and this runs it. Raises ModelError.
@@ -38,7 +43,7 @@ def load_model(ref: "str | os.PathLike[str] | System") -> "System":
     return load_with_origin(ref)[0]
 
 
-def load_with_origin(ref: "str | os.PathLike[str] | System") -> "tuple[System, dict[str, Any]]":
+def load_with_origin(ref: str | os.PathLike[str] | System) -> tuple[System, dict[str, Any]]:
     """(System as of load_model, its origin as a run stores it).
 
     The origin has `ref`, which names the model from any folder (None for a System), and for a file its `model_sha256`.
@@ -57,7 +62,7 @@ def load_with_origin(ref: "str | os.PathLike[str] | System") -> "tuple[System, d
     raise ModelError(f"a model is a name, a path or a System, not {type(ref).__name__} {value_text(ref)}")
 
 
-def load_unchanged_file(path: str, digest: str) -> "System":
+def load_unchanged_file(path: str, digest: str) -> System:
     """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another file, without running it."""
     module, constant, name = _file_module(path, digest)
     return _system_in(module, constant, name)
@@ -87,7 +92,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 @lru_cache(maxsize=64)
-def _load_named(name: str) -> "System":
+def _load_named(name: str) -> System:
     shipped = _shipped_names()
     if name in shipped:
         try:
@@ -194,7 +199,7 @@ def _one_line(e: BaseException) -> str:
     return f"{type(e).__name__}: {' '.join(text.split())[:300]}".rstrip(": ")
 
 
-def _system_in(module: ModuleType, name: str, where: str) -> "System":
+def _system_in(module: ModuleType, name: str, where: str) -> System:
     from odesim.symbolic import System
 
     systems = sorted(k for k, v in vars(module).items() if isinstance(v, System))
@@ -204,7 +209,7 @@ def _system_in(module: ModuleType, name: str, where: str) -> "System":
     return _check_system(getattr(module, name), where, name)
 
 
-def _check_system(value: Any, where: str, name: str) -> "System":
+def _check_system(value: Any, where: str, name: str) -> System:
     from odesim.symbolic import System
 
     if not isinstance(value, System):

@@ -1,5 +1,7 @@
 """Solution: a finished run with names."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.base.signatures import readable
 from odesim.errors import SolveError, counted, value_text
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ def no_more_times(times: Array) -> dict[str, Array]:
     raise SolveError("a copied run knows its saved times only; integrate again with the times you need")
 
 
+@readable
 @dataclass(frozen=True, repr=False)
 class Solution:
     """States along a run of one model.
@@ -85,7 +89,7 @@ class Solution:
         seen = Seen(self.t_end, self.observables, self.final_observables)
         return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": no_more_times}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Solution":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
         """A copy with arrays of its own, which can still compute more times."""
         return replace(self, **{f.name: deepcopy(getattr(self, f.name), memo) for f in fields(self) if not f.name.startswith("_")})
 
@@ -161,14 +165,14 @@ class Solution:
             raise SolveError(f"t = {outside:g} lies outside the run, which goes from {start:g} to {self.t_end:g}")
         return self._again(asked)
 
-    def to_numpy(self) -> "Solution":
+    def to_numpy(self) -> Solution:
         """The Solution with its states in the host's memory."""
         if not any(array_namespace(rows) is not np for rows in self.y.values()):
             return self
         again = self._again
         return replace(self, y=on_host(self.y), y_end=on_host(self.y_end), _again=lambda asked: on_host(again(asked)))
 
-    def to_xarray(self) -> "xarray.Dataset":
+    def to_xarray(self) -> xarray.Dataset:
         """States and observables as variables over time and the axes of the model."""
         import xarray
 

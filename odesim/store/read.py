@@ -1,5 +1,7 @@
 """Reads stored runs, as an xarray Dataset or as a Solution."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.signatures import readable
 from odesim.errors import StoreError
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def open_run(path: str | Path) -> "xr.Dataset":
+@readable
+def open_run(path: str | Path) -> xr.Dataset:
     """The run at path as a Dataset: states and observables (time, index names), read from disk when used.
 
     Raises StoreError if there is no run, or if files are missing, which zarr would read as NaN.
@@ -44,7 +48,7 @@ def open_run(path: str | Path) -> "xr.Dataset":
         return dataset.isel({TIME: slice(attributes["rows"])}) if run.kind == TRAINING else dataset
 
 
-def load_run(path: str | Path) -> "xr.Dataset":
+def load_run(path: str | Path) -> xr.Dataset:
     """open_run(), read into memory. Raises StoreError if there is no run or it is damaged."""
     run = open_run(path)
     with damage_errors(path):
@@ -62,7 +66,7 @@ def read_solution(path: str | Path) -> Solution:
         return _solution(path, run)
 
 
-def _solution(path: str | Path, run: "xr.Dataset") -> Solution:
+def _solution(path: str | Path, run: xr.Dataset) -> Solution:
     initial = group_arrays(path, INITIAL)
     attributes = {
         **run.attrs,

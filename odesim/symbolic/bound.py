@@ -4,12 +4,15 @@ over(Sum, A[i, k]*x[k], (k, M)) holds k as BoundIndex("k", 1), which prints as k
 more than any level inside the sum: the same sum written twice is the same expression, and nested sums never share an index.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
+from odesim.base.signatures import readable
 from odesim.errors import SpecError
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.reductions import REDUCTIONS, SumOver
@@ -21,7 +24,7 @@ class BoundIndex(Symbol):  # type: ignore[misc]
     __slots__ = ("level",)
     level: int
 
-    def __new__(cls, name: str, level: int) -> "BoundIndex":
+    def __new__(cls, name: str, level: int) -> BoundIndex:
         symbol = Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
         symbol.level = level
         return symbol  # type: ignore[no-any-return]
@@ -49,6 +52,7 @@ def canonical(e: Any, above: int = 0) -> Any:
     return e if levels is not None and not levels[1] else _Renumbering({}, 0, above)(e)
 
 
+@readable
 def at(e: Any, swap: Mapping[Any, Any]) -> Any:
     """e with symbols or array elements replaced, all at once: at(e, {i: k}) is e at index k.
 

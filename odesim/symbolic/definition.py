@@ -1,5 +1,7 @@
 """The fields of a System, and the names and shapes that follow from them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

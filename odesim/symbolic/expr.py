@@ -1,5 +1,7 @@
 """Indices, sizes, sums, maxima and softmax: the parts from which a System's equations are built."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 
+from odesim.base.signatures import readable
 from odesim.errors import SpecError, value_text
 from odesim.symbolic.bound import bind_indices
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
@@ -16,11 +19,13 @@ time = Symbol("t", real=True)
 """The independent variable, for right-hand sides that depend on it (schedules)."""
 
 
+@readable
 def index(names: str) -> tuple[Symbol, ...]:
     """Loop indices: plain integer symbols that start at 0 (never sympy.Idx, which breaks .subs and LaTeX)."""
     return sp.symbols(_check_names("index", names), integer=True, nonnegative=True, seq=True)
 
 
+@readable
 def sizes(names: str) -> tuple[Symbol, ...]:
     """Extents of axes: positive integer symbols."""
     return sp.symbols(_check_names("sizes", names), integer=True, positive=True, seq=True)
@@ -34,6 +39,7 @@ def _check_names(call: str, names: Any) -> str:
     return names
 
 
+@readable
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f.
 
@@ -55,6 +61,7 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     return bind_indices(op if issubclass(op, MaxOver) else SumOver, body, limits)
 
 
+@readable
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
     f, weight = argument_expression("softmax()", f), argument_expression("the weight of softmax()", weight)
@@ -62,18 +69,21 @@ def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     return e / over(Sum, e, axis)
 
 
+@readable
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
     f, weight = argument_expression("logsumexp()", f), argument_expression("the weight of logsumexp()", weight)
     return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
 
 
+@readable
 def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
     f, weight = argument_expression("shifted_exp()", f), argument_expression("the weight of shifted_exp()", weight)
     return Weighted(weight, f - shift(f, axis, weight))
 
 
+@readable
 def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
     return over(Shift, Counted(argument_expression("the weight of shift()", weight), argument_expression("shift()", f)), axis)

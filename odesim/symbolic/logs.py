@@ -1,10 +1,13 @@
 """The function x log(y) with 0 log(0) = 0, and the entropy."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Sum, Symbol
 
+from odesim.base.signatures import readable
 from odesim.symbolic.expr import argument_expression, over
 from odesim.symbolic.weighted import never_zero
 
@@ -60,11 +63,13 @@ class Share(sp.Function):  # type: ignore[misc]
         return self.args[0] / self.args[1]
 
 
+@readable
 def xlogy(x: Any, y: Any) -> Expr:
     """x*log(y) with 0*log(0) = 0."""
     return XLogY(argument_expression("xlogy()", x), argument_expression("xlogy()", y))
 
 
+@readable
 def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
     """-sum_l p_l log(p_l) over axis = (l, M) with 0 log(0) = 0: the entropy of shares p that sum to 1."""
     p = argument_expression("entropy()", p)

@@ -1,5 +1,7 @@
 """The parts of a System: parameters, laws, events, sources."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -9,6 +11,7 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
+from odesim.base.signatures import readable
 from odesim.errors import SpecError, value_text
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.elements import our_array
@@ -18,6 +21,7 @@ Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
 
 
+@readable
 @dataclass(frozen=True)
 class Source:
     """The source of a model: a key of references.bib, the place in it (an equation), and a note on what was changed."""
@@ -32,6 +36,7 @@ class Source:
                 raise SpecError(f"the {name} of a Source is a text, not {value_text(value)}")
 
 
+@readable
 @dataclass(frozen=True)
 class Param:
     """A parameter: an array (IndexedBase with a shape) or a number (Symbol).
@@ -64,6 +69,7 @@ class Param:
         return self.indexes is not None or bool(self.domain.is_subset(sp.S.Integers))
 
 
+@readable
 @dataclass(frozen=True)
 class Constraint:
     """A condition on parameters and sizes: expr == 0 or expr >= 0, up to tol, for every value of its free indices."""
@@ -74,6 +80,7 @@ class Constraint:
     tol: float = 0.0
 
 
+@readable
 @dataclass(frozen=True)
 class Invariant:
     """A law along every run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
@@ -89,6 +96,7 @@ class Invariant:
     tol: float | None = None
 
 
+@readable
 @dataclass(frozen=True)
 class Event:
     """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run.
@@ -104,6 +112,7 @@ class Event:
     terminal: bool = False
 
 
+@readable
 @dataclass(frozen=True)
 class ClosedForm:
     """An exact solution, or a relation along it, for tests.

@@ -1,5 +1,7 @@
 """Forward sensitivities: a System extended by the derivatives of its states and observables."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from itertools import chain, count
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
+from odesim.base.signatures import readable
 from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.expr import base_name, index
@@ -15,6 +18,7 @@ from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.system import System
 
 
+@readable
 def sensitivities(system: System, *names: str) -> System:
     """The System with a state dv_dp beside each state v, for every p of names: the derivative of v(t) with respect to p.
 

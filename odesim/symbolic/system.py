@@ -1,16 +1,20 @@
 """A System: ordinary differential equations of arrays, as data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
 
+from odesim.base.signatures import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.parts import checked_expression
 
 
+@readable
 @dataclass(frozen=True)
 class System(Definition):
     """Ordinary differential equations d state / dt = right-hand side, for every value of the state's indices.

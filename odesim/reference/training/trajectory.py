@@ -1,5 +1,7 @@
 """The Trajectory: the result of a training."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.signatures import readable
 from odesim.errors import counted
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
 SEED, TIME = "seed", "time"
 
 
+@readable
 @dataclass(frozen=True, repr=False, eq=False)
 class Trajectory:
     """Observables along a training of R seeds, recorded before the update of an iteration.
@@ -48,7 +52,7 @@ class Trajectory:
         """Whether every seed was trained to the end with a finite loss."""
         return self.status == OK
 
-    def to_xarray(self) -> "xarray.Dataset":
+    def to_xarray(self) -> xarray.Dataset:
         """A Dataset of observables (seed, time, ...); those recorded at the end only have no time axis."""
         import xarray
 

@@ -19,7 +19,7 @@ GIVEN: dict[str, Any] = {"P": P, "psi": np.array([0, 1, 0]), "p": np.array([0.5,
 SMALL = scan_snap().exact["P"]  # Syn-Small, two classes of 30 tokens
 
 
-def system(name: str, parameters: Mapping[str, object], t: float) -> Solution:
+def system(name: str, parameters: Mapping[str, Any], t: float) -> Solution:
     return odesim.integrate(f"scan_snap.{name}", params=dict(parameters), span=(0.0, t), rtol=1e-9, atol=1e-12)
 
 
