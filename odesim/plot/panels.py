@@ -114,7 +114,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
     ends = last_finite(values)
-    if not quantity.dims:
+    if quantity.count == 1:
         return None
     if panel and is_bunched(axes, ends):
         axes.set_title(f"colours as in {symbol(panel)}", loc="right", fontsize=SMALL)
@@ -123,7 +123,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> None:
-    """Draws a vector as a map: time to the right, index upward, the value as colour."""
+    """Draws a vector as a map: time to the right, component 0 on top, the value as colour."""
     columns = spread_indices(len(time_axis.x), COLUMNS)
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
@@ -132,7 +132,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> None:
-    """Draws the last finite values of a matrix: first index upward, the others to the right, the value as colour."""
+    """Draws the last finite values of a matrix: row 0 on top, the other indices to the right, the value as colour."""
     values = np.ma.masked_invalid(quantity.flat)
     finite = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
     last = int(finite[-1]) if len(finite) else len(values) - 1
@@ -146,7 +146,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> Non
 
 
 def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
-    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), and a colour bar with the label above.
+    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
 
     Values of both signs get diverging colours.
     """
@@ -158,6 +158,7 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     elif low == high:
         low, high = low - (0.5 * size or 0.5), high + (0.5 * size or 0.5)
     mesh = axes.pcolormesh(x, y, shown, norm=Normalize(low, high), cmap=DIVERGING if two_sided else SEQUENTIAL, rasterized=True)
+    axes.invert_yaxis()
     ticks: Any = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
     if two_sided:
         power = 10.0 ** np.floor(np.log10(size))

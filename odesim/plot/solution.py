@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
-from odesim.plot.labels import EndLabels, place_labels
-from odesim.plot.marks import caption_columns, captions, draw_events
+from odesim.plot.header import add_header
+from odesim.plot.labels import EndLabels, place_labels, symbol
+from odesim.plot.marks import draw_events
 from odesim.plot.panels import Quantity, draw_last_values, draw_quantity
 from odesim.plot.style import literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
@@ -19,8 +20,9 @@ from odesim.solve.occurrences import Events
 PANELS = 12  # largest number; others are named under the title
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
+FOOT = 7.0  # mm: the time label
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
-TITLE, LABEL, SHORT = 42, 28, 12  # letters that fit across the picture; perhaps, and surely, under one of two columns
+TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 
 
 def figure_of_solution(solution: Any) -> Figure:
@@ -32,16 +34,14 @@ def figure_of_solution(solution: Any) -> Figure:
     observables = [q for q in all_observables if not q.is_constant]
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
     drawn = [*left, *right]
-    notes = [f"constant: {q.title} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in all_observables if q.is_constant]
-    notes += [f"{q.name}: the largest of each {q.neighbours} neighbours" for q in drawn if q.kind == "map" and q.neighbours > 1]
-    notes += [f"not shown: {', '.join(q.name for q in [*states[PANELS:], *observables[len(right) :]])}"] * (
-        len(drawn) < len(states) + len(observables)
-    )
+    notes = [f"constant: {q.label} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in all_observables if q.is_constant]
+    notes += [f"{symbol(q.name)}: the largest of each {q.neighbours} neighbours" for q in drawn if q.kind == "map" and q.neighbours > 1]
+    hidden = [*states[PANELS:], *observables[len(right) :]]
+    notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""))
     with project_style():
-        title, events = title_of(solution, notes), {name: Events.of(found) for name, found in solution.events.items() if len(found)}
-        texts = captions(events)
-        figure, axes, beside = grid(left, right, MARGIN + LINE * (title.count("\n") + -(-len(texts) // caption_columns(texts))))
+        events = {name: Events.of(found) for name, found in solution.events.items() if len(found)}
+        figure, axes, beside = grid(left, right, FOOT)
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
         for ax, quantity in zip(axes, drawn, strict=True):
@@ -51,9 +51,9 @@ def figure_of_solution(solution: Any) -> Figure:
             labels.append(label)
         for ax, quantity in zip(beside, [q for q in drawn if q.is_matrix], strict=True):
             draw_last_values(ax, quantity, time_axis)
-        draw_events(figure, axes, drawn, len(left), events, time_axis, solution.dims)
+        handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
         lowest = label_time(axes, time_axis)
-        figure.suptitle(title, linespacing=1.3)
+        add_header(figure, literal(str(solution.model)), [*end_notes(solution), *notes], handles)
         figure.align_ylabels(axes)
         fit_time(figure, lowest, [*axes, *beside], time_axis)
         place_labels(figure, [label for label in labels if label])
@@ -98,7 +98,12 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> 
     heights = [ROW + max(bars[i : i + 2]) for i in range(0, len(drawn), 2)]
     figure = new_figure(margin + sum(heights))
     cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(len(drawn))], []
+    return figure, [figure.add_subplot(cells[cell]) for cell in cells_of_two(len(drawn))], []
+
+
+def cells_of_two(n: int, above: int = 0) -> list[tuple[int, Any]]:
+    """(row, columns) of n panels in rows of two under `above` rows; the last of an odd number has both columns."""
+    return [(above + i // 2, slice(None) if n % 2 and i == n - 1 else i % 2) for i in range(n)]
 
 
 def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
@@ -108,8 +113,8 @@ def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, 
     heights += [ROW + max(BAR * (drawn[i].kind == "map") for i in others[k : k + 2]) for k in range(0, len(others), 2)]
     figure = new_figure(margin + sum(heights))
     cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    places = {i: (row, 0) for row, i in enumerate(matrices)}
-    places |= {i: (len(matrices) + k // 2, k % 2) for k, i in enumerate(others)}
+    places: dict[int, tuple[int, Any]] = {i: (row, 0) for row, i in enumerate(matrices)}
+    places |= dict(zip(others, cells_of_two(len(others), len(matrices)), strict=True))
     return (
         figure,
         [figure.add_subplot(cells[places[i]]) for i in range(len(drawn))],
@@ -118,11 +123,11 @@ def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, 
 
 
 def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
-    """Writes the time label under the lowest panel of each column and removes tick labels of others; returns the lowest panels."""
+    """Writes the time label under panels with none of their width below and removes tick labels of others; returns the first."""
     spans: list[Any] = [ax.get_subplotspec() for ax in axes]
     lowest = []
     for ax, span in zip(axes, spans, strict=True):
-        if any(other.colspan.start == span.colspan.start and other.rowspan.start >= span.rowspan.stop for other in spans):
+        if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
             ax.set_xlabel(fill(time_axis.label, TITLE))
@@ -140,22 +145,18 @@ def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time
     engine.execute(figure)
     boxes: list[Any] = [ax.get_tightbbox() for ax in second]
     border = min(box.x0 for box in boxes)
-    room = []
-    for ax in lowest:
-        low, high = (border, figure.bbox.x1) if ax in second else (0.0, border)
-        box = ax.get_window_extent()
-        middle = (box.x0 + box.x1) / 2
-        room.append(2 * min(middle - low, high - middle))
-    for letters in range(LABEL, 5, -2):
-        for ax in lowest:
-            ax.set_xlabel(fill(time_axis.label, letters))
-        if all(ax.xaxis.label.get_window_extent().width < width for ax, width in zip(lowest, room, strict=True)):
-            break
+    for ax, span in zip(every, spans, strict=True):
+        if ax in lowest:
+            low, high = border if span.colspan.start else 0.0, border if span.colspan.stop == 1 else figure.bbox.x1
+            box = ax.get_window_extent()
+            middle = (box.x0 + box.x1) / 2
+            for letters in range(TITLE, 5, -2):
+                ax.set_xlabel(fill(time_axis.label, letters))
+                if ax.xaxis.label.get_window_extent().width < 2 * min(middle - low, high - middle):
+                    break
 
 
-def title_of(solution: Any, notes: Sequence[str]) -> str:
-    """The title: the model's name, the status of an early end, notes."""
-    status, lines = str(solution.status), [str(solution.model)]
-    if status not in ("ok", "event"):
-        lines.append(f"stopped at t = {float(solution.t[-1]):.6g}: {status}")
-    return literal("\n".join(fill(line, TITLE) for line in [*lines, *notes]))
+def end_notes(solution: Any) -> list[str]:
+    """A note with the status of an early end; none if the run ended as it should."""
+    status = str(solution.status)
+    return [] if status in ("ok", "event") else [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {status}")]

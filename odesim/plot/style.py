@@ -14,13 +14,12 @@ from matplotlib.ticker import MaxNLocator
 from odesim.errors import escaped
 
 WIDTH = 80.0  # mm: one column of a two-column page
-SMALL, NORMAL, LARGE = 6.0, 7.0, 8.0  # type, in points at true size
+SMALL, NOTE, NORMAL, LARGE = 6.0, 6.5, 7.0, 8.0  # type, in points at true size
 DPI = 400  # of a png: 1260 dots across
 INK, FAINT = "#222222", "#8c8c8c"
 
 # the colours of Okabe and Ito without yellow, which is hard to see on white (jfly.uni-koeln.de/color)
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)))
 MARKERS = "os^Dv*"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 

@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.cbook import is_math_text
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
-from matplotlib.markers import CARETUPBASE
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from odesim.plot.labels import spread_positions, symbol
+from odesim.plot.marks import SIZE
 from odesim.plot.panels import MAP, ROWS, SAMPLE
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from odesim.plot.times import cell_edges, make_time_axis
 from tests.support.matrix import slow_but
-from tests.support.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
 T = np.linspace(0.0, 20.0, 40)
 LOG = np.append(0.0, np.geomspace(2e-3, 20.0, 39))
@@ -101,7 +102,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", slow_but(CASES, [*CASES][::2]))
 def test_legible(name: str) -> None:
-    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm."""
+    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their grid."""
     case = CASES[name]
     figure = figure_of_solution(case)
     assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH)
@@ -112,6 +113,7 @@ def test_legible(name: str) -> None:
     indices = {", ".join(map(symbol, dims[1:])) for dims in case.dims.values()} - {""}  # under the last values of matrices
     assert any("SGD" in label for label in named) and all("SGD" in label or label in indices for label in named)
     assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
+    assert has_no_hole(figure)
     if name == "a formula's signs":
         assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity
@@ -130,8 +132,8 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
     assert len(figure_of_solution(CASES["map"]).axes[0].collections) == 1
     assert len(figure_of_solution(CASES["bands"]).axes[0].collections) == 3
-    assert "not shown: x12, x13, loss" in figure_of_solution(CASES["more than fit"]).get_suptitle()
-    assert "stopped at t = 20: blow_up" in figure_of_solution(CASES["not finite"]).get_suptitle()
+    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x12, x13, loss"]
+    assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
 
 def test_map_holds_the_values() -> None:
@@ -180,24 +182,26 @@ def test_bands_are_of_all_components_where_these_are_not_too_many() -> None:
     assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == ""
 
 
-def marks(axes: Any, kind: Any) -> list[tuple[float, float]]:
-    """First points (x, y) of the lines with that marker, or that are dashed."""
-    found = [line for line in axes.lines if (line.get_linestyle() not in ("-", "None") if kind == "dashed" else line.get_marker() == kind)]
-    return [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in found]
+def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
+    """Points (x, y) of the marks of events on a `curve`, or (x, height above the axis in points) of those at the `axis`."""
+    figure, on_curve = axes.get_figure(root=True), kind == "curve"
+    found = [line for line in axes.lines if line.get_linestyle() == "None" and bool(line.get_transform() == axes.transData) == on_curve]
+    points = [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in found]
+    if kind == "curve":
+        return points
+    lifts = [line.get_transform().transform(point)[1] - axes.bbox.y0 for line, point in zip(found, points, strict=True)]
+    return [(x, lift / figure.dpi * 72) for (x, _), lift in zip(points, lifts, strict=True)]
 
 
 def test_events_are_marked() -> None:
-    """Dashed lines stand at the time of an event in every panel, a mark lies on the component that has one; never is not named."""
+    """A mark lies on the component that has the event, or on every number; else it stands above the time axis; never is not named."""
     figure = figure_of_solution(CASES["events"])
-    for axes in figure.axes:
-        assert [x for x, _ in marks(axes, "dashed")] == [9.5]
+    v, number = figure.axes
+    assert [x for x, _ in marks(v, "axis")] == [9.5] and marks(number, "axis") == []
+    assert marks(number, "curve") == [(9.5, pytest.approx(np.interp(9.5, T, grow()), rel=1e-12))]  # rounding
     values = grow(3)
-    assert marks(figure.axes[0], "o") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
-    assert marks(figure.axes[1], "o") == []
+    assert marks(v, "curve") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×): t = 2.05", "snap: t = 9.5"]
-
-
-CARET = CARETUPBASE  # at the time axis
 
 
 def test_events_keep_to_their_state() -> None:
@@ -211,25 +215,27 @@ def test_events_keep_to_their_state() -> None:
         (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
     ):
         figure = figure_of_solution(given)
+        # beside a matrix its last values are the second panel made
         shown = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-        assert [len(marks(axes, "o")) for axes in shown] == marked
-        assert [len(marks(axes, CARET)) for axes in shown] == below
+        assert [len(marks(axes, "curve")) for axes in shown] == marked
+        assert [len(marks(axes, "axis")) for axes in shown] == below
 
 
 def test_events_on_a_map() -> None:
     """In a map the mark of an event of 24 lies at row 24."""
     case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})
-    assert marks(figure_of_solution(case).axes[0], "o") == [(3.0, 24.0)]
+    assert marks(figure_of_solution(case).axes[0], "curve") == [(3.0, 24.0)]
 
 
 @pytest.mark.parametrize(
-    ("times", "t", "kind"), [(T, 3.3, "o"), (T[::10], 3.3, CARET), (T[::10], T[10], "o"), (LOG, 3.3, "o"), (LOG[::6], 3.3, CARET)]
+    ("times", "t", "kind"),
+    [(T, 3.3, "curve"), (T[::10], 3.3, "axis"), (T[::10], T[10], "curve"), (LOG, 3.3, "curve"), (LOG[::6], 3.3, "axis")],
 )
 def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
     """Between saved times far apart the height of a curve is a guess: the time is marked at the axis."""
     case = solution({"v": grow(3, t=times)}, times, events={"e": [{"t": t, "index": (1,)}]})
-    points = [line for line in figure_of_solution(case).axes[0].lines if list(np.asarray(line.get_xdata())) == [t]]
-    assert [line.get_marker() for line in points] == [kind]
+    axes = figure_of_solution(case).axes[0]
+    assert [kind for kind in ("curve", "axis") for x, _ in marks(axes, kind) if x == t] == [kind]
 
 
 @pytest.mark.parametrize("index", [True, False])
@@ -240,7 +246,7 @@ def test_many_events_hide_nothing(n: int, index: bool) -> None:
     figure = figure_of_solution(solution({"v": grow(n)}, observables={"S": grow()}, dims={"v": ("l",)}, events={"e": found}))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e (1001×): t = 2 to 3"]
     for axes in figure.axes[:2]:
-        assert not any(marks(axes, kind) for kind in ("o", CARET, "dashed"))
+        assert not any(marks(axes, kind) for kind in ("curve", "axis"))
     bars = [list(np.asarray(line.get_xdata())) for line in figure.axes[0].lines if list(np.asarray(line.get_ydata())) == [0, 0]]
     bands = [[patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in figure.axes[:2]]
     assert list(map(len, bands)) == [int(n == 3000), 1] and bars == [[2.0, 3.0]] * (n == 30)
@@ -280,7 +286,7 @@ def test_small_panels_say_what_they_leave_out() -> None:
     )
     assert len(figure.axes) == 2
     assert figure.axes[1].get_title(loc="right") == "colours as in $v$"
-    assert figure.get_suptitle().endswith("constant: P[m] = 0.25, 0.25, 0.25, 0.25")
+    assert notes(figure) == ["constant: $P_{m}$ = 0.25, 0.25, 0.25, 0.25"]
 
 
 @pytest.mark.parametrize(
@@ -348,11 +354,20 @@ def test_colours_stay_apart(defect: str) -> None:
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
-def test_event_lines_do_not_hide_each_other(gap: float) -> None:
-    """Lines of two events closer than a millimetre share the height of a panel; those farther apart have all of it."""
-    events = {name: [{"t": 9.0 + k * gap, "index": None}] for k, name in enumerate(("first", "second"))}
-    axes = figure_of_solution(solution({"x": grow()}, events=events)).axes[0]
-    drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines if str(line.get_label()).startswith(("first", "second"))]
-    (low, high), (low_2, high_2) = sorted(drawn)
-    together = {0.0: (0, 0.5, 0.5, 1), 0.01: (0, 0.5, 0.5, 1), 0.1: (0, 0.5, 0.5, 1), 2.0: (0, 1, 0, 1)}[gap]
-    assert (low, high, low_2, high_2) == together
+def test_marks_do_not_hide_each_other(gap: float) -> None:
+    """Above the axis a mark stands on one of another event that is closer than its size, and on the axis else."""
+    events = {name: [{"t": 9.0 + k * gap, "index": None}] * 3 for k, name in enumerate(("first", "second"))}
+    axes = figure_of_solution(solution({"x": grow(4)}, events=events)).axes[0]
+    heights = [round(height, 6) for _, height in marks(axes, "axis")]
+    low, high = min(heights), max(heights)
+    assert heights == [low] * 3 + [high] * 3 and (high - low >= SIZE if gap < 1 else high == low)
+
+
+@pytest.mark.parametrize("name", ["map", "map of a matrix", "matrices and vectors"])
+def test_images(name: str) -> None:
+    """Component or row 0 is on top, and every colour bar says what it is of."""
+    figure = figure_of_solution(CASES[name])
+    images = [axes for axes in figure.axes if any(isinstance(shown, QuadMesh) for shown in axes.collections)]
+    bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
+    assert all(axes.yaxis_inverted() for axes in images if axes not in bars)
+    assert bars and all(axes.get_xlabel() for axes in bars)

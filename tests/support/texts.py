@@ -1,4 +1,4 @@
-"""The words a reader sees in a drawn figure, and where they lie."""
+"""What a reader sees in a drawn figure: the words and where they lie, the notes, whether panels fill the grid."""
 
 from itertools import combinations
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+
+from odesim.plot.style import NOTE
 
 SLACK = 1.0  # pixels of 400 to the inch: type has a margin of its own
 
@@ -45,3 +47,16 @@ def clashes(figure: Figure, texts: list[tuple[str, Bbox]]) -> list[tuple[str, st
         if box.x0 < -SLACK or box.y0 < -SLACK or box.x1 > page.x1 + SLACK or box.y1 > page.y1 + SLACK:
             found.append((text, "edge"))
     return found
+
+
+def notes(figure: Figure) -> list[str]:
+    """The notes under the title, each line of them."""
+    return [line for text in figure.texts if text.get_fontsize() == NOTE for line in text.get_text().split("\n")]
+
+
+def has_no_hole(figure: Figure) -> bool:
+    """Whether the panels cover every cell of their grid, each once."""
+    spans: list[Any] = [axes.get_subplotspec() for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    cells = [(row, column) for span in spans for row in span.rowspan for column in span.colspan]
+    grid = spans[0].get_gridspec().get_geometry()
+    return len(set(cells)) == len(cells) == grid[0] * grid[1]
