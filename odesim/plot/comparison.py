@@ -1,85 +1,103 @@
-"""The picture of a Comparison: the seeds of the training as a band, the theory as a dark line."""
+"""The picture of a Comparison: the training's mean and the range of its seeds, theory dashed on top, what is between them below."""
 
 import re
-from textwrap import fill
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from odesim.errors import counted
+from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
-from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
-from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, literal, ordered_colors, project_style
-from odesim.plot.times import TimeAxis, make_time_axis
-from odesim.plot.trajectory import panels, space_ticks
+from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals
+from odesim.plot.solution import FOOT, ROW, cells_of_two, fit_time, label_time
+from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, literal, new_figure, ordered_colors, project_style
+from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
+from odesim.plot.trajectory import space_ticks
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison
 
 PANELS = 6
 COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory
-RANGE, HALF = 0.2, 0.35  # opacity of the bands: range of all seeds, middle half
-LEVELS = (0.0, 0.25, 0.75, 1.0)
+RANGE = 0.25  # opacity of the range of seeds
+DECADES = 2  # from which on positive values get a logarithmic axis
+THEORY: Mapping[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (3, 1.5))}
+BEYOND: Mapping[str, Any] = {"color": CATEGORIES[1], "lw": 0, "label": "theory outside the range"}  # a bar at the foot of a panel
+FOOT_OF_PANEL = (0.0, 0.035)  # of its height
 
 
 def figure_of_comparison(comparison: "Comparison") -> Figure:
-    """A Figure with a panel for each observable, at most six: the training as bands over seeds (a light line for one seed)."""
+    """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors."""
     names, left_out = list(comparison.theory)[:PANELS], list(comparison.theory)[PANELS:]
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])
     with project_style():
-        title = title_of(comparison, left_out)
-        figure, axes = panels([False] * len(names), MARGIN + LINE * (1 + title.count("\n")))
-        labels = [draw_pair(ax, name, comparison, time_axis) for ax, name in zip(axes, names, strict=True)]
-        lowest = label_time(axes, time_axis)
-        figure.suptitle(title, linespacing=1.3)
-        figure.align_ylabels(axes)
-        space_ticks(axes, time_axis)
-        fit_time(figure, lowest, axes, time_axis)
+        rows = -(-len(names) // 2)
+        figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
+        cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)
+        axes, below, labels = [], [], []
+        for name, (row, columns) in zip(names, cells_of_two(len(names)), strict=True):
+            axes.append(figure.add_subplot(cells[2 * row, columns]))
+            below.append(figure.add_subplot(cells[2 * row + 1, columns], sharex=axes[-1]))
+            labels.append(draw_pair(axes[-1], below[-1], name, comparison, time_axis))
+        lowest = label_time([*axes, *below], time_axis)
+        beyond = any(shown.get_label() == BEYOND["label"] for ax in axes for shown in ax.collections)
+        add_header(figure, title_of(comparison), notes_of(comparison, left_out), legend_of(comparison, beyond))
+        figure.align_ylabels([*axes, *below])
+        space_ticks([*axes, *below], time_axis)
+        fit_time(figure, lowest, [*axes, *below], time_axis)
         place_labels(figure, [label for label in labels if label])
     return figure
 
 
-def draw_pair(axes: Axes, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
-    """Draws both sides of one observable; returns the labels of an array's lines, not placed yet, or None."""
+def draw_pair(axes: Axes, below: Axes, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
+    """Draws both sides of one observable, and their difference below; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
     theory, training = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
     shape = training.shape[2:]
     theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in (theory, training))
     mean = theory.mean(axis=0)  # (T, n)
     drawn = component_indices(mean)
+    training, mean, differences = training[:, :, drawn], mean[:, drawn], residuals(training[:, :, drawn], theory[:, :, drawn])
     colors: list[Any] = [CATEGORIES[0]] if len(drawn) == 1 else ordered_colors(len(drawn))
-    for color, i in zip(colors, drawn, strict=True):
-        draw_band(axes, time_axis.x, training[:, :, i], color)
-    for i in drawn:
-        axes.plot(time_axis.x, mean[:, i], color=INK, lw=0.7, ls="-" if len(drawn) == 1 else (0, (3, 1.5)))
-    values = np.ma.concatenate([mean[:, drawn], training[:, :, drawn].reshape(-1, len(drawn))])
-    (set_loss_scale if "loss" in name else set_value_scale)(axes, values)
-    dims = comparison.dims[name]
-    axes.set_ylabel(symbol(name, dims))
-    if len(drawn) < mean.shape[1]:
-        axes.set_title(f"{len(drawn)} of {mean.shape[1]}", loc="right", fontsize=SMALL)
-    if len(time_axis.x) > 1:
-        axes.set_xlim(time_axis.x[0], time_axis.x[-1])
+    for i, color in enumerate(colors):
+        if len(training) > 1:
+            axes.fill_between(time_axis.x, training[:, :, i].min(axis=0), training[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
+        axes.plot(time_axis.x, training[:, :, i].mean(axis=0), color=color)
+    for i in range(len(drawn)):
+        axes.plot(time_axis.x, mean[:, i], **THEORY)
+    values = np.ma.concatenate([mean, training.reshape(-1, len(drawn))])
+    if "loss" in name:
+        set_loss_scale(axes, values)
+    else:
+        set_value_scale(axes, values, decades=DECADES)
+    axes.set_ylabel(symbol(name, comparison.dims[name]))
+    if len(drawn) < theory.shape[2]:
+        axes.set_title(f"{len(drawn)} of {theory.shape[2]}", loc="right", fontsize=SMALL)
+    axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
-    if not shape:
+    draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
+    few_ticks(below, y=3)
+    if len(training) > 1:
+        draw_beyond(axes, outside(axes, training, mean), time_axis)
+    if len(drawn) == 1:
         return None
-    ends = np.ma.filled(mean[-1, drawn], np.nan).tolist()
+    ends = np.ma.filled(mean[-1], np.nan).tolist()
     return end_labels(axes, [",".join(map(str, np.unravel_index(i, shape))) for i in drawn], ends)
 
 
-def draw_band(axes: Axes, x: Any, values: Any, color: Any) -> None:
-    """Draws values (R, T) at x (T,): range and middle half over the seeds, or a line for one seed."""
-    if len(values) == 1:
-        axes.plot(x, values[0], color=color, alpha=0.6, lw=2.0, solid_capstyle="butt")
-        return
-    rows = np.ma.filled(values, np.nan)
-    finite = ~np.all(np.isnan(rows), axis=0)
-    low, first, third, high = np.nanquantile(rows[:, finite], LEVELS, axis=0)
-    axes.fill_between(x[finite], low, high, color=color, alpha=RANGE, lw=0)
-    axes.fill_between(x[finite], first, third, color=color, alpha=HALF, lw=0)
+def draw_beyond(axes: Axes, times: Any, time_axis: TimeAxis) -> None:
+    """Draws a bar at the foot of the panel at those times (T,) at which theory is outside the range of seeds."""
+    edges = cell_edges(time_axis.x, time_axis.log)
+    bars = [(edges[k], edges[k + 1] - edges[k]) for k in np.flatnonzero(times)]
+    if bars:
+        axes.broken_barh(bars, FOOT_OF_PANEL, transform=axes.get_xaxis_transform(), **BEYOND)
 
 
 def component_indices(values: Any) -> list[int]:
@@ -94,18 +112,38 @@ def component_indices(values: Any) -> list[int]:
     return [int(order[k]) for k in np.unique(np.linspace(0, len(order) - 1, COMPONENTS).round().astype(int))]
 
 
-def title_of(comparison: "Comparison", left_out: list[str]) -> str:
-    """The title: what is compared, how it is drawn, its notes, which observables are not shown."""
-    phrases, count = comparison.said, len(comparison.seeds)
-    pair = f"{short_label(phrases['theory'])} beside {short_label(phrases['training'])}"
-    theory_line = (phrases["map"] or "the first") + ", mean over seeds" * any(len(values) > 1 for values in comparison.theory.values())
-    training_line = (
-        f"bands: {counted(count, 'seed')} (range, middle half)"
-        if count > 1
-        else f"wide: {'the training' if phrases['map'] else 'the second'}"
-    )
-    lines = [pair, f"dark: {theory_line}", training_line, *comparison.notes] + [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return literal("\n".join(fill(line, TITLE) for line in lines))
+def title_of(comparison: "Comparison") -> str:
+    """The title: what is compared."""
+    return literal(f"{short_label(comparison.said['theory'])} beside {short_label(comparison.said['training'])}")
+
+
+def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
+    """How theory follows from the System, what the lower panels show, the comparison's own notes, which observables are not drawn."""
+    first, second = sides(comparison)
+    notes = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
+    notes += [f"Δ: {second} minus {first}" + ", mean over seeds in standard errors" * (len(comparison.seeds) > 1)]
+    notes += [note.partition(";")[0] for note in comparison.notes]  # what to do about it is said elsewhere
+    notes += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
+    return [literal(note) for note in notes]
+
+
+def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
+    """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors, where theory leaves the range."""
+    first, second = sides(comparison)
+    count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
+    handles: list[Artist] = [Line2D([], [], label=first + ", mean over seeds" * each, **THEORY)]
+    handles += [Line2D([], [], color=CATEGORIES[0], label=second + f", mean of {counted(count, 'seed')}" * (count > 1))]
+    if count > 1:
+        handles += [
+            Patch(color=CATEGORIES[0], alpha=RANGE, lw=0, label="range of seeds"),
+            Patch(color=FAINT, alpha=RANGE, lw=0, label="Δ within ±2"),
+        ]
+    return handles + [Patch(**BEYOND)] * beyond
+
+
+def sides(comparison: "Comparison") -> tuple[str, str]:
+    """What the two sides are called: theory and training, or of two runs of one kind the first and the second."""
+    return ("theory", "training") if comparison.said["map"] else ("the first", "the second")
 
 
 def short_label(phrase: str) -> str:

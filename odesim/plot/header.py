@@ -7,10 +7,11 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.text import Text
 
-from odesim.plot.style import LARGE, NOTE, WIDTH
+from odesim.plot.style import NOTE, WIDTH
 
-LETTERS, NOTE_LETTERS = 42, 54  # that fit across 80 mm, in the title and in a note
+LETTERS = 80  # of a line: more do not fit across 80 mm
 SPACING = 1.3  # of lines, in heights of the type
 EDGE, GAP, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
 
@@ -20,22 +21,33 @@ def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: S
 
     title and notes are plain text, except for formulas that odesim made of names, and are broken into lines.
     """
-    width = figure.get_figwidth() * 25.4 / WIDTH
-    lines = "\n".join(fill(line, int(LETTERS * width)) for line in title.split("\n"))
-    small = "\n".join(fill(note, int(NOTE_LETTERS * width)) for note in notes)
+    head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
+    small = figure.text(0.5, 0.5, "\n".join(notes), fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
+    for text in (head, small):
+        break_to_width(text)
     legend = make_legend(figure, handles) if handles else None
-    below_title = EDGE + height_of(lines, LARGE)
-    below_notes = below_title + (height_of(small, NOTE) if small else 0.0)
+    below_title = EDGE + height_of(head)
+    below_notes = below_title + height_of(small)
     panels = below_notes + (GAP + size_of(legend)[1] if legend else 0.0) + GAP
     total = figure.get_figheight() * 25.4 + panels
     figure.set_figheight(total / 25.4)
-    figure.suptitle(lines, y=1 - EDGE / total, va="top", linespacing=SPACING)
-    if small:
-        figure.text(0.5, 1 - below_title / total, small, fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
+    head.set_y(1 - EDGE / total)
+    small.set_y(1 - below_title / total)
     if legend:
         legend.set_bbox_to_anchor((0.5, 1 - (below_notes + GAP) / total), transform=figure.transFigure)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, 0, 1, 1 - panels / total))
+
+
+def break_to_width(text: Text) -> None:
+    """Breaks the lines of a text so that they fit into the width of its figure."""
+    figure: Any = text.get_figure(root=True)
+    lines = text.get_text().split("\n")
+    room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
+    for letters in range(int(LETTERS * figure.get_figwidth() * 25.4 / WIDTH), 5, -2):
+        if text.get_window_extent(figure.canvas.get_renderer()).width <= room:
+            break
+        text.set_text("\n".join(fill(line, letters) for line in lines))
 
 
 def make_legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
@@ -55,6 +67,7 @@ def size_of(legend: Legend) -> tuple[float, float]:
     return box.width / figure.dpi * 25.4, box.height / figure.dpi * 25.4
 
 
-def height_of(text: str, size: float) -> float:
-    """The height in mm of lines of text with this size in points."""
-    return SPACING * size * (1 + text.count("\n")) / 72 * 25.4
+def height_of(text: Text) -> float:
+    """The height in mm of the lines of a text."""
+    lines = text.get_text()
+    return SPACING * float(text.get_fontsize()) * (1 + lines.count("\n")) / 72 * 25.4 if lines else 0.0

@@ -213,9 +213,9 @@ def spread_indices(n: int, most: int) -> Array:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
 
 
-def set_value_scale(axes: Axes, values: Any) -> None:
-    """Makes the value axis logarithmic if all values are positive and span three to twelve decades."""
-    if values.count() and values.min() > 0 and 1e3 < values.max() / values.min() < 1e12:
+def set_value_scale(axes: Axes, values: Any, *, decades: int = 3) -> None:
+    """Makes the value axis logarithmic if all values are positive and span this many decades, and no more than twelve."""
+    if values.count() and values.min() > 0 and 10**decades < values.max() / values.min() < 1e12:
         axes.set_yscale("log")
 
 

@@ -1,4 +1,4 @@
-"""The picture of a comparison: theory is the dark line, the training its band, every axis named and nothing on top of another."""
+"""The picture of a comparison: theory dashed, the training a mean with the range of seeds, every axis named, nothing on top of another."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from matplotlib.text import Text
+from scipy.stats import ttest_1samp
 
 from odesim.comparison import Comparison
-from odesim.plot.comparison import COMPONENTS, component_indices, figure_of_comparison, short_label
+from odesim.plot.comparison import BEYOND, COMPONENTS, THEORY, component_indices, figure_of_comparison, short_label
 from odesim.plot.style import INK, SMALL, WIDTH
-from tests.support.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
 T = np.linspace(0.0, 20.0, 30)
 
@@ -51,8 +53,9 @@ def test_legible(name):
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     assert all(axes.get_ylabel() for axes in figure.axes) and any("SGD" in axes.get_xlabel() for axes in figure.axes)
-    said = figure.get_suptitle().replace("\n", " ")
-    assert "some.system beside a_task (model)" in said and "dark: " in said
+    assert has_no_hole(figure)
+    said = notes(figure)
+    assert figure.get_suptitle() == "some.system beside a_task (model)" and ("theory: the flow" in said) is (name != "two runs")
     assert ("not shown: x6, x7, x8" in said) is (name == "more than fit")
 
 
@@ -70,22 +73,70 @@ def test_the_title_is_short(phrase, said):
     assert short_label(phrase) == said
 
 
+def labels(figure: Figure) -> list[str]:
+    """The entries of the legend."""
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
 def test_a_mean_of_theories_is_called_so():
-    """Where each seed has a theory of its own, the dark line is their mean."""
+    """Where each seed has a theory of its own, the line is their mean; one seed has no range."""
     case = comparison({"v": curve(3)})
     each = replace(case, theory={"v": np.repeat(case.theory["v"], 5, axis=0)})
-    titles = [figure_of_comparison(one).get_suptitle().split("\n") for one in (case, each)]
-    assert "dark: the flow" in titles[0] and "dark: the flow, mean over seeds" in titles[1]
+    assert labels(figure_of_comparison(case))[:4] == ["theory", "training, mean of 5 seeds", "range of seeds", "Δ within ±2"]
+    assert labels(figure_of_comparison(each))[0] == "theory, mean over seeds"
+    assert labels(figure_of_comparison(CASES["one seed"])) == ["theory", "training"]
+    assert labels(figure_of_comparison(CASES["two runs"])) == ["the first", "the second"]
 
 
-def test_theory_is_dark_and_training_a_band():
-    """The dark line has the values of theory; the widest band ends at the least and the largest seed."""
+@pytest.mark.parametrize("name", ["one number", "arrays", "two runs"])
+def test_theory_has_one_style(name):
+    """In every panel the dashed dark lines are theory, as many as training has coloured ones, and of one number have its values."""
+    case = CASES[name]
+    panels = figure_of_comparison(case).axes[::2]
+    for axes in panels:
+        dark = [line for line in axes.lines if to_hex(line.get_color()) == INK]
+        assert {(line.get_linewidth(), line.is_dashed()) for line in dark} == {(THEORY["lw"], True)}
+        assert len(dark) == len([line for line in axes.lines if line.get_transform() == axes.transData]) / 2
+    if name == "one number":
+        (line,) = [line for line in panels[0].lines if to_hex(line.get_color()) == INK]
+        np.testing.assert_array_equal(np.asarray(line.get_ydata()), case.theory["loss"][0])
+
+
+def test_the_band_is_the_range_of_seeds():
+    """It ends at the least and the largest seed."""
     case = CASES["one number"]
     axes = figure_of_comparison(case).axes[0]
-    (line,) = [line for line in axes.lines if to_hex(line.get_color()) == INK]
-    np.testing.assert_array_equal(np.asarray(line.get_ydata()), case.theory["loss"][0])
     box = axes.collections[0].get_datalim(axes.transData)
     assert (box.y0, box.y1) == pytest.approx((case.training["loss"].min(), case.training["loss"].max()), rel=1e-12)
+
+
+def test_residuals_are_in_standard_errors():
+    """scipy's t statistic of the seeds against theory, at each time; where all seeds are equal there is none. Rounding is tolerated."""
+    case = CASES["one number"]
+    line = figure_of_comparison(case).axes[1].lines[1]
+    expected = ttest_1samp(case.training["loss"], case.theory["loss"][0], axis=0).statistic
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, rtol=1e-9)
+    still = figure_of_comparison(CASES["the same"]).axes[1].lines[1]
+    assert np.ma.getmaskarray(np.ma.masked_invalid(np.ma.filled(still.get_ydata(), np.nan))).all()
+
+
+@pytest.mark.parametrize(("move", "marked"), [(0.0, 0), (0.5, 10), (0.001, 0)])
+def test_where_theory_leaves_the_range_is_marked(move, marked):
+    """A bar at the foot covers the times at which theory is beyond every seed, and no others; what cannot be seen is not marked."""
+    case = comparison({"v": 1 + curve()}, noise=0.0)
+    theory = case.theory["v"].copy()
+    theory[0, 10:20] += move
+    figure = figure_of_comparison(replace(case, theory={"v": theory}))
+    bars = [shown for shown in figure.axes[0].collections if shown.get_label() == BEYOND["label"]]
+    assert sum(len(bar.get_paths()) for bar in bars) == marked
+    assert (BEYOND["label"] in labels(figure)) is bool(marked)
+
+
+@pytest.mark.parametrize(("end", "scale"), [(0.02, "linear"), (0.005, "log")])
+def test_decades_get_a_logarithmic_axis(end, scale):
+    """From two decades on: 1 to 0.005, not 1 to 0.02."""
+    case = comparison({"v": np.geomspace(1, end, 30)[None]}, noise=0.0)
+    assert figure_of_comparison(case).axes[0].get_yscale() == scale
 
 
 def test_components_are_of_every_height():
