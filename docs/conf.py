@@ -1,4 +1,4 @@
-"""Configuration of the documentation site: `sphinx-build -W docs site`."""
+"""Configuration of the documentation site: `sphinx-build -W docs docs/_build/html`."""
 
 import sys
 from pathlib import Path
@@ -7,12 +7,15 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "odesim"
 copyright = "2026, odesim contributors"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click", "sphinx_copybutton", "mathml", "docstrings", "pages"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click", "sphinx_copybutton", "sphinx_design", "mathml", "docstrings", "pages"]
 exclude_patterns = ["_build"]
 nitpicky = True
+default_role = "code"  # single backticks of help texts
+smartquotes = False
 
 html_theme = "furo"
 html_title = "odesim"
+html_favicon = html_logo = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["odesim.css"]
 html_math_renderer = "mathml"
@@ -23,8 +26,10 @@ html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
+nb_execution_excludepatterns = ["generated/*"]  # the extension pages executes these
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_execution_in_temp = True
 nb_merge_streams = True
 
 autodoc_typehints = "none"

@@ -32,6 +32,7 @@ left.set(xlabel="t", ylabel="v", title="salient components arrive first")
 left.legend()
 right.plot(solution.t, solution.observables["entropy"])
 right.set(xlabel="t", ylabel="entropy of attention", title="sparse, then spread again")
+plt.show()
 
 # %% [markdown]
 # The entropy falls below its end and comes back. The end is that of $\mathrm{softmax}(\mu^2/2)$.
@@ -86,11 +87,14 @@ modes = System(
 
 # %%
 strength = np.array([4.0, 2.0, 1.0])
-run = odesim.integrate(modes, params={"s": strength}, span=(0, 6), save=301, rtol=1e-9, atol=1e-12)
+run = odesim.integrate(
+    modes, params={"s": strength}, span=(0, 6), save=301, rtol=1e-9, atol=1e-12
+)
 figure, axes = plt.subplots(figsize=(4, 3), layout="constrained")
 axes.plot(run.t, run.y["w"] ** 2, label=[f"s = {x:g}" for x in strength])
 axes.set(xlabel="t", ylabel="$w^2$")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # $a = w^2$ solves $\dot a = 4 a (s - a)/\tau$: $a(t) = s / (1 + (s/a_0 - 1) e^{-4 s t/\tau})$.
@@ -98,7 +102,9 @@ axes.legend()
 # %%
 exact = strength / (1 + (strength / 1e-4 - 1) * np.exp(-4 * strength * run.t[:, None]))
 error = np.abs(run.y["w"] ** 2 - exact).max()
-print(f"largest error {error:.1e}; the invariant was violated by {run.invariants['error falls']:.1e}")
+print(
+    f"largest error {error:.1e}; the invariant was violated by {run.invariants['error falls']:.1e}"
+)
 assert error < 1e-7
 
 # %% [markdown]

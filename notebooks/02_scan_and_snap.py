@@ -27,18 +27,32 @@ P = np.zeros((2, 30))
 P[0] = np.concatenate([common, own, 0 * own])
 P[1] = np.concatenate([common, 0 * own, own])
 P /= P.sum(axis=1, keepdims=True)
-flow = odesim.integrate("scan_snap.full", params={"P": P, "M": 34.0}, span=(0, 1000), save="log:300")
+flow = odesim.integrate(
+    "scan_snap.full", params={"P": P, "M": 34.0}, span=(0, 1000), save="log:300"
+)
 
 # %%
 c = flow.observables["c"][:, 0]  # attention of class 0 over the 30 tokens
 figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), layout="constrained")
-image = axes[0].pcolormesh(np.arange(31) - 0.5, np.append(flow.t, 2 * flow.t[-1] - flow.t[-2]), c[:, :], shading="flat")
-axes[0].set(yscale="symlog", xlabel="token", ylabel="t (SGD steps)", title="attention of class 0", xlim=(-0.5, 19.5))
+image = axes[0].pcolormesh(
+    np.arange(31) - 0.5,
+    np.append(flow.t, 2 * flow.t[-1] - flow.t[-2]),
+    c[:, :],
+    shading="flat",
+)
+axes[0].set(
+    yscale="symlog",
+    xlabel="token",
+    ylabel="t (SGD steps)",
+    title="attention of class 0",
+    xlim=(-0.5, 19.5),
+)
 figure.colorbar(image, ax=axes[0], label="attention")
 axes[1].semilogx(flow.t[1:], flow.observables["entropy"][1:, 0])
 axes[1].set(xlabel="t (SGD steps)", title="entropy of attention")
 axes[2].loglog(flow.t[1:], flow.observables["loss"][1:])
 axes[2].set(xlabel="t (SGD steps)", title="loss")
+plt.show()
 
 # %% [markdown]
 # **Scan**: common tokens lose attention, the most frequent distinct token wins. **Snap**: the change of attention slows
@@ -47,7 +61,10 @@ axes[2].set(xlabel="t (SGD steps)", title="loss")
 # %%
 assert c[-1, :10].sum() < 0.8 * c[0, :10].sum()
 assert c[-1].argmax() == 19
-early, late = (abs(c[flow.t.searchsorted(b)] - c[flow.t.searchsorted(a)]).max() / (b - a) for a, b in ((2, 12), (500, 900)))
+early, late = (
+    abs(c[flow.t.searchsorted(b)] - c[flow.t.searchsorted(a)]).max() / (b - a)
+    for a, b in ((2, 12), (500, 900))
+)
 print(f"attention moves {early / late:.0f} times more slowly late than early")
 assert early > 20 * late
 
@@ -64,7 +81,9 @@ assert abs(flow.observables["loss"][0] - np.log(34)) < 1e-12
 # `odesim.compare` puts the theory beside it, with the parameters that the task's settings mean.
 
 # %%
-comparison = odesim.compare("scan_snap.full", task="scan_snap", seeds=range(8), map="discrete")
+comparison = odesim.compare(
+    "scan_snap.full", task="scan_snap", seeds=range(8), map="discrete"
+)
 print(comparison)
 assert comparison.passed({"loss": {"relative_l2": 0.05}})
 
@@ -88,10 +107,15 @@ axes.semilogy(logged, published, "ko", ms=3, label="published")
 axes.plot([], [], color="C0", label="8 seeds")
 axes.set(xlabel="iteration", ylabel="loss")
 axes.legend()
+plt.show()
 
 # %%
 ours = np.log(loss[:, np.searchsorted(training.t, logged)])
-spread = np.abs(np.log(published) - ours.mean(axis=0))[1:] / ours.std(axis=0, ddof=1)[1:]
-print(f"the published loss is at most {spread.max():.1f} standard deviations from the mean of the seeds")
+spread = (
+    np.abs(np.log(published) - ours.mean(axis=0))[1:] / ours.std(axis=0, ddof=1)[1:]
+)
+print(
+    f"the published loss is at most {spread.max():.1f} standard deviations from the mean of the seeds"
+)
 assert abs(published[0] - np.log(34)) < 1e-5
 assert np.sqrt(np.mean(spread**2)) < 2

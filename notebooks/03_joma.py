@@ -24,16 +24,30 @@ import odesim
 # %%
 Delta = np.array([0.3, 0.6, 0.8, 1.0])
 t_star = np.sqrt(np.pi / 2)
-run = odesim.integrate("joma.linear", params={"Delta": Delta}, span=(0, 0.999 * t_star), save=400, rtol=1e-10, atol=1e-12)
+run = odesim.integrate(
+    "joma.linear",
+    params={"Delta": Delta},
+    span=(0, 0.999 * t_star),
+    save=400,
+    rtol=1e-10,
+    atol=1e-12,
+)
 figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
 axes.plot(run.t, run.y["v"], label=[rf"$\Delta$ = {d:g}" for d in Delta])
 axes.axvline(t_star, color="grey", ls="--", lw=0.8)
-axes.set(xlabel="t", ylabel="v", title=r"the most salient component runs away at $t^* = \sqrt{\pi/2}$")
+axes.set(
+    xlabel="t",
+    ylabel="v",
+    title=r"the most salient component runs away at $t^* = \sqrt{\pi/2}$",
+)
 axes.legend()
+plt.show()
 
 # %%
 clock = erf(run.y["v"] / np.sqrt(2)) - np.sqrt(2 / np.pi) * Delta * run.t[:, None]
-print(f"largest change of the invariant: {np.abs(clock).max():.1e}; reported by the run: {run.invariants['clock']:.1e}")
+print(
+    f"largest change of the invariant: {np.abs(clock).max():.1e}; reported by the run: {run.invariants['clock']:.1e}"
+)
 assert np.abs(clock).max() < 1e-7
 
 # %% [markdown]
@@ -42,7 +56,10 @@ assert np.abs(clock).max() < 1e-7
 # %%
 checked = odesim.verify("joma.conserved_ratio")
 print(checked)
-assert [str(finding.verdict) for finding in checked.results[0].findings.values()] == ["fails", "holds"]
+assert [str(finding.verdict) for finding in checked.results[0].findings.values()] == [
+    "fails",
+    "holds",
+]
 
 # %% [markdown]
 # ## Through the blow-up
@@ -50,8 +67,17 @@ assert [str(finding.verdict) for finding in checked.results[0].findings.values()
 # In the clock $ds = e^{\max v^2/2}\,dt$ the run goes on to the blow-up itself and measures its time.
 
 # %%
-rescaled = odesim.integrate("joma.linear", params={"Delta": Delta}, clock="rescaled", span=(0, 5), rtol=1e-9, atol=1e-12)
-print(f"status {rescaled.status} at t = {rescaled.t_end:.9f}; sqrt(pi/2) = {t_star:.9f}")
+rescaled = odesim.integrate(
+    "joma.linear",
+    params={"Delta": Delta},
+    clock="rescaled",
+    span=(0, 5),
+    rtol=1e-9,
+    atol=1e-12,
+)
+print(
+    f"status {rescaled.status} at t = {rescaled.t_end:.9f}; sqrt(pi/2) = {t_star:.9f}"
+)
 assert rescaled.status == "blow_up"
 assert abs(rescaled.t_end - t_star) < 1e-6
 
@@ -73,7 +99,15 @@ figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
 depths = []
 for top in (1.0, 1.5, 2.0, 2.5):
     mu = np.array([top, top / 2])
-    bounce = odesim.integrate("joma.nonlinear", params={"mu": mu}, initial={"v": 0.01}, span=(0, 10), save=2001, rtol=1e-9, atol=1e-12)
+    bounce = odesim.integrate(
+        "joma.nonlinear",
+        params={"mu": mu},
+        initial={"v": 0.01},
+        span=(0, 10),
+        save=2001,
+        rtol=1e-9,
+        atol=1e-12,
+    )
     entropy = bounce.observables["entropy"]
     depths.append(entropy[-1] - entropy.min())
     axes.plot(bounce.t, entropy, label=rf"$\mu$ = ({top:g}, {top / 2:g})")
@@ -82,3 +116,4 @@ axes.legend()
 print([f"{depth:.2g}" for depth in depths])
 assert np.all(np.diff(depths) > 0)
 np.testing.assert_allclose(depths[1:], [3.3e-3, 2.75e-2, 6.6e-2], rtol=0.02)
+plt.show()

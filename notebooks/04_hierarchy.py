@@ -16,7 +16,14 @@ import numpy as np
 
 import odesim
 
-run = odesim.integrate("hierarchy.grouped", sizes={"L": 5}, span=(0, 200), save=2001, rtol=1e-10, atol=1e-13)
+run = odesim.integrate(
+    "hierarchy.grouped",
+    sizes={"L": 5},
+    span=(0, 200),
+    save=2001,
+    rtol=1e-10,
+    atol=1e-13,
+)
 heights = np.arange(1, 5)
 
 # %%
@@ -26,6 +33,7 @@ left.set(xlabel="t", ylabel="weight v", title="near before far")
 left.legend()
 right.plot(run.t, run.observables["entropy"])
 right.set(xlabel="t", ylabel="entropy of attention", title="sparse, then spread again")
+plt.show()
 
 # %% [markdown]
 # ## When each height arrives
@@ -48,7 +56,12 @@ np.testing.assert_allclose(times, [16.2, 29.1, 45.3, 59.3], atol=0.1)
 L, H = 8, np.arange(1, 8)
 figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
 for eps in (0.1, 0.03, 0.01, 0.003):
-    short = odesim.integrate("hierarchy.grouped", sizes={"L": L}, params={"rho": 1 - eps, "rho0": 1 - eps}, span=(0, 1e-3))
+    short = odesim.integrate(
+        "hierarchy.grouped",
+        sizes={"L": L},
+        params={"rho": 1 - eps, "rho0": 1 - eps},
+        span=(0, 1e-3),
+    )
     P = short.observables["P"][0]
     printed, corrected = 1 - H / L, 1 - H / L * (1 + (L - 2 * H) * eps / 2)
     axes.loglog(eps, np.abs(P - printed).max(), "o", color="C0")
@@ -56,6 +69,7 @@ for eps in (0.1, 0.03, 0.01, 0.003):
     assert np.abs(P - corrected).max() < 20 * eps**2
 axes.set(xlabel=r"$\varepsilon$", ylabel="largest error of $P_H$")
 axes.legend(["as printed: order 1", "with the next term: order 2"])
+plt.show()
 
 # %% [markdown]
 # ## A deeper tree delays the far tokens
@@ -63,7 +77,9 @@ axes.legend(["as printed: order 1", "with the next term: order 2"])
 # %%
 last = []
 for depth in (4, 5, 6):
-    deep = odesim.integrate("hierarchy.grouped", sizes={"L": depth}, span=(0, 1000), rtol=1e-9, atol=1e-12)
+    deep = odesim.integrate(
+        "hierarchy.grouped", sizes={"L": depth}, span=(0, 1000), rtol=1e-9, atol=1e-12
+    )
     last.append(max(event["t"] for event in deep.events["nine tenths"]))
 print([f"{t:.0f}" for t in last])
 assert np.all(np.diff(last) > 0)

@@ -24,7 +24,13 @@ import odesim
 
 # %%
 members = odesim.ensemble(
-    "joma.linear", vary={"Delta": "uniform(0.1,0.9)"}, members=1_000_000, sizes={"M": 1}, span=(0, 1), observe=(), threads=2
+    "joma.linear",
+    vary={"Delta": "uniform(0.1,0.9)"},
+    members=1_000_000,
+    sizes={"M": 1},
+    span=(0, 1),
+    observe=(),
+    threads=2,
 )
 print(dict(members.sizes), np.unique(members["status"], return_counts=True))
 v = members["v"].values[:, -1, 0]
@@ -36,6 +42,7 @@ assert np.abs(v - exact).max() < 1e-4
 figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
 axes.hist(v, bins=100)
 axes.set(xlabel="v at t = 1", ylabel="members")
+plt.show()
 
 # %% [markdown]
 # ## A phase diagram: where the entropy bounces
@@ -44,17 +51,29 @@ axes.set(xlabel="v at t = 1", ylabel="members")
 # points $\mu_1$ and $\mu_2$?
 
 # %%
-top, second = np.meshgrid(np.linspace(0.25, 2.5, 46), np.linspace(0.25, 2.5, 46), indexing="ij")
+top, second = np.meshgrid(
+    np.linspace(0.25, 2.5, 46), np.linspace(0.25, 2.5, 46), indexing="ij"
+)
 mu = np.stack([top.ravel(), second.ravel()], axis=1)
-grid = odesim.ensemble("joma.nonlinear", params={"mu": mu}, initial={"v": 0.01}, span=(0, 12), save=601, observe=("entropy",))
+grid = odesim.ensemble(
+    "joma.nonlinear",
+    params={"mu": mu},
+    initial={"v": 0.01},
+    span=(0, 12),
+    save=601,
+    observe=("entropy",),
+)
 entropy = grid["entropy"].values
 depth = (entropy[:, -1] - entropy.min(axis=1)).reshape(top.shape)
 
 # %%
 figure, axes = plt.subplots(figsize=(4.2, 3.4), layout="constrained")
 image = axes.pcolormesh(top, second, np.maximum(depth, 1e-7), norm="log")
-axes.set(xlabel=r"$\mu_1$", ylabel=r"$\mu_2$", title="depth of the bounce", aspect="equal")
+axes.set(
+    xlabel=r"$\mu_1$", ylabel=r"$\mu_2$", title="depth of the bounce", aspect="equal"
+)
 figure.colorbar(image, label="end - least entropy")
+plt.show()
 
 # %% [markdown]
 # The diagram is symmetric, and equal rest points give no bounce: the components stay equal.

@@ -30,7 +30,13 @@ P /= P.sum(axis=1, keepdims=True)
 
 def trained(rates, steps):
     """t (T,), and ln loss and ln attention to the token learned first (2, T) of a training by these rates of decoder and attention."""
-    settings = {"P": P.tolist(), "M": 20, "momentum": 0.0, "eta_Y": rates[0], "eta_Z": rates[1]}
+    settings = {
+        "P": P.tolist(),
+        "M": 20,
+        "momentum": 0.0,
+        "eta_Y": rates[0],
+        "eta_Z": rates[1],
+    }
     run = odesim.train("scan_snap", settings=settings, steps=steps + 1, save=26)
     observed = run.observables
     return run.t.astype(float), np.log([observed["loss"][0], observed["c"][0, :, 0, 5]])
@@ -48,10 +54,22 @@ def theory(rates, t):
     """ln loss and ln attention (2, T), and their derivatives (2, T, 2) with respect to ln eta_Y and ln eta_Z."""
     names = ("eta_Y", "eta_Z")
     params = {"P": P, "M": 20.0, **dict(zip(names, rates, strict=True))}
-    run = odesim.integrate("scan_snap.full", params=params, span=(0, t[-1]), save=t, sensitivities=names, rtol=1e-8, atol=1e-11)
+    run = odesim.integrate(
+        "scan_snap.full",
+        params=params,
+        span=(0, t[-1]),
+        save=t,
+        sensitivities=names,
+        rtol=1e-8,
+        atol=1e-11,
+    )
     value = np.stack([run.observables["loss"], run.observables["c"][:, 0, 5]])
     slopes = [
-        rate * np.stack([run.sensitivities[name]["loss"], run.sensitivities[name]["c"][:, 0, 5]]) / value
+        rate
+        * np.stack(
+            [run.sensitivities[name]["loss"], run.sensitivities[name]["c"][:, 0, 5]]
+        )
+        / value
         for name, rate in zip(names, rates, strict=True)
     ]
     return np.log(value), np.stack(slopes, axis=-1)
@@ -63,7 +81,9 @@ def theory(rates, t):
 # %%
 t, step = np.linspace(0, 50, 26), 1e-3
 slopes = theory((1.0, 1.0), t)[1]
-difference = (theory((np.exp(step), 1.0), t)[0] - theory((np.exp(-step), 1.0), t)[0]) / (2 * step)
+difference = (
+    theory((np.exp(step), 1.0), t)[0] - theory((np.exp(-step), 1.0), t)[0]
+) / (2 * step)
 print(f"largest difference: {np.abs(slopes[..., 0] - difference).max():.1e}")
 np.testing.assert_allclose(slopes[..., 0], difference, atol=1e-5)
 
@@ -88,16 +108,21 @@ for scale in (1.0, 0.5, 0.25):
     rates = np.array([1.0, 2.0]) * scale
     found, data, t, runs = fitted(rates, round(100 / scale))
     off.append(np.abs(found / rates - 1))
-    print(f"trained with {rates}, fitted {found.round(4)} after {runs} runs of the theory")
+    print(
+        f"trained with {rates}, fitted {found.round(4)} after {runs} runs of the theory"
+    )
 
 # %%
 best = theory(found, t)[0]
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-for axis, points, line, name in zip(axes, data, best, ("ln loss", "ln attention to token 5"), strict=True):
+for axis, points, line, name in zip(
+    axes, data, best, ("ln loss", "ln attention to token 5"), strict=True
+):
     axis.plot(t, points, "o", ms=3, label="training")
     axis.plot(t, line, label="theory with the fitted rates")
     axis.set(xlabel="iteration", ylabel=name)
 axes[0].legend()
+plt.show()
 
 # %% [markdown]
 # The fit finds both rates. What is left is the size of a step: the theory is a flow, the training takes steps. With half the

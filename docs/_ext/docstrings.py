@@ -17,6 +17,12 @@ def to_markup(line: str) -> str:
     return "".join([*parts, escape(line[last:])])
 
 
+def named(line: str) -> str:
+    """A line that explains arguments, with their names in bold."""
+    found = re.match(r"(\w+(?:, \w+)*): ", line)
+    return f"**{found[1]}**: {line[found.end() :]}" if found else line
+
+
 def escape(text: str) -> str:
     """text without markup: stars, bars and underscores at the end of a word stand for themselves."""
     return re.sub(r"([*|\\]|_(?!\w))", r"\\\1", text)
@@ -28,11 +34,18 @@ def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
     for line in lines:
         if re.match(r"\w+(, \w+)*: ", line) and out and out[-1]:
             out.append("")  # a line for each argument
-        out.append(to_markup(line))
+        out.append(named(to_markup(line)))
     lines[:] = out
+
+
+def process_help(app: Sphinx, context: Any, lines: list[str]) -> None:
+    """Rewrites the lines of a help page in place: bars are no substitutions."""
+    lines[:] = [line[:2] + line[2:].replace("|", r"\|") for line in lines]  # a bar in front keeps a line as it is
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects to autodoc."""
     app.connect("autodoc-process-docstring", process)
+    for part in ("description", "options", "arguments", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", process_help)
     return {"parallel_read_safe": True}

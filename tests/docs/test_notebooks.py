@@ -24,6 +24,7 @@ def test_notebook_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = NAMES[name].read_text()
     assert "\nassert " in source or "\nnp.testing.assert_allclose" in source
+    monkeypatch.setattr(plt, "show", lambda: None)  # there is no screen
     with plt.rc_context({"backend": "agg"}), np.errstate(all="warn"):
         runpy.run_path(str(NAMES[name]))
         assert plt.get_fignums()

@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its commands, its code, its error messages, its links and its table."""
+"""What the README shows is what happens: its commands, its code, its error messages, its links; and it stays short."""
 
 import json
 import re
@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from odesim.cli import cli
-from tests.support.matrix import slow_but
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -68,11 +67,17 @@ def test_two_commands_come_first():
     assert tests == "pytest"
 
 
+def test_it_is_short():
+    """At most 700 words, no paragraph of more than 60."""
+    assert len(README.split()) <= 700
+    prose = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert [p for p in prose.split("\n\n") if not p.startswith("|") and len(p.split()) > 60] == []
+
+
 COMMANDS = [line for text in blocks("sh")[1:] for line in text.splitlines()]
-LONG = [line for line in COMMANDS if "--sensitivity eta_Y" in line]  # derivatives that take seconds to compile
 
 
-@pytest.mark.parametrize("command", slow_but(COMMANDS, set(COMMANDS) - set(LONG)))
+@pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, folder):
     """A command of the README ends with 0 and leaves the files that it names; --json prints one object."""
     done = run(command)
@@ -117,13 +122,6 @@ def test_errors_read_as_shown(folder):
         done = run(command.removeprefix("$ "))
         assert done.exit_code == 2, command
         assert (done.stdout, done.stderr) == ("", f"{sentence}\n")
-
-
-def test_models_in_the_table_are_the_shipped_ones():
-    """The table of models names every model file, and no other."""
-    named = set(re.findall(r"^\| `(\w+\.\w+)` \|", README, re.MULTILINE))
-    files = (ROOT / "models").glob("*/*.py")
-    assert named == {f"{file.parent.name}.{file.stem}" for file in files if file.stem not in ("__init__", "claims")}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/README.md"])

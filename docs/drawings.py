@@ -1,0 +1,95 @@
+"""Draws the two drawings of architecture.md: `python docs/drawings.py` writes them beside it."""
+
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from odesim.plot.files import save
+from odesim.plot.style import CATEGORIES, FAINT, INK, NORMAL, SMALL, new_figure, project_style
+
+FLOORS = (
+    {"cli": "the command line"},
+    {"api": "integrate, ensemble, train, compare, resume, rerun, verify"},
+    {"engines": "many members: lanes,\nGPU, one by one", "store": "runs on disk", "plot": "pictures"},
+    {"ensembles": "members as data", "comparison": "theory beside training", "claims": "statements of\nthe papers"},
+    {"inputs": "what people give, checked", "solve": "one run, numbers only"},
+    {"codegen": "programs as text\nand functions", "reference": "the transformer,\ntrained", "models": "Systems of\nthe papers"},
+    {"symbolic": "System, Program, derivatives", "base": "arrays, options, memos, GPU"},
+    {"errors": "the exceptions"},
+)
+ROOMS = ("api", "inputs", "symbolic", "codegen", "engines", "solve", "store")
+MESSAGES = (  # from, to, what, whether it answers
+    ("api", "inputs", "model name, or file", False),
+    ("inputs", "symbolic", "System, checked when it is built", False),
+    ("api", "inputs", "sizes, parameters, initial values, times", False),
+    ("inputs", "api", "Numbers, each in its domain", True),
+    ("api", "engines", "System and Numbers", False),
+    ("engines", "symbolic", "conditions that jump are held; a Program", False),
+    ("engines", "codegen", "Program", False),
+    ("codegen", "engines", "C functions, cached by content", True),
+    ("engines", "api", "Problem: numbers and addresses only", True),
+    ("api", "solve", "Problem, method, tolerances", False),
+    ("solve", "api", "Solution: values, events, status, message", True),
+    ("api", "store", "arrays and a manifest, if asked", False),
+)
+
+
+def box(axes: Axes, x: float, y: float, width: float, height: float, title: str, text: str, color: str) -> None:
+    """Draws a rounded box with a title and a text below it."""
+    shape = FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.08", fc=f"{color}18", ec=color, lw=0.8)
+    axes.add_patch(shape)
+    middle = x + width / 2
+    if text:
+        axes.text(middle, y + 0.72 * height, title, ha="center", va="center", weight="bold", size=NORMAL)
+        axes.text(middle, y + 0.33 * height, text, ha="center", va="center", size=SMALL, color=INK, linespacing=1.1)
+    else:
+        axes.text(middle, y + height / 2, title, ha="center", va="center", weight="bold", size=NORMAL)
+
+
+def draw_floors(path: Path) -> None:
+    """The floors: a row of boxes for each."""
+    with project_style():
+        figure = new_figure(110.0, width=130.0)
+        axes = figure.subplots()
+        for k, rooms in enumerate(FLOORS):
+            y, width = len(FLOORS) - 1 - k, 12 / len(rooms)
+            for j, (name, text) in enumerate(rooms.items()):
+                box(axes, j * width + 0.1, y + 0.08, width - 0.2, 0.84, name, text, CATEGORIES[k % 6])
+            axes.text(-0.15, y + 0.5, str(len(FLOORS) - k), ha="right", va="center", size=SMALL, color=FAINT)
+        axes.set(xlim=(-0.6, 12), ylim=(0, len(FLOORS)))
+        axes.axis("off")
+    save(figure, path)
+
+
+def draw_request(path: Path) -> None:
+    """The life of a request: a line for each room, an arrow for each message, time downwards."""
+    with project_style():
+        figure = new_figure(110.0, width=150.0)
+        axes = figure.subplots()
+        place = {room: 2.0 * k for k, room in enumerate(ROOMS)}
+        for room, x in place.items():
+            axes.plot([x, x], [0.4, -len(MESSAGES) - 0.3], color=FAINT, lw=0.6)
+            box(axes, x - 0.8, 0.4, 1.6, 0.7, room, "", CATEGORIES[0])
+        for k, (start, end, text, back) in enumerate(MESSAGES):
+            x0, x1, y = place[start], place[end], -k - 0.55
+            style = {"arrowstyle": "-|>", "color": CATEGORIES[1 if back else 0], "lw": 0.8, "ls": "--" if back else "-"}
+            axes.annotate("", (x1, y), (x0, y), arrowprops=style)
+            axes.text(
+                (x0 + x1) / 2,
+                y + 0.1,
+                text,
+                ha="center",
+                va="bottom",
+                size=SMALL,
+                bbox={"fc": "white", "ec": "none", "pad": 0.5, "alpha": 0.85},
+            )
+        axes.set(xlim=(-1, 2.0 * len(ROOMS) - 1), ylim=(-len(MESSAGES) - 0.4, 1.2))
+        axes.axis("off")
+    save(figure, path)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).parent
+    draw_floors(here / "floors.svg")
+    draw_request(here / "request.svg")

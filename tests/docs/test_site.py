@@ -1,0 +1,87 @@
+"""The built site in a browser: `sphinx-build -W docs docs/_build/html`, then `pytest -m browser` (needs Chromium and its driver)."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "docs" / "_build" / "html"
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if "_static" not in path.parts)
+pytestmark = pytest.mark.browser
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server of files that prints nothing."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of the site, served on this machine."""
+    if not PAGES:
+        pytest.skip("no site: sphinx-build -W docs docs/_build/html")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Chromium without a window."""
+    selenium = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
+    programs = shutil.which("chromium"), shutil.which("chromedriver")
+    if None in programs:
+        pytest.skip("no chromium or chromedriver on this machine")
+    options = selenium.ChromeOptions()
+    options.binary_location = programs[0]
+    profile = tmp_path_factory.mktemp("profile")
+    for word in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", f"user-data-dir={profile}"):
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = selenium.Chrome(options=options, service=selenium.ChromeService(programs[1]))
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("page", PAGES)
+def test_page_loads(page, size, address, browser):
+    """No error in the console, every picture has appeared, the page is no wider than the window."""
+    browser.set_window_size(*SIZES[size])
+    browser.get_log("browser")
+    browser.get(f"{address}/{page}")
+    assert browser.title
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    browser.execute_script("for (const image of document.images) image.loading = 'eager'")
+    broken = "return [...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
+    assert browser.execute_script(broken) == []
+    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert browser.execute_script(wide) <= 1
+
+
+@pytest.mark.parametrize(("word", "page"), [("entropy", "models"), ("ensemble", "reference"), ("verify", "command_line")])
+def test_search_finds(word, page, address, browser):
+    """A word is found on the page that speaks of it."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{address}/search.html?q={word}")
+    WebDriverWait(browser, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, f"#search-results li a[href*='{page}']"))
+
+
+def test_formulas_are_drawn(address, browser):
+    """A model's equations are MathML with a height."""
+    browser.get(f"{address}/generated/models/joma.html")
+    heights = browser.execute_script("return [...document.querySelectorAll('math')].map(m => m.getBoundingClientRect().height)")
+    assert len(heights) > 20
+    assert min(heights) > 5
