@@ -97,6 +97,9 @@ SYSTEM = System(
         Invariant("masses sum to 1", over(Sum, mass, (h, L - 1)), "constant"),
         Invariant("approach", (mu - v[h]) ** 2, "nonincreasing"),
     ),
-    events=(Event("half way", v[h] - mu / 2), Event("nine tenths", v[h] - 9 * mu / 10)),
+    events=(
+        Event("half way", v[h] - mu / 2, doc="the weight of a height is half of its resting value"),
+        Event("nine tenths", v[h] - 9 * mu / 10, doc="the weight of a height is nine tenths of its resting value"),
+    ),
     closed_forms=(ClosedForm("separation of variables", "for every start", separated, "implicit"),),
 )

@@ -66,7 +66,7 @@ SYSTEM = System(
         Invariant("entropy falls", spread, "nonincreasing", when=And(Eq(v[l] ** 2, v[0] ** 2), v[l] * Delta[l] >= 0)),
     ),
     # past v = 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
-    events=(Event("v reaches 6", z - 18, direction=1),),
+    events=(Event("v reaches 6", z - 18, direction=1, doc="a component has run away: all but 2e-9 of the time to its blow-up has passed"),),
     closed_forms=(ClosedForm("inverse error function", "before t*, for every start", solution),),
     growth=exp(logsumexp(z, (l, M))),
 )

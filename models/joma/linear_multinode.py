@@ -89,7 +89,7 @@ SYSTEM = System(
         Invariant("entropy falls", spread, "nonincreasing", when=Eq(V[l, k], 0)),
     ),
     # past a length of 6 only a fraction erfc(6/sqrt 2) = 2e-9 of the time is left
-    events=(Event("a row reaches 6", z - 18, direction=1),),
+    events=(Event("a row reaches 6", z - 18, direction=1, doc="a row has run away: all but 2e-9 of the time to its blow-up has passed"),),
     closed_forms=(ClosedForm("inverse error function", "from V = 0, before t*", solution),),
     growth=exp(logsumexp(z, (l, M))),
 )

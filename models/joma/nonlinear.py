@@ -73,7 +73,7 @@ SYSTEM = System(
     time="time of gradient flow",
     observables={"entropy": spread, "gap": mu[l] - v[l]},
     invariants=(Invariant("approach", (mu[l] - v[l]) ** 2, "nonincreasing"),),
-    events=(Event("half way", v[l] - mu[l] / 2),),
+    events=(Event("half way", v[l] - mu[l] / 2, doc="a component is half of its resting value"),),
     closed_forms=(ClosedForm("time of arrival", "for every start", arrival, "implicit"),),
     growth=exp(logsumexp(z, (l, M))),
 )

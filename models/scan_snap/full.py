@@ -158,8 +158,10 @@ SYSTEM = System(
         Invariant("loss falls", loss, "nonincreasing"),
     ),
     events=(
-        Event("half way", surprise - log(2), direction=-1),
-        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
+        Event("half way", surprise - log(2), direction=-1, doc="the next token of a class is predicted with probability 1/2"),
+        Event(
+            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
+        ),
     ),
     closed_forms=(ClosedForm("separate classes", "from 0, where no token is of two classes and M > 1", separate_classes),),
 )

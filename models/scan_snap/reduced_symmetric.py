@@ -109,9 +109,11 @@ SYSTEM = System(
         Invariant("Theorem 3, lower bound", winner - share * B, "nonnegative", when=from_zero),
     ),
     events=(
-        Event("half way", u - log(M - 1), direction=1),
-        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1),
-        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
+        Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
+        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
+        Event(
+            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
+        ),
     ),
     closed_forms=(ClosedForm("margin of the decoder", "for every start", margin),),
 )

@@ -59,10 +59,12 @@ SYSTEM = System(
         Invariant("B grows", B, "nondecreasing", when=u >= 0),
     ),
     events=(
-        Event("half way", u - log(M - 1), direction=1),
-        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1),
-        Event("scanning ends", time * eta_Y - K * log(M), direction=1),
-        Event("snap", 1 - (M - 1) * u * exp(-u), direction=1),
+        Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
+        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
+        Event(
+            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
+        ),
+        Event("snap", 1 - (M - 1) * u * exp(-u), direction=1, doc="exp(u) outgrows (M - 1) u: from here on B is all but frozen"),
     ),
     closed_forms=(ClosedForm("scan and snap", "for every start", solution),),
 )

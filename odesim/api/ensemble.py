@@ -34,6 +34,7 @@ from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.errors import ParamError, counted
 from odesim.inputs.arguments import check_arguments
+from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
 from odesim.symbolic.system import System
 
@@ -65,6 +66,7 @@ def ensemble(
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
+    events: str | Iterable[str] = (),
     observe: str | Iterable[str] = (),
     max_events: int = MAX_EVENTS,
     clock: str = "ordinary",
@@ -108,6 +110,10 @@ def ensemble(
     any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
     letter, digit or _ in an event's name becomes _.
 
+    events: texts "NAME: EXPRESSION; terminal; direction up", one or several: an event of this run where the expression passes 0, beside
+    the model's own. It is made of states, parameters, sizes, observables and t, with indices (v[l], v[0]), numbers, + - * / **, brackets,
+    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays.
+
     backend: "numba", or "cuda": one thread of an NVIDIA GPU integrates one member, of up to 64 states, by tsit5, vern7, dop853, rodas4,
     rodas5p or any explicit method with a fixed step; in strict mode with the bits of numba. Many chunks go there at once; what there is
     no memory for is done in halves; several GPUs share the members. What a thread cannot do, and a machine without a GPU, is one sentence.
@@ -127,6 +133,7 @@ def ensemble(
     given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "save": save, "method": method, "step": step, "rtol": rtol}
     given |= {"atol": atol, "max_steps": max_steps, "max_step": max_step, "stop_at": stop_at, "backend": backend, "dtype": dtype}
     given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
+    given |= {"events": events}
     asked, options = ensemble_arguments(**given)
     execution = Execution(check_threads(threads), progress, fail_fast)
     find_backend(backend, ENSEMBLE)
@@ -141,7 +148,8 @@ def ensemble(
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), asked, options)
-    return in_memory(chosen, request, arrays, execution)
+    found = in_memory(chosen, request, arrays, execution)
+    return found.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else found
 
 
 def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> xarray.Dataset:
@@ -177,6 +185,7 @@ def run_ensemble(
     if not to.joins:
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
+    original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
     return begin(original, *ask(system, asked, options), to, execution)
 
 
@@ -188,6 +197,7 @@ def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
 
 def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
     """The members and the request of an ensemble. Raises an OdesimError."""
+    system = with_events(system, asked.events)
     given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
     system, still = with_sensitivities(system, asked.sensitivities, given)
     here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}

@@ -18,6 +18,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
 from odesim.ensembles.slabs import chunk_size
 from odesim.errors import ParamError, StoreError
+from odesim.inputs.events import with_stored_events
 from odesim.inputs.sizes import make_extent
 from odesim.inputs.stored_model import stored_model
 from odesim.solve.codes import STATUSES
@@ -36,7 +37,8 @@ def restore(
     said = store.attributes
     if said.get("ref") is None:
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
-    system, _ = with_sensitivities(stored_model(store.path, said, model), said.get("sensitivities", ()), ())
+    system = with_stored_events(store.path, stored_model(store.path, said, model), said)
+    system, _ = with_sensitivities(system, said.get("sensitivities", ()), ())
     params, initial = store.shared()
     numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
     try:

@@ -24,6 +24,7 @@ from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
+from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
@@ -54,6 +55,7 @@ def integrate(
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
+    events: str | Iterable[str] = (),
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
@@ -80,6 +82,9 @@ def integrate(
     stop_at: a time or times at which a step ends and the next one begins anew, for what the model does not say: conditions of the right
     side on time and states are found by themselves. With a fixed step each part between two such times has its own whole steps.
     max_step: no step is longer, for what the right-hand side does between the stages of a step that nobody would see.
+    events: texts "NAME: EXPRESSION; terminal; direction up", one or several: an event of this run where the expression passes 0, beside
+    the model's own. It is made of states, parameters, sizes, observables and t, with indices (v[l], v[0]), numbers, + - * / **, brackets,
+    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays.
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
@@ -89,6 +94,8 @@ def integrate(
     check_run_options(options, RUN)
     check_array_kind(arrays, options)
     loaded, original = load_with_origin(model)
+    loaded = with_events(loaded, events)
+    original = {**original, **event_attributes(loaded, events)}
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     check_range(numbers, dtype)

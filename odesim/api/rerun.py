@@ -21,6 +21,7 @@ from odesim.ensembles.ledger import Progress
 from odesim.ensembles.request import Chunk
 from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import ParamError, StoreError
+from odesim.inputs.events import with_stored_events
 from odesim.inputs.stored_model import stored_model
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.occurrences import Events
@@ -97,7 +98,7 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     said = old.attrs
     if said.get("ref") is None:
         raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
-    system = stored_model(path, said, model)
+    system = with_stored_events(path, stored_model(path, said, model), said)
     try:
         options = options_of({**said, "method": old.method, "backend": old.backend})
         asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}

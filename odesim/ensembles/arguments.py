@@ -21,6 +21,7 @@ class EnsembleArguments:
     zipped: Mapping[str, Any] = field(default_factory=dict)
     members: int | None = None
     sensitivities: str | Iterable[str] = ()
+    events: str | Iterable[str] = ()
     observe: Any = ()
     max_events: int = MAX_EVENTS
 

@@ -101,7 +101,7 @@ def to_shard(name: str, value: Any) -> tuple[int, int]:
 KINDS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("params", "initial", "sizes", "vary", "grid", "zipped", "settings", "rates", "tolerances"), to_mapping),
     **dict.fromkeys(("method", "backend", "dtype", "clock", "arrays", "map", "optimizer", "model"), to_text),
-    **dict.fromkeys(("sensitivities", "observe", "observables", "align"), to_names),
+    **dict.fromkeys(("sensitivities", "events", "observe", "observables", "align"), to_names),
     **dict.fromkeys(("strict", "overwrite", "resume", "fail_fast"), to_flag),
     **dict.fromkeys(("step", "rtol", "atol", "max_step", "checkpoint_every"), to_number),
     **dict.fromkeys(("seed", "max_steps", "max_events", "threads", "members", "steps"), to_whole_number),

@@ -60,6 +60,8 @@ class Manifest:
         digests = {"observables": digest_text(list(self.outputs.observe)), "max_events": digest_text(self.outputs.max_events)}
         digests |= option_digests(self.attributes)  # before the kernel, which follows from them
         digests |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY if key in self.attributes}
+        if "added_events" in self.attributes:
+            digests["added events"] = digest_text(list(self.attributes["added_events"]))
         digests["saved times"] = digest([self.times])
         digests["members"] = digest_text([self.design.count, self.chunk, sorted(self.design.names)])
         digests |= {name: digest([np.asarray(value)]) for name, value in {**self.params, **self.initial}.items()}
@@ -109,7 +111,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
 def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
     """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
     old = stored_identity(ensemble_attributes(path))
-    for name in {"backend": "", **identity, **old}:  # the first: another one has another kernel too
+    for name in {"backend": "", "added events": "", **identity, **old}:  # the first two: with others the kernel is another, too
         if identity.get(name) != old.get(name):
             raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")
 

@@ -184,6 +184,8 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "not_applicable": list_of(text),
         "initial": dict_of(anything),
         "sensitivities": SENSITIVITIES,
+        "added_events": list_of(text),
+        "event_docs": dict_of(text),
         "even": positive,
         "blow_up_error": number,
         "incomplete": text,
@@ -191,6 +193,8 @@ OPTIONAL: dict[str, dict[str, Check]] = {
     ENSEMBLE: {
         **OPTIONS,
         "sensitivities": list_of(text),
+        "added_events": list_of(text),
+        "event_docs": dict_of(text),
         "ledger": array_names,
         "coordinates": text,
         "status_meanings": list_of(text),

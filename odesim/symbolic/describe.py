@@ -49,7 +49,8 @@ def describe(system: Definition) -> dict[str, Any]:
             for v in system.invariants
         ],
         "events": [
-            {"name": v.name, "expression": formulas.text(v.expr), "direction": v.direction, "terminal": v.terminal} for v in system.events
+            {"name": v.name, "expression": formulas.text(v.expr), "direction": v.direction, "terminal": v.terminal, "doc": v.doc}
+            for v in system.events
         ],
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
         "growth": None if system.growth is None else formulas.text(system.growth),

@@ -40,7 +40,7 @@ def latex_document(system: System) -> str:
         "Constraints": [_named(c.name, f"{formulas.latex(c.expr)} {RELATIONS[c.sense]} 0") for c in system.constraints],
         "Invariants": [_named(v.name, formulas.latex(v.expr), f"{SENSES[v.sense]}{_when(formulas, v.when)}") for v in system.invariants],
         "Events": [
-            _named(v.name, formulas.latex(v.expr), f"{WAYS[v.direction]} $0${' and ends the run' if v.terminal else ''}")
+            _named(v.name, formulas.latex(v.expr), f"{WAYS[v.direction]} $0${' and ends the run' if v.terminal else ''}", v.doc)
             for v in system.events
         ],
         "Closed forms": [f"{escape(f'{c.name}: {c.kind}, {c.where}')}\\par" for c in system.closed_forms],
@@ -66,9 +66,10 @@ def _row(formulas: Formulas, left: str, right: Any, suffix: str = "") -> str:
     return rf"\fit{{{left} = {formulas.latex(right)}{suffix}}}"
 
 
-def _named(name: str, formula: str, remark: str = "") -> str:
-    """A law: its name, a remark, its formula."""
-    return f"\\textit{{{escape(name)}}}{f': {remark}' if remark else ''}\\par\n\\fit{{{formula}}}"
+def _named(name: str, formula: str, remark: str = "", doc: str = "") -> str:
+    """A law: its name, a remark, its meaning, its formula."""
+    words = "".join([f": {remark}" if remark else "", f"; {escape(doc)}" if doc else ""])
+    return f"\\textit{{{escape(name)}}}{words}\\par\n\\fit{{{formula}}}"
 
 
 def _range(formulas: Formulas, system: System, indices: Iterable[Symbol]) -> str:

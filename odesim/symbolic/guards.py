@@ -49,6 +49,7 @@ def add_guards(system: System) -> System:
             axes = [(i, system.axes[i]) for i in key_indices(key)]
             out = sp.Min(-sign * key - slack, -sign * system.equations[key], evaluate=False)
             words = set_text(sets[name])
-            guards.append(Guard(f"{name} leaves {words}", -(over(MaxOver, out, *axes) if axes else out), -1, True, name, sign, words))
+            expr = -(over(MaxOver, out, *axes) if axes else out)
+            guards.append(Guard(f"{name} leaves {words}", expr, -1, True, state=name, sign=sign, words=words))
     param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
     return replace(system, events=(*system.events, *guards), params=(*system.params, param))

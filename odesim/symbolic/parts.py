@@ -99,7 +99,7 @@ class Invariant:
 @readable
 @dataclass(frozen=True)
 class Event:
-    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run.
+    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run. doc: its meaning.
 
     Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
     it; two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions
@@ -110,6 +110,7 @@ class Event:
     expr: sp.Expr
     direction: int = 0
     terminal: bool = False
+    doc: str = ""
 
 
 @readable

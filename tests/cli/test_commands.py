@@ -66,7 +66,9 @@ def test_show_fits_and_says_all(model, odesim):
     assert found["name"] == model and found["source"]["key"] in page.stdout
     for part in ("states", "parameters", "observables", "invariants", "events", "closed_forms"):
         for thing in found[part]:
-            assert thing["name"] in page.stdout
+            assert page.stdout.count(f"  {thing['name']}") >= 1 and [t["name"] for t in found[part]].count(thing["name"]) == 1
+    meanings = [event["doc"] for event in found["events"]]
+    assert all(meanings) and all(words.split()[0] in page.stdout for words in meanings)
     assert all(not isinstance(p["default"], str) for p in found["parameters"])  # bound at the default sizes
 
 

@@ -40,6 +40,13 @@ PATH = click.Path(path_type=Path)
 @run_options(ENSEMBLE)
 @click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
 @click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
+@click.option(
+    "--event",
+    "events",
+    metavar="'NAME: EXPRESSION'",
+    multiple=True,
+    help="List where EXPRESSION passes 0; '; terminal' ends the member there.",
+)
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
@@ -68,6 +75,7 @@ def ensemble_command(
     as_json: bool,
     quiet: bool,
     sensitivities: tuple[str, ...],
+    events: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Integrate many members of MODEL, each with values of its own, and store them in chunks as they finish.
@@ -79,6 +87,7 @@ def ensemble_command(
     POINTS, of --grid and --zip, are
       1,2,3   @file.csv            each fills the shape
       linspace(a,b,n)  logspace(a,b,n)
+    EXPRESSION, of --event: see `odesim integrate --help`.
     What has parentheses is quoted in a shell: --vary 'mu=uniform(0,1)'.
 
     Ctrl-C keeps the chunks that are done (exit code 3); `odesim resume RUN` goes
@@ -99,6 +108,7 @@ def ensemble_command(
     request = make_request(params, sizes, initial, options, file, points=None, other=varied)
     numbers: dict[str, Any] = {"params": request.params, "initial": request.initial, "sizes": request.sizes, "span": request.span}
     kept: dict[str, Any] = {"save": request.save, "sensitivities": sensitivities, "observe": observe, "max_events": max_events}
+    kept |= {"events": events}
     asked = EnsembleArguments(**numbers, **design, members=members, **kept)
     to = Destination(out, overwrite=overwrite, shard=None if shard is None else read_shard(shard))
     check_picture_place(out, plot, overwrite=overwrite)

@@ -31,6 +31,13 @@ FINISHED = ("ok", "event")
     help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
 )
 @run_options(RUN)
+@click.option(
+    "--event",
+    "events",
+    metavar="'NAME: EXPRESSION'",
+    multiple=True,
+    help="List where EXPRESSION passes 0; '; terminal' ends the run there.",
+)
 @click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
@@ -51,6 +58,7 @@ def integrate_command(
     as_json: bool,
     quiet: bool,
     sensitivities: tuple[str, ...],
+    events: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Integrate MODEL (a name of `odesim list`), or the SYSTEM of FILE.py (FILE.py:OTHER for another constant).
@@ -65,6 +73,13 @@ def integrate_command(
       linspace(a,b)  logspace(a,b) evenly from a to b, or 10^a to 10^b
       uniform(a,b)   normal(m,s)   random, from --seed
 
+    \b
+    EXPRESSION, of --event, is made of states, parameters, sizes, observables
+    and t, numbers, + - * / **, brackets, exp(), log(), sqrt(), ..., and
+    sum(v), max(v), min(v) of arrays; v[0] is one component, v[l] each:
+      --event 'far: v[0] - 2'                          v[0] passes 2
+      --event 'all: sum(v) - 9; terminal; direction up'  the run ends
+
     What has parentheses is quoted in a shell: --set 'mu=uniform(0,1)'.
     """
     from odesim.cli.options.run import make_request
@@ -77,7 +92,7 @@ def integrate_command(
     from odesim.api.integrate import integrate
 
     numbers: dict[str, Any] = {"params": request.params, "sizes": request.sizes, "initial": request.initial, "span": request.span}
-    numbers |= {"save": request.save, "sensitivities": sensitivities}
+    numbers |= {"save": request.save, "sensitivities": sensitivities, "events": events}
     with Progress(model, False if quiet else None) as progress:
         solution = integrate(model, **numbers, progress=progress, **vars(request.run))
     if out or plot or as_json or not quiet:

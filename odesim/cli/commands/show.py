@@ -125,7 +125,8 @@ def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
 def event_text(event: dict[str, Any]) -> str:
     """The expression of an event, the direction in which it passes 0, and whether it ends the run."""
     way = f"passes 0{DIRECTIONS[event['direction']]}{' and ends the run' if event['terminal'] else ''}"
-    return wrap_formula(f"{event['name']}: {event['expression']} {way}")
+    doc = [wrap_paragraph(event["doc"], "      ")] if event["doc"] else []
+    return "\n".join([wrap_formula(f"{event['name']}: {event['expression']} {way}"), *doc])
 
 
 def default_text(value: Any) -> str:

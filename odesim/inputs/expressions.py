@@ -1,0 +1,263 @@
+"""Expressions that people type: arithmetic over the names of a System, read by recursive descent. Nothing in a text is executed.
+
+    sum    = term { (+ | -) term }              power = atom [ ** sign ]
+    term   = sign { (* | /) sign }              atom  = NUMBER | ( sum ) | NAME | NAME[index, ...] | FUNCTION(sum, ...)
+    sign   = { + | - } power                    index = NAME of an index | WHOLE NUMBER | NAME[index, ...] of an index parameter
+
+sum(f), max(f) and min(f) of one argument go over all indices of f; an index behind it, as in sum(V[l, k], k), names those to go over.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import sympy as sp
+from sympy import Expr, Symbol
+
+from odesim.errors import nearest, shorten
+from odesim.inputs.names import Names, Thing
+from odesim.inputs.numerals import NumberError, call, number, operate
+from odesim.symbolic.expr import over
+from odesim.symbolic.reductions import MaxOver
+
+LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
+NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+TOKEN = re.compile(rf"\s*(?:{NUMBER}|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/()\[\],]))")
+HINTS = {"^": "write ** for a power", "=": "an expression is meant, not an equation: write a - b for a = b"}
+HINTS |= dict.fromkeys("<>", "an expression is meant, not a condition: write a - b for a > b")
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "abs": sp.Abs, "acos": sp.acos, "asin": sp.asin, "atan": sp.atan, "cos": sp.cos, "cosh": sp.cosh, "erf": sp.erf, "exp": sp.exp,
+    "log": sp.log, "sin": sp.sin, "sinh": sp.sinh, "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
+}  # fmt: skip
+OVER = ("max", "min", "sum")
+CALLS = tuple(sorted((*FUNCTIONS, *OVER)))
+
+
+@dataclass(frozen=True)
+class Token:
+    """A number, name or sign of the text, or "end"; at: its place, from 0."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse_expression(text: str, start: int, names: Names, fail: Callable[[int, str], NoReturn]) -> Expr:
+    """The expression in text from the place `start` on. fail: called with the place of a mistake and a sentence; it raises."""
+    return Reader(text, start, names, fail).whole()
+
+
+class Reader:
+    """The reading of one text."""
+
+    def __init__(self, text: str, start: int, names: Names, fail: Callable[[int, str], NoReturn]):
+        if len(text) > LONGEST:
+            fail(LONGEST, f"the expression has {len(text)} characters, and {LONGEST} are the most")
+        self.names, self.fail, self.depth = names, fail, 0
+        self.tokens = list(self._tokens(text, start))
+        self.next = 0
+
+    def _tokens(self, text: str, at: int) -> Iterator[Token]:
+        end = max(len(text.rstrip()), at)
+        while at < end:
+            found = TOKEN.match(text, at)
+            if not found or found.lastgroup is None:
+                at += len(text[at:]) - len(text[at:].lstrip())
+                hint = HINTS.get(text[at])
+                self.fail(at, hint or f"{text[at]!r} is no part of an expression")
+            yield Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup))
+            at = found.end()
+        yield Token("end", "", end)
+
+    @property
+    def here(self) -> Token:
+        return self.tokens[self.next]
+
+    def take(self, *texts: str) -> Token | None:
+        """The next token, if it is one of these signs."""
+        token = self.here
+        if token.kind != "sign" or token.text not in texts:
+            return None
+        self.next += 1
+        return token
+
+    def need(self, text: str, of: Token) -> None:
+        """Passes over a sign that has to be there, to close `of`."""
+        if self.take(text) is None:
+            self.fail(self.here.at, f"{text!r} is missing, to close the {of.text!r} at character {of.at + 1}{self._instead()}")
+
+    def _instead(self) -> str:
+        return "" if self.here.kind == "end" else f"; {shorten(self.here.text, 40)!r} stands there"
+
+    def whole(self) -> Expr:
+        """The whole text as one expression."""
+        e = self.sum()
+        if self.here.kind != "end":
+            self.fail(self.here.at, f"an operator is missing before {shorten(self.here.text, 40)!r}")
+        return e
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """A context: one more level of brackets or exponents."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail(self.here.at, f"the expression is nested more than {DEEPEST} deep")
+        yield
+        self.depth -= 1
+
+    def sum(self) -> Expr:
+        with self.deeper():
+            e = self.term()
+            while sign := self.take("+", "-"):
+                e = self.operation(sign, e, self.term())
+        return e
+
+    def term(self) -> Expr:
+        e = self.sign()
+        while sign := self.take("*", "/"):
+            e = self.operation(sign, e, self.sign())
+        return e
+
+    def sign(self) -> Expr:
+        negative = False
+        while sign := self.take("+", "-"):
+            negative ^= sign.text == "-"
+        e = self.power()
+        return -e if negative else e
+
+    def power(self) -> Expr:
+        base = self.atom()
+        if (sign := self.take("**")) is None:
+            return base
+        with self.deeper():
+            return self.compute(sign, lambda: operate("**", base, self.sign()))
+
+    def atom(self) -> Expr:
+        token = self.here
+        self.next += token.kind != "end"
+        if token.kind == "number":
+            return self.compute(token, lambda: number(token.text))
+        if token.text == "(":
+            e = self.sum()
+            self.need(")", token)
+            return e
+        if token.kind != "name":
+            self.fail(token.at, f"a number, a name or a bracket is missing{'' if token.kind == 'end' else f' before {token.text!r}'}")
+        if self.here.text == "(":
+            return self.call(token)
+        thing = self.thing(token)
+        if self.here.text == "[":
+            return self.element(token, thing)
+        if thing.index:
+            self.fail(token.at, f"{token.text} is an index: it stands in [brackets] of an array")
+        if thing.extents:
+            self.fail(token.at, f"{token.text} is an array: write {thing.example} for its components, or sum({token.text}), max(), min()")
+        return thing.at(())
+
+    def thing(self, token: Token) -> Thing:
+        """What a name stands for."""
+        if token.text not in self.names:
+            choices = ", ".join(self.names)
+            if token.text in CALLS:
+                self.fail(token.at, f"{token.text} is a function: write {token.text}(...)")
+            self.fail(token.at, f"no name {shorten(token.text, 40)!r}; choose from {choices}{nearest(token.text, [*self.names, *CALLS])}")
+        thing = self.names[token.text]
+        if thing.obstacle:
+            self.fail(token.at, thing.obstacle)
+        return thing
+
+    def element(self, token: Token, thing: Thing) -> Expr:
+        """NAME[index, ...]"""
+        bracket = self.take("[")
+        assert bracket is not None
+        if not thing.extents:
+            self.fail(bracket.at, f"{token.text} is {'an index' if thing.index else 'a number'} and has no indices")
+        indices = [self.index(thing, 0)]
+        while self.take(","):
+            indices.append(self.index(thing, len(indices)))
+        self.need("]", bracket)
+        if len(indices) != len(thing.extents):
+            self.fail(bracket.at, f"{token.text} has {len(thing.extents)} indices: write {thing.example}")
+        return thing.at(tuple(indices))
+
+    def index(self, thing: Thing, place: int) -> Any:
+        """One index of an array: its name, a whole number, or an element of an index parameter."""
+        token = self.here
+        if place >= len(thing.extents):
+            self.fail(token.at, f"there are too many indices: write {thing.example}")
+        extent = thing.extents[place]
+        self.next += token.kind != "end"
+        if token.kind == "number" and token.text.isdigit() and len(token.text) < 16:
+            return sp.Integer(token.text)
+        fits = self.names.indices_over(extent)
+        hint = f"write a whole number from 0{f' or {fits[0]}' if fits else ''}"
+        if token.kind != "name":
+            self.fail(token.at, f"an index is missing: {hint}")
+        other = self.thing(token) if token.text in self.names else Thing(token.text)
+        if other.index and token.text in fits:
+            return other.index
+        if other.indexes is not None and self.here.text == "[" and sp.expand(other.indexes - extent) == 0:
+            return self.element(token, other)
+        self.fail(token.at, f"{shorten(token.text, 40)} is no index of this axis, which has {extent} places: {hint}")
+
+    def call(self, token: Token) -> Expr:
+        """FUNCTION(sum, ...)"""
+        bracket = self.take("(")
+        assert bracket is not None
+        if token.text not in CALLS:
+            self.fail(token.at, f"no function {shorten(token.text, 40)!r}; choose from {', '.join(CALLS)}{nearest(token.text, CALLS)}")
+        if token.text in OVER:
+            return self.reduction(token, bracket)
+        e = self.sum()
+        self.need(")", bracket)
+        return self.compute(token, lambda: call(token.text, FUNCTIONS[token.text], e))
+
+    def reduction(self, token: Token, bracket: Token) -> Expr:
+        """sum, max or min over indices; max(a, b) and min(a, b) are the larger and the smaller."""
+        (first, free), others, chosen = self.argument(), list[Expr](), list[Symbol]()
+        while self.take(","):
+            index = self.names.index_of(self.here.text)
+            if index is not None and not others:
+                self.next += 1
+                chosen.append(index)
+            else:
+                others.append(self.sum())
+        self.need(")", bracket)
+        if others and (chosen or token.text == "sum" or len(others) >= MOST_ARGUMENTS):
+            more = "" if token.text == "sum" else f", or 2 to {MOST_ARGUMENTS} expressions"
+            self.fail(token.at, f"{token.text}() takes one expression and the indices to go over{more}")
+        if others:
+            return (sp.Max if token.text == "max" else sp.Min)(first, *others)
+        if missing := [k for k in chosen if k not in free]:
+            self.fail(token.at, f"{token.text}() goes over {missing[0]}, which its expression does not have")
+        if not free:
+            self.fail(token.at, f"{token.text}() of one number: give it an array, or an expression with an index, such as v[l]")
+        axes = [(k, extent) for k, extent in free.items() if not chosen or k in chosen]
+        if token.text == "sum":
+            return over(sp.Sum, first, *axes)
+        return over(MaxOver, first, *axes) if token.text == "max" else -over(MaxOver, -first, *axes)
+
+    def argument(self) -> tuple[Expr, Mapping[Symbol, Any]]:
+        """The first argument of sum, max or min, an expression or the plain name of an array; and its free indices."""
+        token = self.here
+        if token.kind == "name" and self.tokens[self.next + 1].text in (")", ",") and token.text in self.names:
+            thing = self.thing(token)
+            if thing.extents:
+                self.next += 1
+                indices = thing.own_indices()
+                return thing.at(indices), dict(zip(indices, thing.extents, strict=True))
+        e = self.sum()
+        return e, self.names.free_in(e)
+
+    def operation(self, sign: Token, a: Expr, b: Expr) -> Expr:
+        """a sign b"""
+        return self.compute(sign, lambda: operate(sign.text, a, b))
+
+    def compute(self, token: Token, value: Callable[[], Expr]) -> Expr:
+        """value(), whose mistakes are at this token."""
+        try:
+            return value()
+        except NumberError as error:
+            self.fail(token.at, str(error))
