@@ -39,8 +39,8 @@ def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
 
 
 def process_help(app: Sphinx, context: Any, lines: list[str]) -> None:
-    """Rewrites the lines of a help page in place: bars are no substitutions."""
-    lines[:] = [line[:2] + line[2:].replace("|", r"\|") for line in lines]  # a bar in front keeps a line as it is
+    """Rewrites the lines of a help page in place: bars and stars are no markup."""
+    lines[:] = [line[:2] + re.sub(r"([|*])", r"\\\1", line[2:]) for line in lines]  # a bar in front keeps a line as it is
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

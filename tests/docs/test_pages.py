@@ -1,0 +1,65 @@
+"""What the how-to pages show is what happens: their code, commands and messages run, in the order of the page."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from odesim.cli import cli
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"# (\S+\.(?:py|toml))\n")  # a block that begins so is that file
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return BLOCK.findall((DOCS / page).read_text())
+
+
+def run(command: str) -> tuple[int, str, str]:
+    """`odesim ...` in this process, in the current folder."""
+    name, *words = shlex.split(command)
+    assert name == "odesim", command
+    done = CliRunner().invoke(cli, words)
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page, tmp_path, monkeypatch):
+    """Every block of a page, in one folder and one namespace; commands end with 0, those of a console with 2 or 3 and the sentence."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for language, text in blocks(page):
+        if found := NAME.match(text):
+            Path(found[1]).write_text(text)
+        elif language == "python":
+            exec(compile(text, page, "exec"), names)
+        elif language == "sh":
+            for command in text.splitlines():
+                code, _, stderr = run(command)
+                assert code == 0, f"{command}\n{stderr}"
+        elif language == "console":
+            lines = text.splitlines()
+            for command, sentence in zip(lines[::2], lines[1::2], strict=True):
+                code, *said = run(command.removeprefix("$ "))
+                assert (code in (2, 3), *said) == (True, "", f"{sentence}\n")
+        else:
+            assert language in ("text", "toml"), language
+
+
+@pytest.mark.parametrize("page", [*PAGES, "tutorial.md", "howto/index.md", "architecture.md"])
+def test_links_and_commands(page):
+    """bash reads every command, every relative link is a file."""
+    text = (DOCS / page).read_text()
+    for command in [line for language, block in blocks(page) if language == "sh" for line in block.splitlines()]:
+        done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    targets = re.findall(r"\]\(([^)#]+)\)", text)
+    assert [t for t in targets if "://" not in t and not t.startswith("generated/") and not ((DOCS / page).parent / t).exists()] == []
