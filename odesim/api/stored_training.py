@@ -131,7 +131,7 @@ def train_into(
 ) -> Trajectory:
     """Trains the experiment into a folder, or continues the training there. Raises an OdesimError."""
     path, options = to.path, replace(options, save=check_save(options.save))
-    about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary}
+    about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary, "labels": experiment.labels}
     about["identity"] = digests(about)
     from odesim.store.lock import RunLock
 

@@ -1,6 +1,6 @@
 """Draws one quantity against time: lines for few components, a map for many, bands of quantiles for very many or a matrix."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +13,13 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.labels import EndLabels, end_labels, symbol
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, few_ticks, ordered_colors
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, SMALL, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
 
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
+NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
@@ -84,11 +85,16 @@ class Quantity:
 
 
 def draw_quantity(
-    axes: Axes, quantity: Quantity, time_axis: TimeAxis, labelled: Mapping[Any, str] = MappingProxyType({})
+    axes: Axes,
+    quantity: Quantity,
+    time_axis: TimeAxis,
+    labelled: Mapping[Any, str] = MappingProxyType({}),
+    places: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> EndLabels | None:
     """Draws the quantity; returns the labels of its lines, not placed yet, or None.
 
     labelled {(dims, shape): name of a panel with the same colours and labels}: lines that end close together refer to it.
+    places {axis: names of its places}, drawn beside the rows of a map.
     """
     axes.set_xscale("log" if time_axis.log else "linear")
     values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
@@ -102,6 +108,9 @@ def draw_quantity(
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes, whole=quantity.kind == "map")
+    if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
+        names = [literal(str(name)) for name in places[quantity.dims[0]]]
+        axes.set_yticks(range(len(names)), names, fontsize=SMALL)
     return labels
 
 

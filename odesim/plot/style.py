@@ -111,10 +111,10 @@ def literal(text: str) -> str:
     return escaped(text).replace("$", r"\$")
 
 
-def break_lines(text: str, most: int = 18) -> str:
-    """text in lines of about `most` letters, broken after spaces and underscores."""
+def break_lines(text: str, most: int = 13) -> str:
+    """text in lines of about `most` letters, broken after spaces and underscores and before brackets."""
     lines = [""]
-    for piece in re.findall(r"[^ _]*[ _]?", text):
+    for piece in re.findall(r"\[?[^ _\[]*[ _]?", text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > most:
             lines.append("")
         lines[-1] += piece

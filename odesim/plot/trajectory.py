@@ -1,67 +1,109 @@
-"""The picture of a training: the loss over seeds, and the recorded observables."""
+"""The picture of a training: the loss over seeds, the recorded observables, and attention as it is at the end."""
 
-from collections.abc import Sequence
-from textwrap import fill
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from odesim.errors import StoreError, counted
+from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
-from odesim.plot.panels import Quantity, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.solution import ALONE, BAR, LINE, MARGIN, ROW, TITLE, label_time
+from odesim.plot.panels import LINES, Quantity, draw_quantity, set_loss_scale, set_value_scale
+from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
 from odesim.plot.style import CATEGORIES, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
+from odesim.plot.tokens import Table, draw_table
 
 if TYPE_CHECKING:
     import xarray
 
-PANELS = 6
+PANELS, TABLES = 8, 2  # of what is drawn against time; of matrices at the end
 LOSS, SEED, TIME = "loss", "seed", "time"
+ATTENTION = ("c", "Z")  # matrices that come first
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # quantiles over seeds: two bands and a line
+SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
 
 
-def figure_of_trajectory(run: "xarray.Dataset") -> Figure:
+def figure_of_trajectory(run: "xarray.Dataset", labels: Mapping[str, Any] | None = None) -> Figure:
     """A Figure of a training Dataset (seed, time, ...): median and bands over seeds for numbers, the mean over seeds for arrays.
 
-    The loss comes first, then entropies, then other observables; those without times are not drawn. Raises StoreError if nothing is
-    recorded yet.
+    The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
+    not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. Raises
+    StoreError if nothing is recorded yet.
     """
-    names = [str(name) for name, v in run.data_vars.items() if TIME in v.dims]
-    if not names or not run.sizes[TIME]:
+    labels = run.attrs.get("labels", {}) if labels is None else labels
+    if not run.sizes[TIME] or not any(TIME in v.dims for v in run.data_vars.values()):
         raise StoreError("no iteration is recorded yet: there is nothing to draw")
-    names.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
-    shown = {name: run[name].transpose(SEED, TIME, ...) for name in names[:PANELS]}
-    means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in shown.items()}
+    tables = tables_of(run, labels)
+    timed = [str(name) for name, v in run.data_vars.items() if TIME in v.dims and name not in tables]
+    timed.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
+    values = {name: without_single_axes(run[name]).transpose(SEED, TIME, ...) for name in timed}
+    means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in values.items()}
+    still = [name for name, q in means.items() if q.is_constant and np.ptp(values[name].values) == 0]
+    names = [name for name in timed if name not in still]
+    shown, left_out = names[:PANELS], names[PANELS:] + list(tables)[TABLES:]
+    drawn = list(tables.values())[:TABLES]
     time_axis = make_time_axis(run[TIME].values, "iterations")
     with project_style():
-        title = title_of(run, any(q.shape for q in means.values()), names[PANELS:])
-        figure, axes = panels([q.kind == "map" for q in means.values()], MARGIN + LINE * title.count("\n"))
-        labels = []
-        for ax, (name, quantity) in zip(axes, means.items(), strict=True):
-            if quantity.shape:
-                labels.append(draw_quantity(ax, quantity, time_axis))
+        figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], FOOT, [table.height for table in drawn])
+        ends = []
+        for ax, name in zip(axes, shown, strict=True):
+            if means[name].shape:
+                ends.append(draw_quantity(ax, means[name], time_axis, places=labels))
             else:
-                draw_seeds(ax, name, shown[name].values, time_axis)
+                draw_seeds(ax, name, values[name].values, time_axis)
+        for ax, table in zip(below, drawn, strict=True):
+            draw_table(ax, table)
         label_time(axes, time_axis)
         space_ticks(axes, time_axis)
-        figure.suptitle(title, linespacing=1.3)
+        arrays = bool(drawn) or any(means[name].shape for name in shown)
+        notes = [f"constant: {means[name].label} = {means[name].flat[0, 0]:.4g}" for name in still]
+        add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes], legend_of(run.sizes[SEED]))
         figure.align_ylabels(axes)
-        place_labels(figure, [label for label in labels if label])
+        place_labels(figure, [label for label in ends if label])
     return figure
+
+
+def without_single_axes(values: "xarray.DataArray") -> "xarray.DataArray":
+    """The values without axes of size 1, except seed and time."""
+    return values.squeeze([dim for dim in values.dims if dim not in (SEED, TIME) and values.sizes[dim] == 1])
+
+
+def tables_of(run: "xarray.Dataset", labels: Mapping[str, Any]) -> dict[str, Table]:
+    """{name: Table} of the matrices of a training at its last recorded iteration, means over seeds, attention first."""
+    tables = {}
+    for name, v in run.data_vars.items():
+        dims = tuple(str(dim) for dim in v.dims if dim not in (SEED, TIME))
+        if len(dims) == 2 and min(v.sizes[dim] for dim in dims) > 1 and np.prod([v.sizes[dim] for dim in dims]) > LINES:
+            last = v.isel({TIME: -1}) if TIME in v.dims else v
+            when = f"at $t$ = {run[TIME].values[-1]}" if TIME in v.dims else "at the end"
+            values = last.transpose(SEED, *dims).values.mean(axis=0)
+            tables[str(name)] = Table(str(name), values, (dims[0], dims[1]), when, labels)
+    return {name: tables[name] for name in sorted(tables, key=lambda name: name not in ATTENTION)}
 
 
 def panels(maps: Sequence[bool], margin: float) -> tuple[Figure, list[Axes]]:
     """(Figure, axes) with one wide panel or rows of two. maps: which panels need space for a colour bar; margin in mm."""
+    return panels_and_tables(maps, margin, [])[:2]
+
+
+def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[float]) -> tuple[Figure, list[Axes], list[Axes]]:
+    """(Figure, axes, axes of tables): rows of two, then a wide row of its own for each table.
+
+    maps: which panels need space for a colour bar; tables: heights; margin: all in mm.
+    """
     n = len(maps)
-    columns = min(n, 2)
     heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
-    figure = new_figure(margin + sum(heights))
-    cells = figure.add_gridspec(len(heights), columns, height_ratios=heights)
-    return figure, [figure.add_subplot(cells[i // 2, i % 2]) for i in range(n)]
+    figure = new_figure(margin + sum(heights) + sum(tables))
+    cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
+    axes = [figure.add_subplot(cells[cell]) for cell in cells_of_two(n)]
+    return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
 
 
 def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
@@ -71,8 +113,8 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
     finite = ~np.all(np.isnan(rows), axis=0)  # times at which at least one seed is finite
     x, marks = time_axis.x[finite], np.nanquantile(rows[:, finite], LEVELS, axis=0) if finite.any() else np.empty((len(LEVELS), 0))
     if len(rows) > 1:
-        axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=0.2, lw=0)
-        axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=0.3, lw=0)
+        axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=SHADES[0], lw=0)
+        axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=SHADES[1] - SHADES[0], lw=0)
     axes.plot(x, marks[2], color=CATEGORIES[0])
     (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
     axes.set_ylabel(symbol(name))
@@ -88,14 +130,28 @@ def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
             ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
 
 
-def title_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> str:
-    """The title: task, model and seeds, what is drawn, the message of an early end, which observables are not shown."""
-    attributes, count = run.attrs, run.sizes[SEED]
+def title_of(run: "xarray.Dataset") -> str:
+    """The title: task, model and seeds."""
+    count = run.sizes[SEED]
     seeds = counted(count, "seed") if count > 1 else f"seed {run[SEED].values[0]}"
-    lines = [f"{attributes['task']} ({attributes['model']}), {seeds}"]
-    if count > 1:
-        lines += ["median, middle half and range of seeds"] + ["arrays: mean over seeds"] * arrays
-    if attributes["status"] != "ok":
-        lines.append(str(attributes["message"]))
+    return literal(f"{run.attrs['task']} ({run.attrs['model']}), {seeds}")
+
+
+def notes_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> list[str]:
+    """What is drawn of arrays, the message of an early end, which observables are not shown."""
+    lines = ["arrays: mean over seeds"] * (arrays and run.sizes[SEED] > 1)
+    lines += [str(run.attrs["message"])] * (run.attrs["status"] != "ok")
     lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return literal("\n".join(fill(line, TITLE) for line in lines))
+    return [literal(line) for line in lines]
+
+
+def legend_of(seeds: int) -> list[Artist]:
+    """What the line and the bands of several seeds are."""
+    if seeds == 1:
+        return []
+    outer, inner = SHADES
+    return [
+        Line2D([], [], color=CATEGORIES[0], label="median of seeds"),
+        Patch(color=CATEGORIES[0], alpha=inner, lw=0, label="middle half"),
+        Patch(color=CATEGORIES[0], alpha=outer, lw=0, label="range"),
+    ]

@@ -91,7 +91,7 @@ class Experiment:
     """Everything that a training needs, made by a task from its settings and seeds (R,).
 
     config: all settings as plain data. steps: default number of updates. exact: exact population quantities of the task.
-    theory {System: parameters with which it describes this training}.
+    theory {System: parameters with which it describes this training}. labels {axis: what its places are, such as the words of tokens}.
     """
 
     task: str
@@ -104,6 +104,7 @@ class Experiment:
     vocabulary: int
     exact: Mapping[str, Array] = field(default_factory=dict)
     theory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Task(Protocol):

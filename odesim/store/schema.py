@@ -207,6 +207,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "observe": list_of(text),
         "versions": dict_of(text),
         "vocabulary": anything,
+        "labels": dict_of(list_of(text)),
         "threads": positive,
         "identity": dict_of(text),
         "stats": dict_of(nullable(number)),

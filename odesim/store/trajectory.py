@@ -206,7 +206,7 @@ def _trajectory(path: str | Path, attributes: Mapping[str, Any]) -> Trajectory:
     attrs = {
         name: value
         for name, value in attributes.items()
-        if name in ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary")
+        if name in ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary", "labels")
     }
     seeds, stats = tuple(attributes["seeds"]), attributes.get("stats", {})
     return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **fields)

@@ -42,7 +42,7 @@ def test_a_symbol_is_that_of_the_models_latex(model):
         ("distinct_data", (), "distinct_data"),
         ("V", ("token", "node"), "$V$[token, node]"),
         ("zc", ("g",), "zc[g]"),
-        ("stable_rank_of_the_velocity", (), "stable_rank_of_\nthe_velocity"),
+        ("stable_rank_of_the_velocity", (), "stable_rank_\nof_the_\nvelocity"),
         ("$x$", (), r"\$x\$"),
         ("nu", ("$k$",), r"$\nu$[\$k\$]"),
     ],

@@ -10,8 +10,9 @@ from matplotlib.text import Text
 
 from odesim.errors import StoreError
 from odesim.plot.style import SMALL
+from odesim.plot.tokens import COLUMNS
 from odesim.plot.trajectory import figure_of_trajectory
-from tests.support.texts import clashes, drawn_texts
+from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
 
 def run(last: int, seeds: int, end: float, **shapes: tuple[int, ...]) -> xr.Dataset:
@@ -32,7 +33,8 @@ CASES = {
     "a long training": run(4000, 1, 1e-3, entropy=(), c=(), v=()),
     "seeds and arrays": run(9999, 5, 2.5, entropy=(2,), c=(3, 29)),
     "a map": run(2000, 2, 2.9, entropy=(20,), z=()),
-    "more than fit": run(100, 3, 0.1, **{f"x{i}": () for i in range(7)}),
+    "more than fit": run(100, 3, 0.1, **{f"x{i}": () for i in range(9)}),
+    "attention to words": run(100, 3, 0.1, entropy=(6,), c=(6, 90), Z=(2, 90)),
 }
 
 
@@ -42,11 +44,15 @@ def test_legible(name):
     figure = figure_of_trajectory(CASES[name])
     assert clashes(figure, drawn_texts(figure)) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
-    said, count = figure.get_suptitle().split("\n"), CASES[name].sizes["seed"]
-    assert said[0] == f"some_task (net), {'seed 7' if count == 1 else f'{count} seeds'}"
-    assert ("median, middle half and range of seeds" in said) is (count > 1)
-    assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map"))
-    assert ("not shown: x5, x6" in said) is (name == "more than fit")
+    said, count = notes(figure), CASES[name].sizes["seed"]
+    assert figure.get_suptitle() == f"some_task (net), {'seed 7' if count == 1 else f'{count} seeds'}"
+    entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert entries == ["median of seeds", "middle half", "range"] * (count > 1)
+    assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words"))
+    assert ("not shown: x7, x8" in said) is (name == "more than fit")
+    assert has_no_hole(figure)
+    bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
+    assert all(axes.get_xlabel() for axes in bars)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -56,7 +62,8 @@ def test_numbers_at_the_time_axis_are_apart(name):
     figure.draw_without_rendering()
     for axes in figure.axes:
         low, high = axes.get_window_extent().intervalx
-        found = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text() and label.get_visible()]
+        upright = [label for label in axes.get_xticklabels() if label.get_text() and label.get_visible() and not label.get_rotation()]
+        found = [label.get_window_extent() for label in upright]
         shown = [box for box in found if low - 1 <= (box.x0 + box.x1) / 2 <= high + 1]
         digit = min((box.height for box in shown), default=0.0) / 2
         assert all(right.x0 - left.x1 >= digit for left, right in pairwise(shown))
@@ -68,6 +75,36 @@ def test_loss_axis(end, scale):
     quiet = run(100, 1, end)
     quiet["loss"] = quiet.loss.copy(data=3 * (end / 3) ** (quiet.time.values / 100)[None])
     assert figure_of_trajectory(quiet).axes[0].get_yscale() == scale
+
+
+WORDS = {"c_1": [f"word{i}" for i in range(90)], "c_0": [f"after {i}" for i in range(6)]}
+
+
+def words_on(axis: Any) -> list[str]:
+    """The labels of an axis."""
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_attention_has_its_words():
+    """The columns are the tokens with most attention, with their words; rows are classes, the first on top; values are means over seeds."""
+    case = CASES["attention to words"]
+    case = case.assign(c=abs(case.c))
+    axes = next(axes for axes in figure_of_trajectory(case, WORDS).axes if words_on(axes.xaxis)[:1] and "word" in words_on(axes.xaxis)[0])
+    last = case.c.isel(time=-1).mean("seed").values
+    columns = [int(word.removeprefix("word")) for word in words_on(axes.xaxis)]
+    assert set(columns) == set(np.argsort(-last.max(axis=0))[:COLUMNS].tolist())
+    assert words_on(axes.yaxis) == WORDS["c_0"] and axes.yaxis_inverted()
+    mesh: Any = axes.collections[0]
+    np.testing.assert_allclose(np.asarray(mesh.get_array()), last[:, columns], rtol=1e-12)  # sums in another order
+
+
+def test_a_constant_has_no_panel():
+    """It is a note under the title; what differs between seeds is no constant."""
+    case = run(50, 3, 2.5, still=(), other=())
+    case["still"][:], case["other"][:] = 0.5, np.arange(3)[:, None]
+    figure = figure_of_trajectory(case)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "other"]
+    assert "constant: still = 0.5" in notes(figure)
 
 
 def test_nothing_finite_is_drawn():

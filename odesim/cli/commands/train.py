@@ -156,7 +156,7 @@ def figure(trajectory: "Trajectory") -> "Figure":
     """The picture of a training."""
     from odesim.plot.trajectory import figure_of_trajectory
 
-    return figure_of_trajectory(trajectory.to_xarray())
+    return figure_of_trajectory(trajectory.to_xarray(), trajectory.attrs.get("labels"))
 
 
 class TrainingProgress(Counter):

@@ -30,6 +30,7 @@ from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
 CONTEXTS = ("windows", "drawn", "infinite")
+MOST_LABELS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,16 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
         vocabulary=len(corpus.words),
         exact=classes | {"queries": pairs.queries, "next": pairs.next},
         theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
+        labels=labels_of(corpus.words, pairs),
     )
+
+
+def labels_of(words: Sequence[str], pairs: PairClasses) -> dict[str, tuple[str, ...]]:
+    """The words of tokens, queries and classes (query and next word); none where the vocabulary is too large to be stored by name."""
+    if len(words) > MOST_LABELS:
+        return {}
+    queries, after = ([words[i] for i in ids] for ids in (pairs.queries, pairs.next))
+    return {"l": tuple(words), "m": tuple(queries), "n": tuple(f"{queries[q]} {word}" for q, word in zip(pairs.psi, after, strict=True))}
 
 
 def contexts(pairs: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:

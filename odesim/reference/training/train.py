@@ -126,6 +126,7 @@ def train(
             "dtype": options.dtype,
             "backend": options.backend,
             "vocabulary": experiment.vocabulary,
+            "labels": {axis: list(names) for axis, names in experiment.labels.items()},
         },
     )
 

@@ -1,0 +1,77 @@
+"""Draws a matrix of a training, such as attention to tokens: the rows and columns with the largest entries, by their words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from odesim.base.arrays import Array
+from odesim.plot.labels import symbol
+from odesim.plot.panels import draw_cells
+from odesim.plot.style import SMALL, literal
+
+ROWS, COLUMNS, PLAIN = 20, 24, 60  # largest numbers of rows, of columns, and of columns that are shown in their own order
+LINE, BARE, LEAST, HEAD = 2.7, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
+LETTERS, LETTER = 14, 1.3  # of a name, longer ones are cut; mm of a letter
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix (m, n) to draw, its axes, and what is to be said above it. labels {axis: names of its places}."""
+
+    name: str
+    values: Array
+    dims: tuple[str, str]
+    when: str
+    labels: Mapping[str, Any]
+
+    def names(self, axis: int) -> list[str] | None:
+        """Names of the places along an axis, None where there are none."""
+        names = self.labels.get(self.dims[axis])
+        return None if names is None or len(names) < self.values.shape[axis] else [short(str(name)) for name in names]
+
+    @property
+    def chosen(self) -> tuple[Array, Array]:
+        """(rows, columns) to draw: if there are many those with the largest entries, columns in the order of their rows."""
+        size = np.nan_to_num(np.abs(self.values))
+        rows = np.sort(np.argsort(-size.max(axis=1), kind="stable")[:ROWS])
+        if self.values.shape[1] <= PLAIN and self.names(1) is None:
+            return rows, np.arange(self.values.shape[1])
+        size = size[rows]
+        columns = np.argsort(-size.max(axis=0), kind="stable")[:COLUMNS]
+        return rows, columns[np.lexsort((-size.max(axis=0)[columns], size.argmax(axis=0)[columns]))]
+
+    @property
+    def height(self) -> float:
+        """The height of its panel in mm."""
+        rows, columns = self.chosen
+        names = self.names(1)
+        below = LETTER * max(len(names[i]) for i in columns) if names else 4.0
+        return HEAD + max(LEAST, (LINE if self.names(0) else BARE) * len(rows)) + below + 3.0
+
+
+def draw_table(axes: Axes, table: Table) -> None:
+    """Draws the matrix with row 0 on top, its rows and columns by name where they have names."""
+    rows, columns = table.chosen
+    part = " of ".join(map(str, (len(columns), table.values.shape[1])))
+    said = f"{symbol(table.name)} {table.when}" + f", top {part} columns" * (len(columns) < table.values.shape[1])
+    x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said)
+    for axis, places, number, angle in ((axes.yaxis, rows, 0, 0), (axes.xaxis, columns, 1, 90)):
+        names = table.names(number)
+        if names:
+            axis.set_ticks(range(len(places)), [literal(names[i]) for i in places], fontsize=SMALL, rotation=angle)
+        elif len(places) < table.values.shape[number]:
+            axis.set_ticks(range(len(places)), [str(i) for i in places], fontsize=SMALL, rotation=angle)
+        else:
+            axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    axes.set_ylabel(symbol(table.dims[0]))
+    axes.set_xlabel(symbol(table.dims[1]))
+
+
+def short(name: str) -> str:
+    """A name of at most LETTERS letters."""
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
