@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 
@@ -90,15 +90,16 @@ def band(axes: Axes, x: Any, curves: Any, *, color: str, label: str, dashed: boo
     axes.plot(x, curves.mean(axis=0), color=color, label=label, ls=(0, (4, 1.5)) if dashed else "-")
 
 
-def image(axes: Axes, values: Any, title: str, across: str, scale: dict[str, Any]) -> None:
-    """Draws values (token, across) as an image with a colour bar."""
+def image(axes: Axes, values: Any, title: str, name: str, across: str, scale: dict[str, Any]) -> None:
+    """Draws values (token, across) as an image with a colour bar of that name."""
     shown = axes.imshow(values, aspect="auto", interpolation="nearest", **scale)
     figure: Any = axes.get_figure(root=True)
     bar = figure.colorbar(shown, ax=axes, pad=0.03, aspect=25)
     bar.outline.set_visible(False)
+    bar.set_label(name)
     axes.set_title(title)
     axes.set_xlabel(across)
-    axes.set_ylabel("token l")
+    axes.set_ylabel("token $l$")
     few_ticks(axes, x=4, y=4, whole=True)
 
 
@@ -108,7 +109,7 @@ def draw(ds: xr.Dataset) -> Figure:
         figure = new_figure(96.0, width=165.0)
         ((top_left, top, top_right), (low_left, low, low_right)) = figure.subplots(2, 3)
         iterations = ds.iteration.values
-        image(top_left, ds.X.values, "X, Gaussian, of seed 0", "class k", {"cmap": SEQUENTIAL})
+        image(top_left, ds.X.values, "X, Gaussian, of seed 0", "$X_{l,k}$", "class $k$", {"cmap": SEQUENTIAL})
         for axes, kind in ((top, "gaussian"), (top_right, "random")):
             for j, (name, label) in enumerate(NAMES.items()):
                 band(axes, iterations, ds[name].sel(x=kind).values, color=CATEGORIES[j], label=label, dashed=j > 0)
@@ -119,16 +120,17 @@ def draw(ds: xr.Dataset) -> Figure:
         top.legend(loc="lower right")
         for axes, name, title in ((low_left, "V_start", "V at the start, seed 0"), (low, "V_end", "V at the end, seed 0")):
             largest = float(np.abs(ds[name]).max())
-            image(axes, ds[name].values, title, "node k", {"cmap": DIVERGING, "vmin": -largest, "vmax": largest})
+            image(axes, ds[name].values, title, "$V_{l,k}$", "node $k$", {"cmap": DIVERGING, "vmin": -largest, "vmax": largest})
         for l in range(ds.sizes["component"]):
-            band(low_right, iterations, ds.v0.values[:, :, l], color=CATEGORIES[l], label=f"l = {l}")
-        low_right.set_title("one token wins, Gaussian X")
-        low_right.set_ylabel("V[l, 0]")
+            band(low_right, iterations, ds.v0.values[:, :, l], color=CATEGORIES[l], label=f"$l$ = {l}")
+        low_right.set_title("one token wins")
+        low_right.set_ylabel("$V_{l,0}$")
         low_right.legend(loc="upper left")
         for axes in (top, top_right, low_right):
             axes.set_xlim(0, iterations[-1])
             axes.set_xlabel("iteration")
             few_ticks(axes)
+        letter_panels(top_left, top, top_right, low_left, low, low_right)
         figure.suptitle(f"Attention follows the MLP: mean and range of {counted(ds.sizes['seed'], 'seed')}")
     return figure
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
-from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
 MODEL = "joma.nonlinear_softmax"
 SIZE, T, STEP, STEPS, V0 = 10, 3.0, 0.02, 5000, 0.05
@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
         colors = ordered_colors(ds.sizes["component"])
         for color, v in zip(colors, ds.v_euler.values.T, strict=True):
             left.plot(ds.iteration, v, color=color)
-        left.set_ylabel("v[l]")
+        left.set_ylabel("$v_l$")
         labels = end_labels(left, [str(j) for j in ds.component.values], list(ds.v_euler.values[-1]))
 
         iterations = ds.t / ds.step
@@ -90,6 +90,7 @@ def draw(ds: xr.Dataset) -> Figure:
             few_ticks(axes, x=3 if axes is left else 4)
         for axes in (left, lower):
             axes.set_xlabel("iteration")
+        letter_panels(left, upper, lower)
         figure.suptitle("The entropy of attention bounces")
         figure.align_ylabels([upper, lower])
         place_labels(figure, [labels])

@@ -72,18 +72,18 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.plot(ds.t, ds.B[i], color=color)
             axes.plot(ds.t0[i], ds.B_t0[i], "o", color=color, ms=3.2, mec="white", mew=0.5, zorder=3)
         axes.annotate(
-            f"dots: t0, where every curve has B = {level:.4f}", (ds.t0.values[0], level), (0.95, 0.48), textcoords="axes fraction",
+            f"dots: $t_0$, where every curve has $B$ = {level:.4f}", (ds.t0.values[0], level), (0.95, 0.48), textcoords="axes fraction",
             ha="right", fontsize=SMALL, color=INK, arrowprops={"arrowstyle": "-", "lw": 0.5, "color": FAINT, "relpos": (0.97, 1)},
         )  # fmt: skip
         axes.set_xlim(ds.t.values[0], ds.t.values[-1])
         axes.set_ylim(0, 1.6)
-        axes.set_xlabel("t")
-        axes.set_ylabel("B  (relative gain ≤ $e^{2B}$)")
+        axes.set_xlabel("$t$")
+        axes.set_ylabel("$B$  (relative gain ≤ $e^{2B}$)")
         few_ticks(axes, x=5)
         names = [f"{eta:g}" for eta in ds.eta.values]
-        names[-1] = f"η = {names[-1]}"
+        names[-1] = f"$\\eta$ = {names[-1]}"
         labels = end_labels(axes, names, list(ds.B.values[:, -1]))
-        figure.suptitle(f"Attention is frozen: ν = {ds.nu:g}, M = {ds.M}")
+        figure.suptitle(f"Attention is frozen: $\\nu$ = {ds.nu:g}, $M$ = {ds.M}")
         place_labels(figure, [labels])
     return figure
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train
@@ -59,8 +59,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for eta, loss, color in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, strict=False):
             middle, spread = loss.mean(axis=0), 2 * loss.std(axis=0)
             axes.fill_between(ds.iteration, np.exp(middle - spread), np.exp(middle + spread), color=color, alpha=0.25, lw=0)
-            axes.plot(ds.iteration, np.exp(middle), color=color, label=f"$η_Y$ = {eta:g}")
-        axes.plot(ds.logged, ds.published, "o", color=INK, ms=1.8, label=f"published, $η_Y$ = {ds.eta_Y.values[0]:g}")
+            axes.plot(ds.iteration, np.exp(middle), color=color, label=f"$\\eta_Y$ = {eta:g}")
+        axes.plot(ds.logged, ds.published, "o", color=INK, ms=1.8, label=f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}")
         axes.set_yscale("log")
         axes.set_xlim(0, ds.iteration.values[-1])
         axes.set_xlabel("iteration")
@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
             below = figure.add_subplot(cells[1, k])
             images.append(below.imshow(ds.c[k], aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=float(ds.c.max())))
             below.axvline(ds.common - 0.5, color="white", lw=0.8, ls=(0, (3, 2)))
-            below.set_title(f"attention, $η_Y$ = {eta:g}")
+            below.set_title(f"$\\eta_Y$ = {eta:g}")
             below.set_xlabel("common | distinct")
             below.spines[:].set_visible(False)
             few_ticks(below, x=4)
@@ -81,7 +81,9 @@ def draw(ds: xr.Dataset) -> Figure:
                 below.set_ylabel("iteration")
         bar = figure.colorbar(images[-1], ax=figure.axes[1:], aspect=16, pad=0.02)
         bar.outline.set_visible(False)
+        bar.set_label("attention $c$")
         bar.ax.tick_params(labelsize=SMALL, color=FAINT)
+        letter_panels(*figure.axes[:3])
         figure.suptitle(f"Scan and snap: two queries, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 

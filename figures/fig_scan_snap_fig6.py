@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import FAINT, few_ticks, new_figure, ordered_colors, project_style
+from odesim.plot.style import FAINT, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train
@@ -72,17 +72,18 @@ def draw(ds: xr.Dataset) -> Figure:
                     label="published" if k == 0 and last == ds.num_last.values[0] else None,
                 )  # fmt: skip
                 ours = cell.entropy.values
-                label = f"$η_Z$ = {ds.eta_Z.values[k]:g}" if last == ds.num_last.values[-1] else None
+                label = f"$\\eta_Z$ = {ds.eta_Z.values[k]:g}" if last == ds.num_last.values[-1] else None
                 panel.errorbar(ds.ratio, ours.mean(axis=-1), ours.std(axis=-1, ddof=1), color=color, elinewidth=0.6, label=label, zorder=2)
             panel.set_xscale("log")
             panel.set_xticks(ds.ratio.values, [f"{r:g}" for r in ds.ratio.values])
             panel.minorticks_off()
             panel.set_title(counted(int(last), "query", "queries"))
-            panel.set_xlabel("$η_Y / η_Z$")
+            panel.set_xlabel("$\\eta_Y / \\eta_Z$")
         panels[0].set_ylabel("entropy, distinct tokens")
         panels[0].legend(loc="lower right")
         panels[-1].legend(loc="lower right")
         few_ticks(panels[0], y=5)
+        letter_panels(*panels)
         figure.suptitle(f"Attention after 100 iterations, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 

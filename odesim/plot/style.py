@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from string import ascii_lowercase
 from typing import Any
 
 from matplotlib import colormaps, rc_context
@@ -104,6 +105,12 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
         axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
     if axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole))
+
+
+def letter_panels(*axes: Axes) -> None:
+    """Writes a bold a, b, c, ... above the left edge of these panels."""
+    for letter, ax in zip(ascii_lowercase, axes, strict=False):
+        ax.set_title(letter, loc="left", fontweight="bold")
 
 
 def literal(text: str) -> str:

@@ -53,6 +53,18 @@ def test_legible(done: FigureRun) -> None:
     assert clashes(figure, drawn_texts(figure)) == []
 
 
+def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
+    """Of several panels each has its letter, every colour bar says what it is of, and row 0 of an image is on top."""
+    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+    figure = load_figure(done.name).draw(table)
+    bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
+    panels = [axes for axes in figure.axes if axes not in bars]
+    letters = [axes.get_title(loc="left") for axes in panels]
+    assert sorted(letters) == (list("abcdef")[: len(panels)] if len(panels) > 1 else [""])
+    assert all(axes.get_ylabel() for axes in bars)
+    assert all(axes.yaxis_inverted() for axes in panels if axes.images)
+
+
 SEEDS = re.compile(r"(\d+) seeds")
 
 
