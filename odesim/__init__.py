@@ -1,4 +1,4 @@
-"""odesim: analytic training dynamics as array ODEs, compiled, integrated at scale, and held against real training."""
+"""odesim: analytic training dynamics as array ODEs, compiled, integrated at scale, and compared with real training."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -28,7 +28,7 @@ from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
 from odesim.store.paths import check_new_run, is_taken
 
-AGAIN = "odesim resume goes on"
+AGAIN = "odesim resume continues it"
 
 
 @dataclass(frozen=True)

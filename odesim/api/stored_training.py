@@ -148,9 +148,9 @@ def train_into(
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):
             raise
-        raise DeviceError(f"{error}; --resume goes on from the last checkpoint", stored=True) from error
+        raise DeviceError(f"{error}; --resume continues from the last checkpoint", stored=True) from error
     except OSError as error:
-        more = "; --resume goes on from the last checkpoint" if os.path.exists(path) else ""
+        more = "; --resume continues from the last checkpoint" if os.path.exists(path) else ""
         raise StoreError(f"cannot write {path}: {error.strerror or error}{more}") from error
     finally:
         lock.release()

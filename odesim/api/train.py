@@ -74,5 +74,5 @@ def train(
         with stop_signals() as stop:
             return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     if resume and overwrite:
-        raise ParamError("--resume goes on with the run that is there, --overwrite replaces it; choose one")
+        raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
     return train_into(Destination(Path(out), overwrite, resume), experiment, options, checkpoint_every=checkpoint_every, progress=progress)

@@ -61,7 +61,7 @@ BACKENDS = {
             compiles="",
             gpu=False,
             uses={
-                RUN: Ability("its whole arrays, slower, to check the others by", METHODS, EXPLICIT),
+                RUN: Ability("whole arrays; slow, for checks", METHODS, EXPLICIT),
                 TRAINING: Ability("the processor"),
             },
         ),
@@ -70,8 +70,8 @@ BACKENDS = {
             compiles="CUDA C++",
             gpu=True,
             uses={
-                RUN: Ability("a GPU, by an explicit method", EXPLICIT, EXPLICIT),
-                ENSEMBLE: Ability("a GPU, one thread a member, up to 64 states", METHODS, METHODS),
+                RUN: Ability("a GPU, with explicit methods", EXPLICIT, EXPLICIT),
+                ENSEMBLE: Ability("a GPU, one thread per member, up to 64 states", METHODS, METHODS),
                 TRAINING: Ability("a GPU"),
             },
             arrays=("numpy", "cupy"),

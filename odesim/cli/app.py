@@ -35,9 +35,7 @@ COMMANDS = {
     "completion": "odesim.cli.commands.completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
-EXIT_CODES = (
-    "Exit codes: 0 done; 2 the request is wrong and nothing was written; 3 stopped early and what was computed is kept; 1 a bug in odesim."
-)
+EXIT_CODES = "Exit codes: 0 done; 2 wrong request, nothing was written; 3 stopped early, what was computed is kept; 1 a bug in odesim."
 
 
 class CommandGroup(click.Group):
@@ -110,6 +108,6 @@ def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Analytic training dynamics: ordinary differential equations of arrays, given as symbols, compiled and integrated."""
+    """Training dynamics as differential equations: written as symbols, compiled, integrated, compared with real training."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

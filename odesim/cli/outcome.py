@@ -95,7 +95,7 @@ def release(code: int) -> int:
     except BrokenPipeError:
         pass
     except OSError as error:
-        say(f"cannot write what is printed: {error.strerror or error}")
+        say(f"cannot write the output: {error.strerror or error}")
         code = code or STOPPED
     else:
         return code

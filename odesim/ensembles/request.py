@@ -26,13 +26,13 @@ METHOD_NAMES = (*METHODS, *ROSENBROCK)
 _MEANINGS = {
     Status.OK: "reached the end of the span",
     Status.EVENT: "ended by a terminal event, at the time t_end",
-    Status.MAX_STEPS: "took max_steps steps without reaching the end; allow more, loosen rtol or, where it is not one, take a stiff method",
-    Status.STEP_TOO_SMALL: "the step fell to rounding: the solution leaves the domain of the right-hand side or has a kink at t_end; "
+    Status.MAX_STEPS: "took max_steps steps before the end; allow more steps, loosen rtol or, if the method is explicit, use a stiff one",
+    Status.STEP_TOO_SMALL: "the step became too small: the solution leaves the domain of the right-hand side or has a kink at t_end; "
     "end the span before it",
     Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
     Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
-    Status.INTERRUPTED: "stopped on the way and not done",
-    Status.SLIDING: "came to the boundary of a condition on states that both sides push it back to, at t_end; make the jump there steep "
+    Status.INTERRUPTED: "was stopped before its end",
+    Status.SLIDING: "reached a jump of the right-hand side to which both sides push it back, at t_end; make the jump steep "
     "but smooth, such as tanh(x/width) for sign(x)",
     Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
     "before it",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from odesim.base.memo import IdentityKey, Memo
-from odesim.errors import ParamError, SpecError, StoreError, nearest
+from odesim.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.inputs.expressions import parse_expression
 from odesim.inputs.grammar import show_text
 from odesim.inputs.names import Names
@@ -29,7 +29,7 @@ def with_events(system: System, texts: str | Iterable[str]) -> System:
         if not isinstance(text, str):
             raise ParamError(f"events takes texts: {FORM}, not {text!r}")
     if len(asked) > MOST:
-        raise ParamError(f"{len(asked)} events are added, and {MOST} are the most")
+        raise ParamError(f"{counted(len(asked), 'event')} are added, and {MOST} are the most")
     return _MADE((IdentityKey(system), asked), lambda: _added(system, asked)) if asked else system
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import nearest, shorten
+from odesim.errors import counted, nearest, shorten
 from odesim.inputs.names import Names, Thing
 from odesim.inputs.numerals import NumberError, call, number, operate
 from odesim.symbolic.expr import over
@@ -179,7 +179,7 @@ class Reader:
             indices.append(self.index(thing, len(indices)))
         self.need("]", bracket)
         if len(indices) != len(thing.extents):
-            self.fail(bracket.at, f"{token.text} has {len(thing.extents)} indices: write {thing.example}")
+            self.fail(bracket.at, f"{token.text} has {counted(len(thing.extents), 'index', 'indices')}: write {thing.example}")
         return thing.at(tuple(indices))
 
     def index(self, thing: Thing, place: int) -> Any:

@@ -168,7 +168,9 @@ def check_few_unstarted(source: Path) -> None:
         store = EnsembleStore(source)
         started = sum(b - a for a, b in store.started())
         if store.count - started > MAX_UNSTARTED:
-            raise StoreError(f"{source} has {started} of its {counted(store.count, 'member')}: odesim resume goes on, and csv takes these")
+            raise StoreError(
+                f"{source} has {started} of its {counted(store.count, 'member')}: odesim resume continues it, and csv takes these"
+            )
 
 
 def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:

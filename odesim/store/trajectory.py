@@ -55,7 +55,7 @@ class RunSink:
         """Creates or enlarges the arrays for times (T,) and rows like these {name: (R, *shape)}; returns the rows of a block."""
         import zarr
 
-        state = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume goes on"}
+        state = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume continues it"}
         if self.resume:
             with damage_errors(self.path):
                 self.group = open_group(self.path, "r+")

@@ -230,7 +230,7 @@ def test_a_full_disk_keeps_what_is_done(small_chunks, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(EnsembleStore, "write", full)
-        with pytest.raises(StoreError, match="No space left on device; odesim resume goes on"):
+        with pytest.raises(StoreError, match="No space left on device; odesim resume continues it"):
             odesim.ensemble(MODEL, out=out, **RUN)
     assert look(out).tally.done == 16
     resume(out)

@@ -296,16 +296,27 @@ def test_completion_prints_a_script(shell, odesim):
         ("odesim integrate joma.nonlinear_", {"joma.nonlinear_softmax"}),
         ("odesim integrate x --met", {"--method"}),
         ("odesim completion z", {"zsh"}),
+        ("odesim integrate joma.nonlinear_softmax --set m", {"mu="}),
+        ("odesim integrate scan_snap.full --set eta", {"eta_Y=", "eta_Z="}),
+        ("odesim ensemble scan_snap.theorem4 --vary ", {f"{name}=" for name in ("K", "M", "eta_Y", "eta_Z", "C0", "z", "B", "u")}),
+        ("odesim integrate joma.linear --size ", {"M="}),
+        ("odesim integrate joma.linear --init ", {"v="}),
+        ("odesim ensemble joma.nonlinear --observe e", {"entropy"}),
+        ("odesim train scan_snap --set num_u", {"num_unique_per_next="}),
+        ("odesim integrate no.such_model --set m", set()),
+        ("odesim integrate my.py --set m", set()),
+        ("odesim train nothing --set m", set()),
         ("odesim figure joma_fig4", {"joma_fig4"}),
     ],
 )
 def test_completion_offers(words, offered, folder):
-    """What the shell is offered for the last word."""
-    environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    """What the shell is offered for the last word; a model file is not executed, and a fault is silent."""
+    (folder / "my.py").write_text("raise SystemExit('executed')")
+    environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     done = subprocess.run(
         [sys.executable, "-m", "odesim"], env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True
     )
-    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered, done.stderr
+    assert {line.partition(",")[2] for line in done.stdout.split()} == offered and not done.stderr, done.stderr
 
 
 def test_figures_are_held_against_their_targets(odesim, monkeypatch):

@@ -231,7 +231,7 @@ def test_resume_of_what_cannot_be_resumed(run, with_toy):
     assert (done.exit_code, done.output) == (0, "")
     run(f"integrate {ONE} --max-steps 3 --out short.zarr --quiet")
     done = run("resume short.zarr")
-    assert done.exit_code == 2 and "ended as max_steps at t = " in done.stderr and "keeps no state to go on from" in done.stderr
+    assert done.exit_code == 2 and "ended as max_steps at t = " in done.stderr and "cannot be continued" in done.stderr
     done = run("resume run.zarr --retry-failed")
     assert done.exit_code == 2 and "--retry-failed is for ensembles, and run.zarr is an integration" in done.stderr
 

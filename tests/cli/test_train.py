@@ -171,7 +171,7 @@ WRONG = {
     "seeds": ("toy --seeds 5", "--seeds takes A:B"),
     "seeds not whole": ("toy --seeds 0:x", "--seeds", "'x' is not a number"),
     "seeds half": ("toy --seeds 0:1.5", "whole numbers"),
-    "seeds empty": ("toy --seeds 3:3", "--seeds 3:3 holds no seed"),
+    "seeds empty": ("toy --seeds 3:3", "--seeds 3:3 has no seed"),
     "seeds negative": ("toy --seeds=-1:3", "whole numbers from 0 up"),
     "seeds too many": ("toy --seeds 0:1000000000", "1 to 100000 seeds"),
     "steps": ("toy --steps -1", "--steps", "at least 0"),

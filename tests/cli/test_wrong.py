@@ -150,7 +150,7 @@ TABLE = {
     "picture of somebody else": (f"{JOMA} --plot mine.png", "mine.png is there and odesim did not draw it"),
     "plot over somebody else's": ("plot run.zarr --out mine.png", "mine.png is there"),
     "figure over somebody else's": ("figure joma_fig4 --out figures", "joma_fig4.png is there"),
-    "present model": ("new good.py", "good.py is there"),
+    "present model": ("new good.py", "good.py exists already"),
     "model without a name": ("new ''", "names no file", "my_model.py"),
     "model with other suffix": ("new my.txt", "my.py"),
     "present csv": ("export run.zarr --to csv --out empty.csv", "run.zarr"),
@@ -176,7 +176,7 @@ TABLE = {
     "inf in toml": (f"{JOMA} --params inf.toml", "inf.toml: mu", "finite"),
     "bool in toml": (f"{JOMA} --params bool.toml", "bool.toml: mu", "True"),
     "rtol in toml": (f"{JOMA} --params rtol.toml", "rtol.toml: rtol", "above 0"),
-    "table in toml": (f"{JOMA} --params table.toml", "table.toml: span is no table"),
+    "table in toml": (f"{JOMA} --params table.toml", "table.toml: span is not a table"),
     "size in toml": (f"{JOMA} --params size.toml", "M", "at least 1"),
 }  # fmt: skip
 

@@ -86,7 +86,7 @@ def test_shim_members_without_memory_keep_what_is_done(shim: Shim, folder: Path,
 
     shim(room=40)
     said = sentence(run(MANY), 3)
-    assert "the GPU has no memory for one member of" in said and "0 members kept in many.zarr, odesim resume goes on" in said
+    assert "the GPU has no memory for one member of" in said and "0 members kept in many.zarr, odesim resume continues it" in said
     shim()
     monkeypatch.setattr(device_engine, "TOGETHER", 4096)
     assert run("resume many.zarr --quiet").exit_code == 0
@@ -124,7 +124,7 @@ def test_shim_a_later_launch_fails(shim: Shim, folder: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(device_engine.Launch, "run", second_fails)
         assert "904 members of joma.nonlinear failed on the GPU" in (said := sentence(run(MANY), 3))
-        assert "4096 members kept in many.zarr, odesim resume goes on" in said
+        assert "4096 members kept in many.zarr, odesim resume continues it" in said
     assert run("resume many.zarr --quiet").exit_code == 0
     assert run(f"{MANY.replace('many', 'other')} --quiet").exit_code == 0
     stores = [EnsembleStore(folder / name).read(0, 5000) for name in ("many.zarr", "other.zarr")]
@@ -174,7 +174,7 @@ def test_cuda_training_on_a_device_that_gives_up(kind: str, when: str, folder: P
         with pytest.raises(DeviceError) as found:
             odesim.train("scan_snap", out="a.zarr", **given)
     assert str(found.value).startswith(said) and found.value.stored == (when == "later")
-    assert str(found.value).endswith("; --resume goes on from the last checkpoint") == found.value.stored
+    assert str(found.value).endswith("; --resume continues from the last checkpoint") == found.value.stored
     again, other = odesim.train("scan_snap", out="a.zarr", resume=True, **given), odesim.train("scan_snap", **given)
     for name, values in other.final.items():
         np.testing.assert_array_equal(again.final[name], values)

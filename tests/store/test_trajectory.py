@@ -213,7 +213,7 @@ def test_a_full_disk_says_so(tmp_path, monkeypatch):
 
     path = tmp_path / "run.zarr"
     monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", full)
-    with pytest.raises(StoreError, match="No space left on device; --resume goes on"):
+    with pytest.raises(StoreError, match="No space left on device; --resume continues"):
         odesim.train(TASK, out=path)
     monkeypatch.undo()
     assert odesim.train(TASK, out=path, resume=True).status == "ok"

@@ -1,4 +1,4 @@
-"""`odesim compare`: a training against its theory, or two stored runs against each other."""
+"""`odesim compare`: a training and its theory, or two stored runs, compared."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ import click
 from odesim.base.backends import TRAINING
 from odesim.cli.commands.train import TaskName, TrainingProgress
 from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.names import completed
 from odesim.cli.options.table import backend_help
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
@@ -19,23 +20,34 @@ if TYPE_CHECKING:
 PATH = click.Path(path_type=Path)
 
 
-@click.command("compare", short_help="Hold a model against a training, or two runs against each other.")
+@click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
 @click.argument("first", metavar="MODEL|RUN", type=ModelKind())
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
-@click.option("--task", metavar="TASK", type=TaskName(), help="The task to train; its settings fix the model's parameters.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
-@click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
-@click.option("--seeds", metavar="A:B", help="Seeds A to B - 1, trained at once; default 0:1.")
-@click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
-@click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "What trains; "))
+@click.option("--task", metavar="TASK", type=TaskName(), help="The task to train. Its settings determine the parameters of the model.")
 @click.option(
-    "--map", "map_", metavar="NAME", help="flow (default): the ODE; discrete: descent on its right-hand side, with the same momentum."
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed("settings"), help="Set a setting of the task."
 )
-@click.option("--clock", metavar="NAME", help="Of the flow beside momentum: effective (default), with its lag at the start, or limit.")
-@click.option("--observable", "observables", metavar="NAME", multiple=True, help="Compare this one only; it is recorded however large.")
-@click.option("--align", metavar="AXIS", multiple=True, help="Put this axis of the training in the order that fits best, seed by seed.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both: png, pdf or svg; a picture that is there is replaced.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
+@click.option("--seeds", metavar="A:B", help="Train the seeds A to B - 1 at once; default 0:1.")
+@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
+@click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "Backend of the training; "))
+@click.option(
+    "--map",
+    "map_",
+    metavar="NAME",
+    help="flow (default): the ODE; discrete: gradient descent with its right-hand side and the momentum of the training.",
+)
+@click.option(
+    "--clock",
+    metavar="NAME",
+    help="Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit.",
+)
+@click.option(
+    "--observable", "observables", metavar="NAME", multiple=True, help="Compare only this observable; it is recorded even if it is large."
+)
+@click.option("--align", metavar="AXIS", multiple=True, help="Reorder this axis of the training so that it fits best, for each seed.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both as png, pdf or svg; an existing picture is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
 def compare_command(
     first: str,
@@ -50,30 +62,31 @@ def compare_command(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Train a task and compare its curves with those of MODEL, at the parameters that the task gives; or compare two stored RUNs.
+    """Train a task and compare its curves with those of MODEL, whose parameters follow from the task; or compare two stored RUNs.
 
     \b
     odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
     odesim compare training.zarr flow.zarr
 
-    `odesim train TASK --settings` says which models describe a task, and
-    under which settings.
+    `odesim train TASK --settings` lists the models that describe a task, and
+    the settings that they need.
 
-    Of an integration and a training, the integration is the theory, and
-    iterations are put on its clock. A row of the table is an observable:
+    If one run is an integration and the other a training, the integration is
+    the theory, and iterations become its times. Columns of the table:
 
     \b
-    corr    normalised correlation over times and components
+    corr    correlation over times and components
     rel L2  |training - theory| / |theory|; sup: the largest difference
-    scale   the factor that brings theory nearest to training
-    shift   how much later training is half way; worst: of one component
-    spread  the difference in standard errors over the seeds
+    scale   factor by which the theory fits the training best
+    shift   delay of the training half way; worst: of one component
+    spread  difference in standard errors over the seeds
 
-    \b
-    A second table says until when both agree to within a tenth and, of what is
-    positive and spans a decade, the root mean square of ln(training / theory)
-    and the ratio at the end. `loss` is the training's loss in infinite
-    contexts, which theory is of; `loss_batch` that of its batches.
+    A second table gives the time until which both agree to a tenth. For
+    positive observables that span a decade, it also gives the root mean square
+    of ln(training / theory) and the ratio at the end.
+
+    `loss` is the loss in infinite contexts, which the theory describes;
+    `loss_batch` is that of the batches.
     """
     from odesim.api.compare import compare
     from odesim.cli.options.training import read_seeds, read_settings

@@ -5,6 +5,7 @@ import click
 from odesim.cli.options.kinds import OneOf
 
 SHELLS = ("bash", "zsh", "fish")
+NO_SPACE = "[[ $value == *= ]] && compopt -o nospace"  # of bash: a value follows
 
 
 @click.command("completion", short_help="Print a script for shell completion.")
@@ -25,4 +26,5 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     script = found(ctx.find_root().command, {}, "odesim", COMPLETE)
-    click.echo(script.source_template % script.source_vars())  # source() would start bash to ask its version
+    text = script.source_template % script.source_vars()  # source() would start bash to ask its version
+    click.echo(text.replace("COMPREPLY+=($value)", f"COMPREPLY+=($value); {NO_SPACE}"))

@@ -73,7 +73,9 @@ def gpu() -> Iterator[tuple[str, str]]:
     driver = cuda_driver()
     yield (
         "driver",
-        f"CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "absent: no NVIDIA driver here; the numba backend needs none",
+        f"CUDA {driver // 1000}.{driver % 1000 // 10}"
+        if driver
+        else "absent: there is no NVIDIA driver here, and the numba backend needs none",
     )
     missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install_command()}"
     found = {name: compiler_version for name in CUPY if (compiler_version := version_of(name))}
@@ -115,7 +117,7 @@ def devices() -> Iterator[tuple[str, str]]:
         yield "gpu", f"none that cupy reaches: {one_line(error)}"
         return
     if not count:
-        yield "gpu", "none that cupy reaches: no device; CUDA_VISIBLE_DEVICES says which ones there are to be"
+        yield "gpu", "none that cupy reaches: no device; CUDA_VISIBLE_DEVICES selects the devices"
     for k in range(count):
         try:
             about = runtime.getDeviceProperties(k)

@@ -9,6 +9,7 @@ import click
 
 from odesim.base.backends import ENSEMBLE
 from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.names import completed
 from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.pictures import check_picture_place, draw
@@ -21,38 +22,89 @@ PATH = click.Path(path_type=Path)
 
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.option("--vary", metavar="NAME=VALUE", multiple=True, help="A parameter or initial value, drawn for each member, or a table.")
-@click.option("--members", metavar="N", type=Count(1), help="How many members are drawn.")
-@click.option("--grid", metavar="NAME=POINTS", multiple=True, help="Points of a parameter or initial value; of several, all combinations.")
-@click.option("--zip", "zipped", metavar="NAME=POINTS", multiple=True, help="Points that go together, the first of each, the second, ...")
-@click.option("--shard", metavar="I/N", help="The I-th of N parts, into the run that they share.")
-@click.option("--out", metavar="RUN.zarr", type=PATH, required=True, help="Where the members are stored.")
-@click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter of all members.")
-@click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
-@click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value of all members.")
+@click.option(
+    "--vary",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completed("params", "states"),
+    help="Give each member its own value: random, or a row of a table.",
+)
+@click.option("--members", metavar="N", type=Count(1), help="Number of random members.")
+@click.option(
+    "--grid",
+    metavar="NAME=POINTS",
+    multiple=True,
+    shell_complete=completed("params", "states"),
+    help="Points of a parameter or initial value. Several --grid make all combinations.",
+)
+@click.option(
+    "--zip",
+    "zipped",
+    metavar="NAME=POINTS",
+    multiple=True,
+    shell_complete=completed("params", "states"),
+    help="Points that are taken together: the first of each, the second of each, ...",
+)
+@click.option("--shard", metavar="I/N", help="Compute part I of N; all parts share the run in --out.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, required=True, help="Store the members here.")
+@click.option(
+    "--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter of all members."
+)
+@click.option(
+    "--size",
+    "sizes",
+    metavar="M=1000",
+    multiple=True,
+    shell_complete=completed("sizes"),
+    help="Set a size. A size that follows from a given array need not be set.",
+)
+@click.option(
+    "--init",
+    "initial",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completed("states"),
+    help="Set an initial value of all members.",
+)
 @click.option(
     "--params",
     "file",
     metavar="FILE.toml",
     type=PATH,
-    help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
+    help="Read tables [params], [sizes], [initial] and, above them, options from --span to --seed. The command line overrides the file.",
 )
 @run_options(ENSEMBLE)
-@click.option("--observe", metavar="NAME[,NAME]|all", help="Observables that are stored at the saved times; default none.")
-@click.option("--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K of each event; default 8, 0: look for none.")
+@click.option(
+    "--observe",
+    metavar="NAME[,NAME]|all",
+    shell_complete=completed("observables", ending=""),
+    help="Store these observables at the saved times; default: none.",
+)
+@click.option(
+    "--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K occurrences of each event; default 8. 0 looks for none."
+)
 @click.option(
     "--event",
     "events",
     metavar="'NAME: EXPRESSION'",
     multiple=True,
-    help="List where EXPRESSION passes 0; '; terminal' ends the member there.",
+    help="Add an event: a time at which EXPRESSION passes 0.",
 )
-@click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Default 1; the bits do not depend on it.")
-@click.option("--fail-fast", is_flag=True, help="Stop after the first chunk with a member that failed.")
-@click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members: png, pdf or svg. A picture that odesim drew is replaced.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option(
+    "--sensitivity",
+    "sensitivities",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed("params", "states", ending=""),
+    help="Also compute derivatives with respect to this parameter or initial value.",
+)
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads; default 1. The bits do not depend on it.")
+@click.option("--fail-fast", is_flag=True, help="Stop after the first chunk in which a member failed.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
+)
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members as png, pdf or svg (by the extension).")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def ensemble_command(
     model: str,
@@ -78,23 +130,23 @@ def ensemble_command(
     events: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Integrate many members of MODEL, each with values of its own, and store them in chunks as they finish.
+    """Integrate many members of MODEL, each with its own values, and store them in chunks as they finish.
 
     \b
     VALUE, of --vary, is one of
-      uniform(a,b)   normal(m,s)   every entry drawn, from --seed and the member
-      @file.npy   [[1, 2], [3, 4]] one row a member
+      uniform(a,b)   normal(m,s)   random for every entry, from --seed
+      @file.npy   [[1, 2], [3, 4]] one row per member
     POINTS, of --grid and --zip, are
-      1,2,3   @file.csv            each fills the shape
+      1,2,3   @file.csv            each is the value of every entry
       linspace(a,b,n)  logspace(a,b,n)
-    EXPRESSION, of --event: see `odesim integrate --help`.
-    What has parentheses is quoted in a shell: --vary 'mu=uniform(0,1)'.
+    `odesim integrate --help` explains EXPRESSION, of --event.
+    Put quotes around parentheses in a shell: --vary 'mu=uniform(0,1)'.
 
-    Ctrl-C keeps the chunks that are done (exit code 3); `odesim resume RUN` goes
-    on, and the run ends with the same bits.
+    Ctrl-C keeps the chunks that are done (exit code 3). `odesim resume RUN`
+    continues the run; the result has the same bits.
 
-    With --backend cuda all GPUs that CUDA_VISIBLE_DEVICES leaves share the
-    members; with --strict their bits are those of the processor.
+    With --backend cuda, all visible GPUs (CUDA_VISIBLE_DEVICES) share the
+    members. With --strict, GPU and processor give the same bits.
     """
     from odesim.api.destination import Destination
     from odesim.api.ensemble import run_ensemble

@@ -16,17 +16,19 @@ ALL = "all"
 
 @click.command("figure", short_help="Make a paper's figure and check its numbers.")
 @click.argument("name", metavar="[NAME|all]", required=False, type=Figure())
-@click.option("--fast", is_flag=True, help="Fewer points; the features stay.")
+@click.option("--fast", is_flag=True, help="Compute fewer points; the features are the same.")
 @click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="The folder for the files; default is this one."
+    "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="Folder for the files; default: the current one."
 )
-@click.option("--format", "formats", metavar="png,pdf", default="png", help="Of the picture: png, pdf, svg, or several; default png.")
+@click.option(
+    "--format", "formats", metavar="png,pdf", default="png", help="Format of the picture: png, pdf, svg, or several; default png."
+)
 def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int:
-    """Compute figure NAME, or all of them; without a name list them.
+    """Compute figure NAME, or all figures. Without a name, list them.
 
-    Writes the picture, NAME.nc (its data) and NAME.json (parameters, versions, features) and prints each feature
-    as measured beside its target, which is published, of theory, or of a script of our own that follows the paper's code. What odesim
-    wrote there before is replaced. A feature off its target: exit code 1.
+    This writes the picture, NAME.nc (data) and NAME.json (parameters, versions, features), and replaces what odesim wrote there before.
+    It prints each feature (a number that the figure shows) as measured, beside its target. Targets are published, follow from theory, or
+    come from a script that follows the code of the paper. The exit code is 1 if a feature is off its target.
     """
     from odesim.cli.outcome import BUG, DONE, say
     from odesim.cli.output.tables import wrap_paragraph

@@ -7,6 +7,7 @@ import click
 
 from odesim.base.backends import RUN
 from odesim.cli.options.kinds import ModelKind
+from odesim.cli.options.names import completed
 from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
@@ -20,15 +21,22 @@ FINISHED = ("ok", "event")
 
 @click.command("integrate", short_help="Integrate a model and print, store or draw the result.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.option("--set", "params", metavar="NAME=VALUE", multiple=True, help="A parameter.")
-@click.option("--size", "sizes", metavar="M=1000", multiple=True, help="A size; those that given arrays fix need none.")
-@click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, help="An initial value.")
+@click.option("--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter.")
+@click.option(
+    "--size",
+    "sizes",
+    metavar="M=1000",
+    multiple=True,
+    shell_complete=completed("sizes"),
+    help="Set a size. A size that follows from a given array need not be set.",
+)
+@click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, shell_complete=completed("states"), help="Set an initial value.")
 @click.option(
     "--params",
     "file",
     metavar="FILE.toml",
     type=PATH,
-    help="Tables [params], [sizes], [initial]; above them any option named below up to --seed. The command line wins.",
+    help="Read tables [params], [sizes], [initial] and, above them, options from --span to --seed. The command line overrides the file.",
 )
 @run_options(RUN)
 @click.option(
@@ -36,15 +44,22 @@ FINISHED = ("ok", "event")
     "events",
     metavar="'NAME: EXPRESSION'",
     multiple=True,
-    help="List where EXPRESSION passes 0; '; terminal' ends the run there.",
+    help="Add an event: a time at which EXPRESSION passes 0.",
 )
-@click.option("--sensitivity", "sensitivities", metavar="NAME", multiple=True, help="Derivatives by a parameter or start too.")
-@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
-@click.option("--overwrite", is_flag=True, help="Replace the run that is there, and a picture that odesim did not draw.")
 @click.option(
-    "--plot", metavar="FILE.png", type=PATH, help="Draw the run: png, pdf or svg, by the extension. A picture that odesim drew is replaced."
+    "--sensitivity",
+    "sensitivities",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed("params", "states", ending=""),
+    help="Also compute derivatives with respect to this parameter or initial value.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
+)
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the run as png, pdf or svg (by the extension).")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
 def integrate_command(
     model: str,
@@ -61,26 +76,27 @@ def integrate_command(
     events: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Integrate MODEL (a name of `odesim list`), or the SYSTEM of FILE.py (FILE.py:OTHER for another constant).
+    """Integrate MODEL: a name from `odesim list`, or the constant SYSTEM of FILE.py (FILE.py:OTHER for another one).
 
-    A model file is code, and it runs. Without options every model has its own parameters, sizes and span.
+    A model file is Python code, and odesim executes it. What is not given has the default of the model; see `odesim show MODEL`.
 
     \b
     VALUE is one of
-      0.3                          a number; it fills the shape
+      0.3                          a number, for every entry of the array
       1,2,3   [[1, 2], [3, 4]]     an array
       @file.csv   @file.npy        a table; one row or column is a vector
-      linspace(a,b)  logspace(a,b) evenly from a to b, or 10^a to 10^b
-      uniform(a,b)   normal(m,s)   random, from --seed
+      linspace(a,b)  logspace(a,b) evenly spaced a to b, or 10^a to 10^b
+      uniform(a,b)   normal(m,s)   random numbers, from --seed
 
     \b
-    EXPRESSION, of --event, is made of states, parameters, sizes, observables
-    and t, numbers, + - * / **, brackets, exp(), log(), sqrt(), ..., and
-    sum(v), max(v), min(v) of arrays; v[0] is one component, v[l] each:
-      --event 'far: v[0] - 2'                          v[0] passes 2
-      --event 'all: sum(v) - 9; terminal; direction up'  the run ends
+    EXPRESSION contains states, parameters, sizes, observables, t, numbers,
+    + - * / **, brackets, exp(), log(), sqrt(), ..., and sum(v), max(v),
+    min(v) of an array. v[0] is one component; v[l] means every component.
+      --event 'far: v[0] - 2'                     v[0] passes 2
+      --event 'all: sum(v) - 9; direction up'     only upwards
+      --event 'all: sum(v) - 9; terminal'         the run ends there
 
-    What has parentheses is quoted in a shell: --set 'mu=uniform(0,1)'.
+    Put quotes around parentheses in a shell: --set 'mu=uniform(0,1)'.
     """
     from odesim.cli.options.run import make_request
     from odesim.cli.output.integration import json_text, nan_sentences, table_text

@@ -6,9 +6,9 @@ from odesim.cli.output.tables import echo
 
 
 @click.command("list", short_help="List the models and the tasks.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects, one a model: name, summary.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
 def list_command(as_json: bool) -> None:
-    """List the models that come with odesim and with other installed packages, and the tasks of `odesim train`."""
+    """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
     import json
 
     from odesim.cli.output.tables import wrap_paragraph

@@ -67,7 +67,7 @@ SYSTEM = System(
 @click.command("new", short_help="Write a commented model file that runs.")
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
-    """Write a commented model to FILE.py: a start for your own. An existing file stays as it is."""
+    """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
     from odesim.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
@@ -76,8 +76,8 @@ def new_command(file: Path) -> None:
     if file.suffix != ".py":
         raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
     if is_taken(file):
-        raise StoreError(f"{file} is there; give another name")
+        raise StoreError(f"{file} exists already; give another name")
     name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
     with atomic_file(check_new_file(file)) as work:
         work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
-    echo(f"{file} is written; next: odesim integrate {quote(str(file))} --plot {name}.png")
+    echo(f"{file} was written; next: odesim integrate {quote(str(file))} --plot {name}.png")

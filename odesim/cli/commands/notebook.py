@@ -70,8 +70,8 @@ def notebook_command(name: str | None, out: Path | None) -> None:
     if file.suffix != ".ipynb":
         raise StoreError(f"--out: a notebook is an .ipynb file, not {str(file)!r}")
     if is_taken(file):
-        raise StoreError(f"{file} is there; give another name with --out")
+        raise StoreError(f"{file} exists already; give another name with --out")
     text = json.dumps(notebook_of(known[name].read_text(encoding="utf-8")), indent=1, ensure_ascii=False)
     with atomic_file(check_new_file(file)) as work:
         work.write_text(text + "\n", encoding="utf-8")
-    echo(f"{file} is written; open it with Jupyter")
+    echo(f"{file} was written; open it with Jupyter")

@@ -13,23 +13,26 @@ from odesim.cli.output.tables import echo
 if TYPE_CHECKING:
     from odesim.api.differences import Rerun
 
-MODEL = "The model file that RUN was made from: it must have the sha256 that RUN stores. A file that RUN names is never run by itself."
+MODEL = "The model file of RUN; its sha256 must be the one that RUN stores. Without this option no file is executed."
 KEYS = ("same", "different", "first", "largest", "other", "message")
 
 
 @click.command("rerun", short_help="Compute a stored run again and compare.")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
-    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+    "--threads",
+    metavar="N",
+    type=Count(1),
+    help="Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it.",
 )
 @click.option("--model", metavar="FILE.py", type=click.Path(path_type=Path), help=MODEL)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
-    """Compute RUN again from what it stores and compare; RUN stays as it is.
+    """Compute RUN again from what it stores, and compare. RUN itself does not change.
 
-    By the same code every bit must be the same. Where the code or a library is another one than then, that is said with the largest
-    difference, which must be within a few tolerances. Exit code 3 where it is more.
+    With the same code, every bit must be the same. With another version of odesim or of a library, the message names it and gives the
+    largest difference, which must be within a few tolerances. The exit code is 3 if the runs differ by more.
     """
     found = computed(run, threads, model, False if quiet else None)
     if as_json:

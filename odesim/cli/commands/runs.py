@@ -18,7 +18,10 @@ PATH = click.Path(path_type=Path)
 @click.command("plot", short_help="Draw a stored run.")
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option(
-    "--out", metavar="FILE", type=PATH, help="png, pdf or svg, by the extension; default RUN.png. A picture that odesim drew is replaced."
+    "--out",
+    metavar="FILE",
+    type=PATH,
+    help="The picture, as png, pdf or svg (by the extension); default RUN.png. A picture that odesim drew is replaced.",
 )
 def plot_command(run: Path, out: Path | None) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
@@ -54,20 +57,21 @@ def figure_of_run(run: Path, kind: str) -> "Figure":
 @click.command("export", short_help="Write a stored run as csv or netCDF.")
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option("--to", "form", metavar="csv|nc", type=OneOf("format", "csv", "nc"), required=True, help="The format.")
-@click.option("--out", metavar="FILE", type=PATH, help="Where to; default RUN.csv or RUN.nc.")
-@click.option("--overwrite", is_flag=True, help="Replace the file that is there.")
+@click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv or RUN.nc.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
     """Write RUN as one file.
 
     \b
-    csv  one line a saved time, columns t, v[0], v[1], ..., V[0][1], ...;
-         every number with all its digits; of a training, the first index
-         is that of the seed, and what has no times is left out; of an
-         ensemble one line a member and time, the member first, of those
-         that were begun; text that a spreadsheet would compute has a ' first
-    nc   netCDF 3, the same arrays and attributes as in RUN: parameters
-         and starts, whatever their length, as params_mu, initial_v, ...;
-         the attribute `coordinates` is one of each variable
+    csv  One line per saved time: t, v[0], v[1], ..., V[0][1], ...
+         Numbers have all their digits. A text that a spreadsheet would
+         execute starts with '.
+         Training: the first index is the seed; arrays without times are
+         left out. Ensemble: one line per member and time, for the members
+         that were begun.
+    nc   netCDF 3, with all arrays and attributes of RUN. Parameters and
+         initial values are params_mu, initial_v, ...; each variable has
+         an attribute `coordinates`.
     """
     from odesim.store import export_run
     from odesim.store.inspected import run_kind
@@ -82,5 +86,5 @@ def beside(run: Path, suffix: str) -> Path:
     if not named.name:
         from odesim.errors import StoreError
 
-        raise StoreError(f"{run} has no name to call the file by: give one with --out")
+        raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

@@ -17,13 +17,13 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 
 @click.command("show", short_help="Print a model's equations, parameters and laws.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.option("--latex", is_flag=True, help="Print a LaTeX document with all of it.")
-@click.option("--derived", is_flag=True, help="Add the program that is compiled: sums and shared parts as temporaries.")
+@click.option("--latex", is_flag=True, help="Print all of it as a LaTeX document.")
+@click.option("--derived", is_flag=True, help="Add the program that is compiled, with its temporaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_command(model: str, latex: bool, derived: bool, as_json: bool) -> None:
-    """Print what MODEL is: equations, states, parameters, observables, laws, events, closed forms, source.
+    """Print the equations, states, parameters, observables, laws, events, closed forms and source of MODEL.
 
-    A model file is code, and it runs.
+    A model file is Python code, and odesim executes it.
     """
     from odesim.inputs.registry import load_model
     from odesim.symbolic.derived import derived_text
@@ -31,7 +31,7 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool) -> None:
     from odesim.symbolic.document import latex_document
 
     if latex and as_json:
-        raise click.UsageError("--latex and --json are two forms; choose one", click.get_current_context())
+        raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
     if latex and derived:
         raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
     system = load_model(model)

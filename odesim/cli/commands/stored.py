@@ -14,11 +14,14 @@ from odesim.cli.output.tables import echo
 PATH = click.Path(path_type=Path)
 
 
-@click.command("status", short_help="Say how far a stored run is.")
+@click.command("status", short_help="Show how far a stored run has come.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
-    """Print what RUN is and how far it came; of an ensemble the members by status, also while it is being computed."""
+    """Print what RUN is and how far it has come, also while it is being computed.
+
+    It explains each status that occurs, and its remedy. For an ensemble it counts the members with each status.
+    """
     from odesim.cli.output.tables import table
     from odesim.store.inspected import inspect_run
 
@@ -40,22 +43,25 @@ def status_command(run: Path, as_json: bool) -> int:
     return DONE
 
 
-@click.command("resume", short_help="Go on with a stored run.")
+@click.command("resume", short_help="Continue a stored run.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--retry-failed", is_flag=True, help="Of an ensemble: integrate members that failed again.")
-@click.option("--method", metavar="NAME", help="By this method, with --retry-failed.")
+@click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
+@click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @click.option(
-    "--threads", metavar="N", type=Count(1), help="Default 1, of a training as before; the bits of an ensemble do not depend on it."
+    "--threads",
+    metavar="N",
+    type=Count(1),
+    help="Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it.",
 )
 @click.option("--model", metavar="FILE.py", type=PATH, help=MODEL)
-@click.option("--fail-fast", is_flag=True, help="Of an ensemble: stop after the first chunk with a member that failed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--fail-fast", is_flag=True, help="Ensemble: stop after the first chunk in which a member failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Continue RUN where it stopped; it ends with the bits of a run that never stopped. A finished run stays as it is.
+    """Continue RUN where it stopped. The result has the bits of a run that never stopped. A finished run stays as it is.
 
-    Of an ensemble the members that are not done are integrated; a training goes on as with `odesim train --resume`, which can make it
-    longer. An integration keeps nothing to go on from.
+    Ensemble: the members that are not done are integrated. Training: it continues as with `odesim train --resume`, which can also make
+    it longer. An integration cannot be continued, because it stores no state of its integrator.
     """
     from odesim.store.inspected import run_kind
 
@@ -91,7 +97,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = go_on(run, threads=threads, progress=progress.show)
-    return report(trajectory, run, None, as_json, quiet, again="odesim resume goes on")
+    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
 def resume_integration(run: Path) -> int:
@@ -103,6 +109,6 @@ def resume_integration(run: Path) -> int:
     if said["status"] in ("ok", "event"):
         return DONE
     raise ParamError(
-        f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and it keeps no state to go on from: "
-        "odesim rerun computes it again and compares, odesim integrate computes it anew"
+        f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and cannot be continued: "
+        "odesim rerun computes it again and compares; odesim integrate computes it anew"
     )

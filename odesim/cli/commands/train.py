@@ -7,6 +7,7 @@ import click
 
 from odesim.base.backends import TRAINING, backends_for
 from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.names import completed
 from odesim.cli.options.table import backend_help
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from odesim.reference.protocols import Task
     from odesim.reference.training.trajectory import Trajectory
 
-AGAIN = "the same command with --resume goes on"
+AGAIN = "the same command with --resume continues it"
 PATH = click.Path(path_type=Path)
 
 
@@ -45,28 +46,32 @@ class TrainCommand(click.Command):
 
         with formatter.section("Tasks"):
             formatter.write_text(", ".join(TASKS))
-            formatter.write_text("`odesim list` says what they are.")
+            formatter.write_text("`odesim list` describes them.")
 
 
 @click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
 @click.argument("task", metavar="TASK", type=TaskName())
 @click.option("--model", metavar="M", help="One of the task's models.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the task.")
-@click.option("--settings", "show", is_flag=True, help="List the task's settings, models, observables and theory, and end.")
-@click.option("--steps", metavar="N", type=Count(0), help="Updates; default the task's own.")
-@click.option("--seeds", metavar="A:B", default="0:1", help="Seeds A to B - 1, trained at once; default 0:1.")
-@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default the task's own.")
-@click.option("--lr", "rates", metavar="GROUP=RATE", multiple=True, help="The learning rate of a group of parameters.")
-@click.option("--save", metavar="N", type=Count(2), help="Recorded iterations, evenly spread; default all, or 1001 of more.")
-@click.option("--observe", metavar="NAME", multiple=True, help="Record a costly or large observable at all of them.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed("settings"), help="Set a setting of the task."
+)
+@click.option("--settings", "show", is_flag=True, help="Print the task's settings, models, observables and theory; train nothing.")
+@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
+@click.option("--seeds", metavar="A:B", default="0:1", help="Train the seeds A to B - 1 at once; default 0:1.")
+@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default: that of the task.")
+@click.option("--lr", "rates", metavar="GROUP=RATE", multiple=True, help="Set the learning rate of a group of parameters.")
+@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
+@click.option(
+    "--observe", metavar="NAME", multiple=True, help="Record this costly or large observable at all of them, not only at the end."
+)
 @click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
 @click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Threads of numpy's matrix products; default 1.")
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads of matrix products; default 1.")
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
-@click.option("--overwrite", is_flag=True, help="Replace the run that is there.")
-@click.option("--resume", is_flag=True, help="Go on with the run that is there; more --steps make it longer.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and what else is small; a picture that is there is replaced.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing run.")
+@click.option("--resume", is_flag=True, help="Continue the run in --out; with more --steps it becomes longer.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and other small observables; an existing picture is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def train_command(
     task: str,
@@ -80,18 +85,18 @@ def train_command(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Train a small transformer on TASK, one run a seed, and record the quantities of the theory.
+    """Train a small transformer on TASK, one run per seed, and record the quantities of the theory.
 
     \b
-    VALUE is, by the setting, one of
+    VALUE depends on the setting; it is one of
       0.3                          a number
-      true, false, a word          `train TASK --settings` lists them
+      true, false, a word          see `odesim train TASK --settings`
       1,2,3   [[1, 2], [3, 4]]     an array
       @file.csv   @file.npy        a table
-      @FILE                        where a text is meant: the UTF-8 file
+      @FILE                        a text: the content of a UTF-8 file
 
-    Ctrl-C keeps what was computed (exit code 3); the same command with --resume
-    goes on, and ends with the same bits.
+    Ctrl-C keeps what was computed (exit code 3). The same command with --resume
+    continues the training; the result has the same bits.
     """
     from odesim.reference.tasks import load_task
 

@@ -7,7 +7,7 @@ from odesim.cli.output.tables import echo
 
 @click.command("verify", short_help="Check statements of the papers.")
 @click.argument("name", metavar="[CLAIM|MODEL|FAMILY]", required=False)
-@click.option("--slow", is_flag=True, help="Also the claims that take minutes.")
+@click.option("--slow", is_flag=True, help="Check the slow claims (minutes) too.")
 @click.option("--list", "listed", is_flag=True, help="List the claims; check none.")
 @click.option("--page", is_flag=True, help="Print the claims as a page of Markdown; check none.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

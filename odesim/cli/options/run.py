@@ -94,7 +94,7 @@ def read_request(file: Path) -> RunArguments:
         if key not in ROWS and key not in TABLES:
             raise ParamError(no_key(key, file))
         if isinstance(value, dict) != (key in TABLES):
-            raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is no table'}")
+            raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is not a table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
     options = {name: as_option(name, value, file) for name, value in content.items() if name in ROWS}
     return RunArguments(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)

@@ -39,23 +39,26 @@ class Row:
         return self.help if isinstance(self.help, str) else self.help[use]
 
 
-METHODS = f"{', '.join(EXPLICIT)}; {', '.join(STIFF)} where it is stiff."
+METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}."
 ROWS: dict[str, Row] = {
-    "span": Row("T0:T1", str, "From when to when; default the model's own."),
+    "span": Row("T0:T1", str, "Start and end time; default: those of the model."),
     "save": Row(
         "N|log:N|T1,T2,...",
         str,
         {
-            RUN: "Saved times: N even ones (default 200), N geometric ones, or these; T1, for one.",
-            ENSEMBLE: "Saved times: N even ones, N geometric ones, or these; default the end.",
+            RUN: "Saved times: N evenly spaced (default 200), N geometrically spaced, or a list (a single time as T1,).",
+            ENSEMBLE: "Saved times: N evenly spaced, N geometrically spaced, or a list; default: the end.",
         },
     ),
     "method": Row(
         "NAME",
         str,
-        {RUN: f"auto (default: the cheapest, by a pilot), {METHODS}", ENSEMBLE: f"auto (default: each member's own), {METHODS}"},
+        {
+            RUN: f"auto (default: the cheapest, found by short trials), {METHODS}",
+            ENSEMBLE: f"auto (default: chosen for each member), {METHODS}",
+        },
     ),
-    "step": Row("H", RealKind(0), "A fixed step, for any method."),
+    "step": Row("H", RealKind(0), "Use a fixed step H; possible with every method."),
     "rtol": Row("R", RealKind(0), f"Relative tolerance; default {default_text(DEFAULT.rtol)}."),
     "atol": Row("A", RealKind(0, low_allowed=True), f"Absolute tolerance; default {default_text(DEFAULT.atol)}."),
     "max_steps": Row(
@@ -63,20 +66,20 @@ ROWS: dict[str, Row] = {
         Count(1),
         {RUN: f"Stop after N steps; default {DEFAULT.max_steps}.", ENSEMBLE: f"End a member after N steps; default {DEFAULT.max_steps}."},
     ),
-    "stop_at": Row("T1,T2,...", str, "Times at which a step ends; conditions of the model are found without."),
-    "max_step": Row("H", RealKind(0), "No step is longer."),
-    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: through to a blow-up, whose time is found."),
+    "stop_at": Row("T1,T2,...", str, "End a step at each of these times. Jumps that the model declares are found without this."),
+    "max_step": Row("H", RealKind(0), "Make no step longer than H."),
+    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: integrates up to a blow-up and finds its time."),
     "backend": Row("NAME", str, {use: backend_help(use) for use in (RUN, ENSEMBLE)}),
     "dtype": Row("NAME", str, f"{DTYPES[0]} (default) or {DTYPES[1]}."),
     "strict": Row(
         "",
         bool,
         {
-            RUN: "No fused multiply-adds: the same bits on every machine.",
-            ENSEMBLE: "The same bits on every machine, and as `odesim integrate --strict`.",
+            RUN: "Give the same bits on every machine (no fused multiply-adds).",
+            ENSEMBLE: "Give the same bits on every machine, those of `odesim integrate --strict`.",
         },
     ),
-    "seed": Row("S", Count(0), {RUN: "For uniform() and normal(); default 0.", ENSEMBLE: "For all that is drawn; default 0."}),
+    "seed": Row("S", Count(0), {RUN: "Seed of uniform() and normal(); default 0.", ENSEMBLE: "Seed of all random numbers; default 0."}),
 }
 
 

@@ -78,7 +78,7 @@ def read_seeds(text: str) -> range:
             raise ParamError(f"--seeds {show_text(text)}: seeds are whole numbers from 0 up")
     first, last = (int(number) for number in numbers)
     if last <= first:
-        raise ParamError(f"--seeds {text} holds no seed: the second number is the first one that is left out")
+        raise ParamError(f"--seeds {text} has no seed: the seeds end before the second number")
     return range(first, last)
 
 
