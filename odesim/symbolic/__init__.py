@@ -3,6 +3,7 @@
 from odesim.symbolic.bound import at
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import index, logsumexp, over, shift, shifted_exp, sizes, softmax, time
+from odesim.symbolic.gradients import grad, gradient_flow
 from odesim.symbolic.logs import entropy, xlogy
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift
@@ -11,5 +12,6 @@ from odesim.symbolic.system import System
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",
-    "at", "entropy", "index", "logsumexp", "over", "sensitivities", "shift", "shifted_exp", "sizes", "softmax", "time", "xlogy",
+    "at", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
+    "shift", "shifted_exp", "sizes", "softmax", "time", "xlogy",
 ]  # fmt: skip

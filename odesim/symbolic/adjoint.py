@@ -39,12 +39,10 @@ def lower_vjp(system: System) -> Program:
         work.assign(derivative(key), rhs)
     forward = dependency_order(share(work.statements, work))
     work.statements = list(forward)
-    back = _ReverseSweep(
-        work, {base_name(k): key_indices(k) for k in system.equations} | {s.name: s.free for s in forward if _has_slopes(s)}
-    )
+    back = ReverseSweep(work, {base_name(k): key_indices(k) for k in system.equations} | {s.name: s.free for s in forward if has_slopes(s)})
     for s in reversed(forward):
         adjoint = covectors.get(s.name) if s.name in covectors else back.collect(s)
-        if adjoint is not None and _has_slopes(s):
+        if adjoint is not None and has_slopes(s):
             back.propagate(s, adjoint)
     outputs = {derivative(covector(k)): back.total(base_name(k)) for k in system.equations}
     for target, e in outputs.items():
@@ -53,11 +51,12 @@ def lower_vjp(system: System) -> Program:
     return Program(wanted, dict(work.extents), passes(needed_statements(share(work.statements, work), set(wanted)), work.extents))
 
 
-def _has_slopes(s: Statement) -> bool:
+def has_slopes(s: Statement) -> bool:
+    """Whether derivatives go through a statement: a shift that cancels has none."""
     return s.op != "max" or s.slopes
 
 
-class _ReverseSweep:
+class ReverseSweep:
     """A reverse sweep: the contributions to each array's adjoint so far, as expressions at the array's own indices."""
 
     def __init__(self, work: Lowering, indices: dict[str, Indices]):
@@ -72,16 +71,20 @@ class _ReverseSweep:
         """The array that holds the adjoint of a temporary; None where nothing contributes to it."""
         if not self.contributions[s.name]:
             return None
-        shape = tuple(self.work.extents[i] for i in s.free)
-        name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
-        self.work.taken.add(name)
-        target = IndexedBase(name, shape=shape)[s.free] if s.free else Symbol(name, real=True)
+        target = self.adjoint_of(s)
         self.work.assign(target, self.total(s.name))
         return target
 
-    def propagate(self, s: Statement, adjoint: Key) -> None:
+    def adjoint_of(self, s: Statement) -> Key:
+        """An array for the adjoint of a temporary, under a name that nothing has."""
+        shape = tuple(self.work.extents[i] for i in s.free)
+        name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
+        self.work.taken.add(name)
+        return IndexedBase(name, shape=shape)[s.free] if s.free else Symbol(name, real=True)
+
+    def propagate(self, s: Statement, adjoint: Expr) -> None:
         """Adds the contribution of the adjoint of s to every array that s reads."""
-        loops = {i: self._fresh_index(i) for i in s.loops}
+        loops = {i: self.fresh_index(i) for i in s.loops}
         if s.op == "scatter" and isinstance(adjoint, Indexed):
             adjoint = adjoint.base[(s.via, *s.free[1:])]
         chosen = sp.Piecewise((1, sp.Eq(s.bound, self.work.first(s.body, s.target, s.bound))), (0, True)) if s.op == "max" else sp.S.One
@@ -93,9 +96,9 @@ class _ReverseSweep:
         for r, hole in holes.items():
             slope = directional_derivative(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)
             if slope != 0:
-                self.contributions[base_name(r)].append(self._contribution(r, weight * slope, list(loops.values())))
+                self.contributions[base_name(r)].append(self.contribution(r, weight * slope, list(loops.values())))
 
-    def _contribution(self, read: Key, weight: Expr, loops: list[Symbol]) -> Expr:
+    def contribution(self, read: Key, weight: Expr, loops: list[Symbol]) -> Expr:
         """The sum of weight over loops, as an expression at the indices of the array read.
 
         A loop index that indexes the array becomes the array's own index; any other index gives a Kronecker delta.
@@ -110,7 +113,7 @@ class _ReverseSweep:
         e = (weight * deltas).xreplace(swap)
         return over(Sum, e, *((k, self.work.extents[k]) for k in left)) if left else e
 
-    def _fresh_index(self, i: Symbol) -> Symbol:
+    def fresh_index(self, i: Symbol) -> Symbol:
         """A new index with the extent of i, under a name that nothing has."""
         name = next(name for name in (f"{i}_b{n}" for n in count(1)) if name not in self.work.taken)
         self.work.taken.add(name)

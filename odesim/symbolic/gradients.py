@@ -1,0 +1,193 @@
+"""From a loss to its gradient: reverse mode on the statements of the loss, written back as expressions with sums."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
+
+from odesim.base.signatures import readable
+from odesim.errors import SpecError, no_such, value_text
+from odesim.symbolic.adjoint import ReverseSweep, has_slopes
+from odesim.symbolic.bound import BoundIndex, at, bind_indices
+from odesim.symbolic.elements import our_element
+from odesim.symbolic.expr import base_name, free_indices, index, over
+from odesim.symbolic.lowering import Lowering
+from odesim.symbolic.parts import Key, checked_expression, key_indices
+from odesim.symbolic.program import Statement
+from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
+from odesim.symbolic.schedule import dependency_order
+
+LOSS = Symbol("loss_", real=True)
+METRICS = ("euclidean", "sphere", "simplex")
+
+
+@readable
+def grad(loss: Any, *arrays: Any) -> Any:
+    """The derivative of a loss with respect to an array element: grad(loss, W[i, j]) is an expression in i and j; of several a tuple.
+
+    The cost is that of a few losses, whatever the number of elements: reverse mode, through sums, softmax, gathers and maxima.
+    Raises SpecError where the loss has a free index, or does not depend on an array.
+    """
+    if not arrays:
+        raise SpecError("grad() takes the loss and the element by which it is derived, such as grad(loss, W[i, j])")
+    keys = [_check_key("grad()", key) for key in arrays]
+    made = _gradients(_check_loss("grad()", loss, keys), keys)
+    return made[0] if len(keys) == 1 else tuple(made)
+
+
+@readable
+def gradient_flow(loss: Any, rates: Mapping[Any, Any], *, metric: Mapping[Any, str] | None = None) -> dict[Any, Any]:
+    """The equations of gradient descent in continuous time, dW/dt = -rate * dloss/dW, for a System: {W[i, j]: right-hand side}.
+
+    rates: {W[i, j]: rate}; a rate is a number or an expression, also in the indices. metric: {W[i, j]: "sphere"}, for what moves on a
+    set; the set is that of the last index.
+    "euclidean": -rate * g, the default. "sphere": sum_j W[i, j]^2 stays, -rate * (g - <W, g> W / <W, W>).
+    "simplex": sum_j W[i, j] stays and no sign changes (replicator), -rate * W * (g - <W, g> / sum W).
+    Raises SpecError as grad() does, and for an unknown metric.
+    """
+    if not isinstance(rates, Mapping) or not rates:
+        raise SpecError(f"gradient_flow() takes the loss and {{W[i, j]: rate, ...}}, not {value_text(rates)}")
+    keys = [_check_key("gradient_flow()", key) for key in rates]
+    metrics = {_check_key("the metric of gradient_flow()", key): name for key, name in (metric or {}).items()}
+    for key, name in metrics.items():
+        if key not in keys:
+            raise SpecError(no_such("array", str(key), map(str, keys), "the rates of gradient_flow()"))
+        if name not in METRICS:
+            raise SpecError(no_such("metric", str(name), METRICS))
+        if name != METRICS[0] and not key_indices(key):
+            raise SpecError(f"gradient_flow(): the metric {name!r} needs an array, and {key} is a number")
+    steps = [checked_expression(rate, f"gradient_flow(): the rate of {key}") for key, rate in zip(keys, rates.values(), strict=True)]
+    gradients = _gradients(_check_loss("gradient_flow()", loss, keys), keys)
+    return {key: -step * _moved(key, g, metrics.get(key, METRICS[0])) for key, step, g in zip(keys, steps, gradients, strict=True)}
+
+
+def _moved(key: Key, g: Expr, metric: str) -> Expr:
+    """The gradient g at key in a metric."""
+    if metric == METRICS[0]:
+        return g
+    axis = (key.indices[-1], key.base.shape[-1])
+    along = over(Sum, key * g, axis)
+    if metric == "sphere":
+        return g - along * key / over(Sum, key**2, axis)
+    return key * (g - along / over(Sum, key, axis))
+
+
+def _check_key(call: str, key: Any) -> Key:
+    """key as an element of our arrays with an index of its own on each axis, or a symbol."""
+    key = our_element(key)
+    if isinstance(key, Symbol):
+        return key
+    if not isinstance(key, Indexed):
+        raise SpecError(f"{call} takes elements such as W[i, j], not {value_text(key)}")
+    if key.base.shape is None:
+        raise SpecError(f"{call}: {key.base} has no shape: make it by IndexedBase({str(key.base)!r}, shape=(M,))")
+    if not all(isinstance(i, Symbol) for i in key.indices) or len(set(key.indices)) < len(key.indices):
+        raise SpecError(f"{call}: {key} is one element or a diagonal: write an index of its own for each axis")
+    return key
+
+
+def _check_loss(call: str, loss: Any, keys: list[Key]) -> Expr:
+    """loss as an expression without free indices that depends on every key."""
+    e = checked_expression(loss, f"{call}: the loss")
+    names = {base_name(x) for x in e.atoms(Indexed, Symbol)}
+    places = {s for x in e.atoms(Indexed) for i in x.indices for s in i.atoms(Symbol)}
+    indices = {s for s in places if s.is_integer and not s.is_positive} | {i for key in keys for i in key_indices(key)}
+    free = sorted(map(str, free_indices(e, indices)))
+    if free:
+        raise SpecError(f"{call}: the loss has the free index {', '.join(free)}: a loss is one number, so sum over it")
+    for key in keys:
+        if base_name(key) not in names:
+            raise SpecError(f"{call}: the loss does not depend on {base_name(key)}")
+    if len({base_name(key) for key in keys}) < len(keys):
+        raise SpecError(f"{call}: an array is named twice")
+    return e
+
+
+def _gradients(loss: Expr, keys: list[Key]) -> list[Expr]:
+    """The derivatives of loss by each key, as expressions of the model's own arrays."""
+    axes = {i: n for key in keys if isinstance(key, Indexed) for i, n in zip(key.indices, key.base.shape, strict=True)}
+    work = Lowering(axes, [loss], {base_name(key) for key in keys} | {s.name for s in loss.atoms(Symbol)})
+    work.assign(LOSS, loss)
+    forward = dependency_order(work.statements)
+    work.statements = list(forward)
+    back = _Sweep(work, {base_name(k): key_indices(k) for k in keys} | {s.name: s.free for s in forward if has_slopes(s)})
+    for s in reversed(forward):
+        adjoint = sp.S.One if s.target == LOSS else back.collect(s)
+        if adjoint is not None and has_slopes(s):
+            back.propagate(s, adjoint)
+    inline = _Inline(work, back.adjoints)
+    return [_with_short_names(inline(back.total(base_name(key)))) for key in keys]
+
+
+def _with_short_names(e: Expr) -> Expr:
+    """e with summed indices called as in the loss: what made their names different has done its work, levels tell them apart."""
+    return e.xreplace({k: BoundIndex(re.sub(r"(_b?\d+)+$", "", k.name), k.level) for k in e.atoms(BoundIndex)})
+
+
+class _Sweep(ReverseSweep):
+    """A reverse sweep whose adjoints stay expressions: no sum in them becomes a statement, and where a maximum is attained is AtMax."""
+
+    def __init__(self, work: Lowering, indices: dict[str, tuple[Symbol, ...]]):
+        super().__init__(work, indices)
+        self.adjoints: dict[str, tuple[tuple[Symbol, ...], Expr]] = {}
+
+    def collect(self, s: Statement) -> Key | None:
+        if not self.contributions[s.name]:
+            return None
+        target = self.adjoint_of(s)
+        self.adjoints[base_name(target)] = (s.free, self.total(s.name))
+        return target
+
+    def propagate(self, s: Statement, adjoint: Expr) -> None:
+        if s.op != "max":
+            return super().propagate(s, adjoint)
+        loops = {i: self.fresh_index(i) for i in s.loops}
+        read, weight = s.body.xreplace(loops), adjoint.xreplace(loops)  # the body of a maximum is an element of an array
+        k = loops[s.bound]
+        (hit,) = index(f"{k}_hit")
+        place = bind_indices(AtMax, sp.Tuple(read, KroneckerDelta(hit, k)), [(k, sp.S.Zero, self.work.extents[k] - 1)])
+        self.work.extents[hit] = self.work.extents[k]
+        left = [loops[i] for i in s.loops if i != s.bound]
+        e = self.contribution(read.xreplace({k: hit}), weight * place, [*left, hit])
+        self.contributions[base_name(read)].append(e)
+        return None
+
+
+class _Inline:
+    """Puts the definitions of temporaries back into an expression, each at the indices at which it is read."""
+
+    def __init__(self, work: Lowering, adjoints: Mapping[str, tuple[tuple[Symbol, ...], Expr]]):
+        self.work = work
+        self.parts = {s.name: (s.free, self._definition(s)) for s in work.statements} | {**adjoints}
+        self._inlined: dict[str, Expr] = {}
+        self._fresh = count()
+
+    def __call__(self, e: Any) -> Any:
+        if isinstance(e, Indexed | Symbol):
+            return self._read(e) if base_name(e) in self.parts else e
+        if isinstance(e, REDUCTIONS):
+            swap = {k: index(f"{k.name}_{next(self._fresh)}")[0] for k, _, _ in e.limits}
+            return bind_indices(type(e), self(e.function.xreplace(swap)), [(swap[k], low, high) for k, low, high in e.limits])
+        return e.func(*map(self, e.args)) if e.args else e
+
+    def _read(self, read: Key) -> Expr:
+        name = base_name(read)
+        free, e = self.parts[name]
+        if name not in self._inlined:
+            self._inlined[name] = self(e)
+        return at(self._inlined[name], dict(zip(free, read.indices, strict=True))) if isinstance(read, Indexed) else self._inlined[name]
+
+    def _definition(self, s: Statement) -> Expr:
+        """The value of a statement, as an expression of what it reads."""
+        if s.op == "map":
+            return s.body
+        assert s.bound is not None
+        axis = (s.bound, self.work.extents[s.bound])
+        if s.op == "max":
+            return over(MaxOver if s.slopes else Shift, s.body, axis)
+        return over(Sum, s.body * KroneckerDelta(s.free[0], s.via) if s.op == "scatter" else s.body, axis)
