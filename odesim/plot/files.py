@@ -1,7 +1,7 @@
-"""Writes pictures: paths are checked before anything is computed, and a file is complete or absent."""
+"""Writes pictures, still and moving: paths are checked before anything is computed, and a file is complete or absent."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from odesim.store.paths import is_taken
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "pdf", "svg")
+FORMATS, MOVING = ("png", "pdf", "svg"), ("mp4", "gif")
 # without date and version of matplotlib, so that the same picture has the same bytes
 METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "odesim"},
@@ -19,16 +19,22 @@ METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Creator": "odesim", "Date": None},
 }
 # how the metadata appear in a file
-MARKS = {"png": b"tEXtSoftware\0odesim", "pdf": b"/Creator (odesim)", "svg": b"<dc:title>odesim</dc:title>"}
+MARKS = {
+    "png": b"tEXtSoftware\0odesim",
+    "pdf": b"/Creator (odesim)",
+    "svg": b"<dc:title>odesim</dc:title>",
+    "mp4": b"odesim",
+    "gif": b"odesim",
+}
 
 
-def check_picture(path: str | Path, *, overwrite: bool = False) -> Path:
+def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequence[str] = FORMATS) -> Path:
     """path as a Path, if a picture can be written there; a picture that odesim drew may be replaced. Does not import matplotlib.
 
-    Raises StoreError: an extension other than FORMATS, a missing folder, a folder at path, no permission, or, unless overwrite is
+    Raises StoreError: an extension other than formats, a missing folder, a folder at path, no permission, or, unless overwrite is
     given, a file that odesim did not draw.
     """
-    target = _check_format(path)
+    target = _check_format(path, formats)
     if is_taken(target) and not overwrite and not is_odesim_picture(target):
         raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
     return target
@@ -42,11 +48,11 @@ def is_odesim_picture(picture: Path) -> bool:
         return False
 
 
-def _check_format(path: str | Path) -> Path:
+def _check_format(path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
     target = Path(path)
     extension = target.suffix[1:].lower()
-    if extension not in FORMATS:
-        raise StoreError(f"{no_such('picture format', extension, FORMATS)} ({str(path)!r})")
+    if extension not in formats:
+        raise StoreError(f"{no_such('picture format', extension, formats)} ({str(path)!r})")
     return check_writable(target)
 
 

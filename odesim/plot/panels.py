@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
@@ -154,12 +155,13 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> Non
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
 
 
-def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
+def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None) -> QuadMesh:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
 
-    Values of both signs get diverging colours.
+    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown.
     """
-    low, high = (float(shown.min()), float(shown.max())) if shown.count() else (0.0, 1.0)
+    over = shown if over is None else over
+    low, high = (float(over.min()), float(over.max())) if over.count() else (0.0, 1.0)
     size = max(abs(low), abs(high))
     two_sided = low < -0.1 * size and high > 0.1 * size
     if two_sided:
@@ -178,6 +180,7 @@ def draw_cells(axes: Axes, x: Array, y: Array, shown: Any, label: str) -> None:
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8)
     bar.set_label(label, labelpad=2.5)
+    return mesh
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:

@@ -60,6 +60,12 @@ def draw_table(axes: Axes, table: Table) -> None:
     said = f"{symbol(table.name)} {table.when}" + f", top {part} columns" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
     draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said)
+    label_places(axes, table)
+
+
+def label_places(axes: Axes, table: Table) -> None:
+    """Labels the chosen rows and columns of a table by name, or by number where only some are drawn, and its axes."""
+    rows, columns = table.chosen
     for axis, places, number, angle in ((axes.yaxis, rows, 0, 0), (axes.xaxis, columns, 1, 90)):
         names = table.names(number)
         if names:

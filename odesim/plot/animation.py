@@ -1,0 +1,82 @@
+"""Animations of arrays along a run: mp4 by ffmpeg, gif by pillow."""
+
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any
+
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
+
+from odesim.errors import ParamError, StoreError
+from odesim.plot.files import MOVING, check_picture, write_atomically
+from odesim.plot.film import film_of
+from odesim.plot.frames import make_frames
+from odesim.plot.style import project_style
+
+DPI = 200  # 630 dots across
+MARK = "odesim"  # in the file's comment: such a file may be replaced
+MOST = 60  # frames a second
+
+
+def animate(
+    run: Any,
+    path: str | Path,
+    *,
+    var: str = "",
+    fps: int = 20,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Draws an array of a run along its time as a film, path: .mp4 (needs ffmpeg) or .gif; returns path.
+
+    run: a Solution, a Trajectory or a stored run's folder; of several seeds the mean. var: the array's name; default attention, or the
+    first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or 3 components, a
+    matrix of them, as points on a circle or sphere. Saved times beyond 200 are thinned evenly. fps: frames a second. The file is complete
+    or absent; an animation that odesim made is replaced, another file with overwrite. progress: called with frames done and all.
+    Raises StoreError and ParamError, in a sentence.
+    """
+    if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
+        raise ParamError(f"fps must be a whole number from 1 to {MOST}, not {fps!r}")
+    target = check_animation(path, overwrite=overwrite)
+    film = film_of(run, var)
+    with project_style():
+        figure, show = make_frames(film)
+        count, hold = len(film.t), fps // 2  # the end is held for half a second
+
+        def write(temporary: Path) -> None:
+            writer = make_writer(target, fps)
+            with writer.saving(figure, str(temporary), DPI):
+                for frame in range(count + hold):
+                    show(min(frame, count - 1))
+                    writer.grab_frame()
+                    if progress:
+                        progress(frame + 1, count + hold)
+
+        try:
+            write_atomically(target, write)
+        except CalledProcessError as error:
+            raise StoreError(f"cannot write {str(target)!r}: ffmpeg ended with code {error.returncode}; a .gif needs no ffmpeg") from error
+    return target
+
+
+def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:
+    """path as a Path, if an animation can be written there. Raises StoreError, also if it is an mp4 and there is no ffmpeg."""
+    target = check_picture(path, overwrite=overwrite, formats=MOVING)
+    if target.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
+        raise StoreError(f"an mp4 needs the program ffmpeg, which is not here; a gif does not: {str(target.with_suffix('.gif'))!r}")
+    return target
+
+
+def make_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    """matplotlib's writer for the extension of target."""
+    return MarkedPillowWriter(fps=fps) if target.suffix.lower() == ".gif" else FFMpegWriter(fps=fps, metadata={"comment": MARK})
+
+
+class MarkedPillowWriter(PillowWriter):
+    """matplotlib's writer of gifs, with a comment in the file."""
+
+    def finish(self) -> None:
+        """Writes the file."""
+        frames: Any = self._frames  # type: ignore[attr-defined]  # which the stubs do not have
+        first, *others = frames
+        first.save(self.outfile, save_all=True, append_images=others, duration=int(1000 / self.fps), loop=0, comment=MARK.encode())

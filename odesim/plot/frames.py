@@ -1,0 +1,111 @@
+"""Frames of an animation: a vector as bars or a line, a matrix as an image, unit vectors as points on a circle or sphere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from odesim.plot.film import Film
+from odesim.plot.header import add_header
+from odesim.plot.labels import symbol
+from odesim.plot.panels import draw_cells
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, literal, new_figure
+from odesim.plot.tokens import Table, label_places, short
+
+BARS = 40  # largest number of components drawn as bars
+FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
+LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
+MARGIN = 0.05  # above and below the values, of their range
+
+Show = Callable[[int], None]  # draws frame k
+
+
+def make_frames(film: Film) -> tuple[Figure, Show]:
+    """(Figure, function that draws frame k in it). Scales and layout are the same in all frames."""
+    figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
+    add_header(figure, literal(film.title), [clock(film, len(film.t) - 1)])
+    engine: Any = figure.get_layout_engine()
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    note = figure.texts[-1]
+
+    def draw(frame: int) -> None:
+        show(frame)
+        note.set_text(clock(film, frame))
+
+    return figure, draw
+
+
+def clock(film: Film, frame: int) -> str:
+    """The time of a frame as text."""
+    return f"$t$ = {film.t[frame]:.4g}" + (f" ({literal(film.unit)})" if film.unit else "")
+
+
+def vector_frames(film: Film) -> tuple[Figure, Show]:
+    """A bar for each component, or a line of many."""
+    figure = new_figure(FLAT + FOOT)
+    axes = figure.add_subplot()
+    values, n = np.ma.masked_invalid(film.values), film.values.shape[1]
+    low, high = (float(values.min()), float(values.max())) if values.count() else (0.0, 1.0)
+    low, high = (min(low, 0.0), max(high, 0.0)) if n <= BARS else (low, high)
+    room = MARGIN * (high - low) or 1.0
+    axes.set(xlim=(-0.5, n - 0.5), ylim=(low - room * (low < 0 or n > BARS), high + room), ylabel=symbol(film.name, film.dims))
+    axes.set_xlabel(symbol(film.dims[0]))
+    few_ticks(axes)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    names = film.labels.get(film.dims[0], ())
+    if n > BARS:
+        (line,) = axes.plot(np.arange(n), film.values[0], color=CATEGORIES[0])
+        return figure, lambda frame: line.set_ydata(film.values[frame])
+    bars = axes.bar(np.arange(n), np.zeros(n), color=CATEGORIES[0])
+    if len(names) >= n:
+        axes.set_xticks(range(n), [literal(short(str(name))) for name in names[:n]], rotation=90, fontsize=SMALL)
+
+    def show(frame: int) -> None:
+        for bar, value in zip(bars, np.nan_to_num(film.values[frame]), strict=True):
+            bar.set_height(value)
+
+    return figure, show
+
+
+def matrix_frames(film: Film) -> tuple[Figure, Show]:
+    """An image with row 0 on top; of many columns with names, those with the largest entries of all times."""
+    table = Table(film.name, np.nan_to_num(np.abs(film.values)).max(axis=0), (film.dims[0], film.dims[1]), "", film.labels)
+    rows, columns = table.chosen if film.dims[1] in film.labels else map(np.arange, table.values.shape)
+    shown = np.ma.masked_invalid(film.values[:, rows[:, None], columns])
+    figure = new_figure((table.height if film.dims[1] in film.labels else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
+    axes = figure.add_subplot()
+    x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
+    mesh = draw_cells(axes, x, y, shown[0], symbol(film.name, film.dims), over=shown)
+    if film.dims[1] in film.labels:
+        label_places(axes, table)
+    else:
+        axes.set(xlabel=symbol(film.dims[1]), ylabel=symbol(film.dims[0]))
+        few_ticks(axes, whole=True)
+    return figure, lambda frame: mesh.set_array(shown[frame])
+
+
+def point_frames(film: Film) -> tuple[Figure, Show]:
+    """A point for each row, on the unit circle or the unit sphere."""
+    figure = new_figure(ROUND + FOOT)
+    angle = np.linspace(0, 2 * np.pi, 200)
+    style: dict[str, Any] = {"color": CATEGORIES[0], "ls": "", "marker": "o", "ms": 3.0, "mec": "white", "mew": 0.3}
+    if film.values.shape[-1] == 2:
+        axes: Axes = figure.add_subplot(aspect="equal", xlabel=f"{symbol(film.name)}, component 0", ylabel="component 1")
+        axes.plot(np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
+        (points,) = axes.plot(*film.values[0].T, **style)
+        few_ticks(axes)
+        return figure, lambda frame: points.set_data(*film.values[frame].T)
+    solid: Any = figure.add_subplot(projection="3d")
+    solid.set_box_aspect((1, 1, 1), zoom=1.3)
+    solid.set_axis_off()
+    for height in np.linspace(-0.75, 0.75, 7):
+        radius = np.sqrt(1 - height**2)
+        solid.plot(radius * np.cos(angle), radius * np.sin(angle), np.full(len(angle), height), color=FAINT, lw=0.3)
+    for turn in np.linspace(0, np.pi, 7)[:-1]:
+        solid.plot(np.cos(turn) * np.cos(angle), np.sin(turn) * np.cos(angle), np.sin(angle), color=FAINT, lw=0.3)
+    (dots,) = solid.plot(*film.values[0].T, **style)
+    return figure, lambda frame: dots.set_data_3d(*film.values[frame].T)

@@ -1,0 +1,162 @@
+"""Animations: every frame shows the values of its time on one scale; a file is complete or absent; a sentence for what cannot be."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.animation import FFMpegWriter
+from matplotlib.collections import QuadMesh
+
+from odesim.errors import OdesimError
+from odesim.plot import animate
+from odesim.plot.film import FRAMES, film_of
+from odesim.plot.frames import BARS, make_frames
+from tests.plot.test_trajectory import run
+from tests.support.texts import clashes, drawn_texts
+
+T = np.linspace(0.0, 5.0, 6)
+RNG = np.random.default_rng(0)
+DIMS = {"v": ("m",), "wide": ("m",), "V": ("l", "k"), "circle": ("i", "x"), "sphere": ("i", "x")}
+
+
+def unit(*shape: int) -> Any:
+    """Random vectors of length 1."""
+    x = RNG.normal(size=shape)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+ARRAYS = {
+    "v": RNG.normal(size=(6, 4)),
+    "wide": RNG.normal(size=(6, BARS + 1)),
+    "V": RNG.normal(size=(6, 3, 5)),
+    "circle": unit(6, 4, 2),
+    "sphere": unit(6, 4, 3),
+}
+
+
+def solution(arrays: Any = ARRAYS, t: Any = T) -> Any:
+    """A stand-in with the attributes of a Solution that an animation needs."""
+    return SimpleNamespace(model="demo.model", t=t, y=arrays, observables={}, dims=DIMS, attrs={"time_unit": "s"})
+
+
+def shown(axes: Any, name: str) -> Any:
+    """The values that a frame shows."""
+    if name == "v":
+        return [bar.get_height() for bar in axes.patches]
+    if name == "V":
+        return np.asarray(next(mesh for mesh in axes.collections if isinstance(mesh, QuadMesh)).get_array())
+    line = axes.lines[-1]
+    return line.get_ydata() if name == "wide" else np.transpose(line.get_data_3d() if name == "sphere" else line.get_data())
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_frame_shows_its_time(name):
+    """Values to the bit, the time in words; the scale of values and the place of the panel are those of every other frame."""
+    film = film_of(solution(), name)
+    figure, show = make_frames(film)
+    axes, scales = figure.axes[0], set()
+    for k in (4, 0, 5):
+        show(k)
+        np.testing.assert_array_equal(shown(axes, name), ARRAYS[name][k])
+        assert figure.texts[-1].get_text() == f"$t$ = {k} (s)"
+        assert name == "sphere" or clashes(figure, drawn_texts(figure)) == []  # a sphere's axes are not drawn
+        mesh: list[Any] = [mesh.get_clim() for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+        scales.add((axes.get_ylim(), axes.get_position().bounds, *mesh))
+    assert len(scales) == 1
+
+
+WORDS = {"c_1": [f"word{i}" for i in range(90)], "c_0": ["one", "two", "three"]}
+
+
+def test_attention_to_words_is_what_a_training_shows():
+    """Without a name it is c, the mean over seeds; the columns are the words with most attention at any time."""
+    training = run(100, 2, 0.1, x=(4,), c=(3, 90))
+    training.attrs["labels"] = WORDS
+    film = film_of(training)
+    assert (film.name, film.kind, film.unit) == ("c", "matrix", "iterations")
+    np.testing.assert_allclose(film.values, training.c.values.mean(axis=0), rtol=1e-15)  # the same operations
+    figure, show = make_frames(film)
+    words = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    columns = [int(word.removeprefix("word")) for word in words]
+    assert set(columns) == set(np.argsort(-np.abs(film.values).max(axis=(0, 1)))[: len(columns)].tolist())
+    show(7)
+    np.testing.assert_array_equal(shown(figure.axes[0], "V"), film.values[7][:, columns])
+
+
+def test_many_times_are_thinned():
+    """Evenly, with the first and the last."""
+    t = np.linspace(0, 1, 1001)
+    film = film_of(solution({"v": np.outer(t, np.ones(3))}, t))
+    assert len(film.t) == FRAMES and (film.t[0], film.t[-1]) == (0.0, 1.0)
+    assert np.ptp(np.diff(film.t)) < 0.0011  # one saved time
+
+
+def test_a_gif_has_every_frame(tmp_path):
+    """Six times and the end held; progress counts to the end; the file may be replaced, another one only if asked."""
+    counted: list[tuple[int, int]] = []
+    path = animate(solution(), tmp_path / "v.gif", var="v", fps=5, progress=lambda done, all: counted.append((done, all)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["v.gif"] and counted[-1] == (8, 8)
+    assert path.read_bytes().count(b"\x21\xf9\x04") == 6  # heads of frames; what is the same is one frame, held longer
+    animate(solution(), path, var="v", fps=5)
+    path.write_bytes(b"GIF89a of another program")
+    with pytest.raises(OdesimError, match=r"odesim did not draw it"):
+        animate(solution(), path, var="v")
+    animate(solution(), path, var="v", overwrite=True)
+
+
+def test_stopped_is_absent(tmp_path):
+    """What stops in the middle leaves no file, and the old one as it was."""
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    for path in (tmp_path / "v.gif", animate(solution(), tmp_path / "old.gif", var="v")):
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(KeyboardInterrupt):
+            animate(solution(), path, var="V", progress=stop)
+        assert (path.read_bytes() if path.exists() else None) == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["old.gif"]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_mp4_by_ffmpeg(tmp_path, monkeypatch, code):
+    """ffmpeg gets every frame as raw dots; where it fails the file is absent. Here it is a script that keeps what it gets."""
+    program = tmp_path / "ffmpeg"
+    program.write_text(f'#!/bin/sh\nfor last; do :; done\ncat > "$last"\nprintf odesim >> "$last"\nexit {code}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path = tmp_path / "v.mp4"
+    if code:
+        with pytest.raises(OdesimError, match=r"ffmpeg ended with code 1; a \.gif needs no ffmpeg"):
+            animate(solution(), path, var="v", fps=5)
+        assert not path.exists()
+    else:
+        size = len(animate(solution(), path, var="v", fps=5).read_bytes()) - len("odesim")
+        assert size % (8 * 4) == 0 and size / 8 > 400 * 400 * 4  # six times and the end held, four bytes a dot
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"ffmpeg", "v.mp4"}
+
+
+ENDS: dict[str, Any] = {"model": "demo.model", "observables": {}, "dims": {}, "attrs": {}}
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no ffmpeg": (solution(), {"path": "v.mp4"}, "an mp4 needs the program ffmpeg, which is not here; a gif does not"),
+    "format": (solution(), {"path": "v.png"}, "no picture format 'png'; choose from gif, mp4"),
+    "name": (solution(), {"var": "circl"}, "no array 'circl' in demo.model; choose from V, circle, sphere, v, wide; did you mean 'circle'"),
+    "numbers": (solution({"x": T}), {}, "demo.model has no array with times to animate"),
+    "a number": (solution({"x": T, "v": ARRAYS["v"]}), {"var": "x"}, "x has 0 axes; vectors and matrices can be animated: v"),
+    "one time": (solution({"v": ARRAYS["v"][:1]}, T[:1]), {}, "demo.model has 1 saved time"),
+    "fps": (solution(), {"fps": 0}, "fps must be a whole number from 1 to 60, not 0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    """One sentence, and nothing is written."""
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
+    given, options, sentence = REFUSED[case]
+    with pytest.raises(OdesimError, match=re.escape(sentence)):
+        animate(given, **{"path": "v.gif"} | options | {"path": tmp_path / options.get("path", "v.gif")})
+    assert not list(tmp_path.iterdir())
