@@ -55,7 +55,8 @@ def film_of(run: Any, name: str = "") -> Film:
     if not possible:
         raise ParamError(f"{title} has no array with times to animate: what it records are numbers, or kept at the end only")
     if name and name not in possible:
-        raise ParamError(f"{name} has {arrays[name].ndim - 1} axes; vectors and matrices can be animated: {', '.join(possible)}")
+        what = "is a number at each time" if arrays[name].ndim == 1 else f"has {arrays[name].ndim - 1} axes"
+        raise ParamError(f"{name} {what}; vectors and matrices can be animated: {', '.join(possible)}")
     name = name or next((key for key in ATTENTION if key in possible), possible[0])
     if len(t) < 2:
         raise ParamError(f"{title} has {len(t)} saved time; an animation needs two or more: --save N stores them")

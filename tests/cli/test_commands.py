@@ -21,6 +21,7 @@ from odesim.cli.commands.show import default_text
 from odesim.cli.output.tables import bytes_text, table, wrap_formula
 from odesim.cli.progress import Progress
 from odesim.errors import CacheWarning
+from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
 from odesim.reference.tasks import TASKS
 
@@ -135,6 +136,23 @@ def test_a_stored_picture_is_the_same(odesim):
     assert odesim(*RUN, "--plot", "first.png").exit_code == 0
     assert odesim("plot", "run.zarr", "--out", "second.png").exit_code == 0
     assert Path("first.png").read_bytes() == Path("second.png").read_bytes()
+
+
+def test_a_stored_run_is_animated(odesim):
+    """`plot RUN --animate` writes the film of Python's animate(), and says in a sentence what it cannot do, with nothing written."""
+    assert odesim(*RUN).exit_code == 0
+    assert odesim("plot", "run.zarr", "--animate", "v.gif").stdout == "drawn in v.gif\n"
+    assert Path("v.gif").read_bytes() == animate("run.zarr", "again.gif", var="v").read_bytes()
+    wrong = {
+        "--animate w.gif --var w": "no array 'w' in joma.nonlinear; choose from gap, v",
+        "--animate w.avi": "no picture format 'avi'; choose from gif, mp4",
+        "--animate w.gif --out w.png": "choose one",
+        "--var v": "--var names the array of --animate FILE",
+    }
+    for words, sentence in wrong.items():
+        done = odesim("plot", "run.zarr", *words.split())
+        assert done.exit_code == 2 and sentence in done.stderr
+    assert not list(Path().glob("w.*"))
 
 
 def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):

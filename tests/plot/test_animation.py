@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "format": (solution(), {"path": "v.png"}, "no picture format 'png'; choose from gif, mp4"),
     "name": (solution(), {"var": "circl"}, "no array 'circl' in demo.model; choose from V, circle, sphere, v, wide; did you mean 'circle'"),
     "numbers": (solution({"x": T}), {}, "demo.model has no array with times to animate"),
-    "a number": (solution({"x": T, "v": ARRAYS["v"]}), {"var": "x"}, "x has 0 axes; vectors and matrices can be animated: v"),
+    "a number": (solution({"x": T, "v": ARRAYS["v"]}), {"var": "x"}, "x is a number at each time; vectors and matrices can be animated: v"),
     "one time": (solution({"v": ARRAYS["v"][:1]}, T[:1]), {}, "demo.model has 1 saved time"),
     "fps": (solution(), {"fps": 0}, "fps must be a whole number from 1 to 60, not 0"),
 }

@@ -23,8 +23,28 @@ PATH = click.Path(path_type=Path)
     type=PATH,
     help="The picture, as png, pdf or svg (by the extension); default RUN.png. A picture that odesim drew is replaced.",
 )
-def plot_command(run: Path, out: Path | None) -> None:
-    """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out."""
+@click.option(
+    "--animate", metavar="FILE", type=PATH, help="Draw an array over time instead: gif, or mp4 (which needs ffmpeg), by the extension."
+)
+@click.option("--var", metavar="NAME", help="The array of --animate; default attention, or the first one.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def plot_command(run: Path, out: Path | None, animate: Path | None, var: str | None, quiet: bool) -> None:
+    """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out.
+
+    \b
+    odesim plot RUN                        the picture, RUN.png
+    odesim plot RUN --animate attention.gif --var c
+
+    An animation shows a vector as bars or a line, a matrix as an image, and
+    unit vectors of 2 or 3 components as points on a circle or sphere, at up
+    to 200 of the saved times; of several seeds the mean.
+    """
+    if animate and out:
+        raise click.UsageError("--out names a picture and --animate a film; choose one", click.get_current_context())
+    if var and not animate:
+        raise click.UsageError("--var names the array of --animate FILE, which is missing", click.get_current_context())
+    if animate:
+        return animate_run(run, animate, var or "", quiet)
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
@@ -34,6 +54,18 @@ def plot_command(run: Path, out: Path | None) -> None:
     picture = picture or check_new_file(check_picture(beside(run, ".png")), overwrite=True)
     with damage_errors(run, "drawn"):
         drawn = save(figure_of_run(run, kind), picture)
+    echo(f"drawn in {drawn}")
+
+
+def animate_run(run: Path, film: Path, var: str, quiet: bool) -> None:
+    """Draws the film of a stored run, with a line of progress."""
+    from odesim.cli.progress import Counter
+    from odesim.plot.animation import animate, check_animation
+    from odesim.store.paths import check_new_file, damage_errors
+
+    check_new_file(check_animation(film), overwrite=True)
+    with damage_errors(run, "drawn"), Counter(film.name, False if quiet else None) as progress:
+        drawn = animate(run, film, var=var, progress=lambda done, total: progress.count(done, total, lambda: "frames"))
     echo(f"drawn in {drawn}")
 
 
