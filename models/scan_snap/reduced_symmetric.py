@@ -93,7 +93,7 @@ SYSTEM = System(
     time="SGD steps",
     observables={"z": z, "zc": zc, "gamma": gamma, "c": ct / whole, "cc": cc / whole, "loss": log(1 + (M - 1) * exp(-u))},
     display={
-        **{"z": z, "zc": zc, "ct": ct, "cct": cc, "square": square, "common": common, "rho2": rho2, "eps": eps, "left": left},
+        **{"z": z, "zc": zc, "ct": ct, "cct": cc, "square": square, "common": common, "rho_sq": rho2, "epsilon": eps, "left": left},
         **{"gamma": gamma, "E_off": E_off, "E_diag": E_diag, "beta": beta, "push": push},
     },
     constraints=(

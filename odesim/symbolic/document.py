@@ -1,13 +1,6 @@
 """A System as a LaTeX document: everything that `show` prints, in the symbols of the paper."""
 
-from collections.abc import Iterable
-from typing import Any
-
-import sympy as sp
-from sympy import IndexedBase, Symbol
-
-from odesim.symbolic.describe import domain_text
-from odesim.symbolic.parts import Param, free_in_order, key_indices
+from odesim.symbolic.page import Formula, Page, Row, page_of
 from odesim.symbolic.show import Formulas, rate_latex
 from odesim.symbolic.system import System
 
@@ -20,37 +13,16 @@ HEAD = r"""\documentclass{article}
 \newcommand{\fit}[1]{\sbox{\formula}{$\displaystyle #1$}%
   \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
 \begin{document}"""
-SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": r"is at least $0$"}
-RELATIONS = {"==0": "=", ">=0": r"\geq"}
+RELATIONS = {"=": "=", ">=": r"\geq"}
 TIMES = r" \times "
-WAYS = {-1: "falls through", 0: "passes", 1: "rises through"}
 
 
 def latex_document(system: System) -> str:
     """A LaTeX document that compiles: equations, parameters, initial values, observables, laws, events, closed forms, source."""
-    formulas = Formulas(system)
-    parts = {
-        "Equations": [
-            *(_row(formulas, rate_latex(formulas, k), e, _range(formulas, system, key_indices(k))) for k, e in system.equations.items()),
-            *(rf"\fit{{{formulas.print_latex(k)} = {formulas.print_latex(e)}}}" for k, e in formulas.display.definitions().items()),
-        ],
-        "Initial values": [_row(formulas, f"{formulas.print_latex(k)}(0)", e) for k, e in system.initial.items()],
-        "Parameters": [_parameter(formulas, p) for p in system.params],
-        "Observables": [_observable(formulas, system, name, e) for name, e in system.observables.items()],
-        "Constraints": [_named(c.name, f"{formulas.latex(c.expr)} {RELATIONS[c.sense]} 0") for c in system.constraints],
-        "Invariants": [_named(v.name, formulas.latex(v.expr), f"{SENSES[v.sense]}{_when(formulas, v.when)}") for v in system.invariants],
-        "Events": [
-            _named(v.name, formulas.latex(v.expr), f"{WAYS[v.direction]} $0${' and ends the run' if v.terminal else ''}", v.doc)
-            for v in system.events
-        ],
-        "Closed forms": [f"{escape(f'{c.name}: {c.kind}, {c.where}')}\\par" for c in system.closed_forms],
-        "Defaults": [escape(_defaults(system)) + r"\par"],
-    }
-    source = escape("; ".join(filter(None, (f"{system.source.key}, {system.source.where}", system.source.note))))
-    body = [f"\\section*{{{escape(system.name)}}}", source]
-    for title, rows in parts.items():
-        if rows:
-            body += [f"\\subsection*{{{title}}}", *rows]
+    page = page_of(system)
+    body = [f"\\section*{{{escape(page.title)}}}", escape(page.source)]
+    for title, rows in page.sections.items():
+        body += [f"\\subsection*{{{title}}}", *(row_latex(page, row) for row in rows)]
     return "\n".join([HEAD, *body, "\\end{document}"]) + "\n"
 
 
@@ -61,50 +33,37 @@ def escape(text: str) -> str:
     return text if text.isascii() else "".join(c if c.isascii() else "?" for c in text)
 
 
-def _row(formulas: Formulas, left: str, right: Any, suffix: str = "") -> str:
-    """The formula left = right, at most as wide as the page, and what follows it."""
-    return rf"\fit{{{left} = {formulas.latex(right)}{suffix}}}"
+def row_latex(page: Page, row: Row) -> str:
+    """A row: its name, words, and the formula, on a line of its own or in that of the words."""
+    words = escape(row.words)
+    if row.condition is not None:
+        words += rf", for starts with ${page.formulas.print_latex(row.condition)}$"
+    if row.formula is None:
+        return f"{words}\\par"
+    formula = formula_latex(page.formulas, row.formula)
+    if row.inline:
+        return f"${formula}${':' if row.formula.name else ','} {words}\\par"
+    title = f"\\textit{{{escape(row.name)}}}{f': {words}' if words else ''}\\par\n" if row.name else ""
+    return f"{title}\\fit{{{formula}}}"
 
 
-def _named(name: str, formula: str, remark: str = "", doc: str = "") -> str:
-    """A law: its name, a remark, its meaning, its formula."""
-    words = "".join([f": {remark}" if remark else "", f"; {escape(doc)}" if doc else ""])
-    return f"\\textit{{{escape(name)}}}{words}\\par\n\\fit{{{formula}}}"
+def formula_latex(formulas: Formulas, f: Formula) -> str:
+    """A formula as LaTeX."""
+    text = left_latex(formulas, f)
+    if f.kind == "set":
+        extents = [f"({formulas.latex(n)})" if n.args else formulas.latex(n) for n in f.right]
+        return text + (rf" \in \mathbb{{R}}^{{{TIMES.join(extents)}}}" if extents else "")
+    if f.right is not None:
+        text += f" {RELATIONS[f.relation]} {formulas.print_latex(f.right)}"
+    ranges = [rf"{formulas.print_latex(i)} = 0, \dots, {formulas.latex(last)}" for i, last in f.ranges]
+    return text + (r" \qquad " + r",\; ".join(ranges) if ranges else "")
 
 
-def _range(formulas: Formulas, system: System, indices: Iterable[Symbol]) -> str:
-    """The values that these indices take, beside an equation."""
-    ranges = [rf"{formulas.print_latex(i)} = 0, \dots, {formulas.latex(sp.sympify(system.axes[i]) - 1)}" for i in indices]
-    return r" \qquad " + r",\; ".join(ranges) if ranges else ""
-
-
-def _parameter(formulas: Formulas, p: Param) -> str:
-    """Symbol and extents, domain, default and meaning of a parameter."""
-    name = formulas.print_latex(p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol)
-    shape = [f"({formulas.latex(n)})" if sp.sympify(n).args else formulas.latex(n) for n in p.shape]
-    extents = rf" \in \mathbb{{R}}^{{{TIMES.join(shape)}}}" if shape else ""
-    default = "from the sizes" if callable(p.default) else f"{float(p.default):g}"
-    return f"${name}{extents}$, {escape(f'in {domain_text(p.domain)}, default {default}')}: {escape(p.doc)}\\par"
-
-
-def _observable(formulas: Formulas, system: System, name: str, e: Any) -> str:
-    """An observable with its indices and its expression; of a Python function, its docstring."""
-    title = rf"\mathtt{{{escape(name)}}}"
-    if not isinstance(e, sp.Basic):
-        return f"${title}$: {escape((e.__doc__ or 'a function').strip().splitlines()[0])}\\par"
-    free = free_in_order(e, system.axes)
-    index = f"_{{{','.join(map(formulas.print_latex, free))}}}" if free else ""
-    definition = formulas.print_latex(formulas.display.definition_of(name, e))
-    return rf"\fit{{{title}{index} = {definition}{_range(formulas, system, free)}}}"
-
-
-def _when(formulas: Formulas, condition: Any) -> str:
-    """The condition on the start under which a law holds, in words."""
-    return "" if condition == sp.true else rf", for starts with ${formulas.latex(condition)}$"
-
-
-def _defaults(system: System) -> str:
-    """The default sizes and span, in words."""
-    start, end = system.span
-    sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
-    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])
+def left_latex(formulas: Formulas, f: Formula) -> str:
+    """The left side of a formula as LaTeX."""
+    if f.name:
+        index = f"_{{{','.join(map(formulas.print_latex, f.left))}}}" if f.left else ""
+        return rf"\mathtt{{{escape(f.name)}}}{index}"
+    if f.kind == "rate":
+        return rate_latex(formulas, f.left)
+    return formulas.print_latex(f.left) + "(0)" * (f.kind == "start")

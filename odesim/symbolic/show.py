@@ -4,7 +4,8 @@ from typing import Any
 
 import sympy as sp
 from sympy.printing.conventions import split_super_sub
-from sympy.printing.latex import LatexPrinter, greek_letters_set
+from sympy.printing.latex import LatexPrinter as SympyLatexPrinter
+from sympy.printing.latex import greek_letters_set
 
 from odesim.symbolic.arrange import readable
 from odesim.symbolic.definition import Definition
@@ -14,12 +15,18 @@ from odesim.symbolic.parts import Key
 
 
 class Formulas:
-    """The formulas of a System as text and as LaTeX: named parts are printed as their names, without the shifts that cancel."""
+    """The formulas of a System as text and as LaTeX: named parts are printed as their names, without the shifts that cancel.
 
-    def __init__(self, system: Definition):
+    latex: the printer of LaTeX.
+    """
+
+    def __init__(self, system: Definition, latex: "type[LatexPrinter] | None" = None):
         self.display = Display(system)
         self.constants = frozenset((*(p.name for p in system.params), *system.size_names))
-        self._text, self._latex = _Text({"order": "none", "full_prec": False}), _Latex({"order": "none"})
+        self._text, self._latex = (
+            _Text({"order": "none", "full_prec": False}),
+            (latex or LatexPrinter)({"order": "none", "mul_symbol": r" \, "}),
+        )
 
     def text(self, e: Any) -> str:
         """An expression on one line: sum_l(f), max_l(f), softmax_l(f)."""
@@ -117,8 +124,13 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
         return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
 
 
-class _Latex(LatexPrinter):  # type: ignore[misc]
+class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
     """A printer of LaTeX with names of several letters upright."""
+
+    upright = "text"  # the command for words in a formula
+
+    def _words(self, text: str) -> str:
+        return rf"\ \{self.upright}{{{text}}}\ "
 
     def _deal_with_super_sub(self, string: str, style: str = "plain") -> str:
         name, supers, subs = split_super_sub(string)
@@ -138,4 +150,8 @@ class _Latex(LatexPrinter):  # type: ignore[misc]
         return rf"\operatorname{{entropy}}_{{{self._print(e.limits[0][0])}}}\left({self._print(e.function)}\right)"
 
     def _weight(self, w: Any) -> str:
-        return "" if w == 1 else rf";\ \text{{weight}}\ {self._print(w)}"
+        return "" if w == 1 else f";{self._words('weight')}{self._print(w)}"
+
+    def _print_And(self, e: Any) -> str:
+        parts = sorted(e.args, key=lambda a: (not isinstance(a, sp.Eq), str(a)))
+        return self._words("and").join(map(self._print, parts))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from odesim.cli.output.tables import echo, number_text, shape_text, table, wrap_
 if TYPE_CHECKING:
     from odesim.symbolic import System
 
+PATH = click.Path(path_type=Path)
 DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 
 
@@ -20,11 +22,15 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 @click.option("--latex", is_flag=True, help="Print all of it as a LaTeX document.")
 @click.option("--derived", is_flag=True, help="Add the program that is compiled, with its temporaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show_command(model: str, latex: bool, derived: bool, as_json: bool) -> None:
+@click.option("--html", metavar="FILE.html", type=PATH, help="Write a web page instead, complete in one file.")
+@click.option("--pdf", metavar="FILE.pdf", type=PATH, help="Write a pdf instead; this needs no LaTeX.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing FILE that odesim did not write.")
+def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Path | None, pdf: Path | None, overwrite: bool) -> None:
     """Print the equations, states, parameters, observables, laws, events, closed forms and source of MODEL.
 
     A model file is Python code, and odesim executes it.
     """
+    from odesim.cli.pages import check_page, write_pages
     from odesim.inputs.registry import load_model
     from odesim.symbolic.derived import derived_text
     from odesim.symbolic.describe import describe
@@ -34,7 +40,14 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool) -> None:
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
     if latex and derived:
         raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
+    if (html or pdf) and (latex or derived or as_json):
+        raise click.UsageError("--html and --pdf write files, --latex, --derived and --json print; choose one", click.get_current_context())
+    for file, kind in ((html, "html"), (pdf, "pdf")):
+        check_page(file, kind, overwrite=overwrite)
     system = load_model(model)
+    if html or pdf:
+        echo("\n".join(f"written to {file}" for file in write_pages(system, html, pdf)))
+        return
     if latex:
         echo(latex_document(system), nl=False)
         return

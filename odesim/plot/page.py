@@ -1,0 +1,166 @@
+"""Pages of a System as figures, in the formulas of matplotlib: a pdf needs no installation of LaTeX."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+from matplotlib import rc_context
+from matplotlib.backends.backend_pdf import PdfPages
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.mathtext import MathTextParser
+
+from odesim.plot.files import METADATA, write_atomically
+from odesim.symbolic.document import formula_latex
+from odesim.symbolic.page import Formula, Page, Row, page_of
+from odesim.symbolic.show import LatexPrinter
+from odesim.symbolic.system import System
+
+PAPER = (595.0, 842.0)  # A4, in points
+MARGIN, INDENT = 62.0, 14.0
+TITLE, HEADING, WORDS, MATHS, LEAST = 16.0, 11.0, 9.0, 11.0, 4.0  # type; a formula that is too wide shrinks, to LEAST
+INK, SOFT = "#222222", "#666666"
+CHARACTERS = 98  # of words in a line
+STYLE: Any = {"font.family": "DejaVu Sans", "mathtext.fontset": "cm", "text.color": INK}
+
+
+class MathtextPrinter(LatexPrinter):
+    """A printer of the LaTeX that matplotlib knows: cases stand in one line."""
+
+    upright = "mathrm"
+
+    def _print_Piecewise(self, e: Any) -> str:
+        cases = []
+        for value, condition in e.args:
+            when = r"\ \mathrm{otherwise}" if condition == sp.true else rf"\ \mathrm{{if}}\ {self._print(condition)}"
+            cases.append(self._print(value) + when)
+        return r"\left[" + r",\ \ ".join(cases) + r"\right]"
+
+
+def save_pages(system: System, path: Path) -> None:
+    """Writes the pages of a System as a pdf, replacing a file there. Raises StoreError."""
+    with rc_context(STYLE):
+        figures = Sheets(page_of(system, MathtextPrinter)).figures()
+
+        def write(temporary: Path) -> None:
+            with PdfPages(temporary, metadata=METADATA["pdf"]) as pdf:
+                for figure in figures:
+                    pdf.savefig(figure)
+
+        write_atomically(path, write)
+
+
+class Sheets:
+    """Sheets of paper that are filled from the top."""
+
+    def __init__(self, page: Page):
+        self.page, self.sheets, self.y = page, list[Figure](), 0.0
+        self.parser: Any = MathTextParser("path")
+        self.new_sheet()
+
+    def figures(self) -> list[Figure]:
+        """The sheets with everything on them."""
+        self.line(self.page.title, TITLE, weight="bold")
+        self.words(self.page.source, color=SOFT)
+        for title, rows in self.page.sections.items():
+            first = self.height(rows[0])
+            self.room(HEADING * 2.8 + first)
+            self.y -= HEADING
+            self.line(title, HEADING, weight="bold")
+            for row in rows:
+                self.row(row)
+        return self.sheets
+
+    def new_sheet(self) -> None:
+        """Begins a sheet."""
+        self.sheets.append(Figure(figsize=(PAPER[0] / 72, PAPER[1] / 72)))
+        self.y = PAPER[1] - MARGIN
+
+    def room(self, height: float) -> None:
+        """Begins a sheet where this one has not this much room."""
+        if self.y - height < MARGIN:
+            self.new_sheet()
+
+    def put(self, x: float, text: str, size: float, **style: Any) -> None:
+        """Text on the current line, x points from the margin."""
+        self.sheets[-1].text((MARGIN + x) / PAPER[0], self.y / PAPER[1], text, fontsize=size, va="baseline", **style)
+
+    def line(self, text: str, size: float, **style: Any) -> None:
+        """A line of words."""
+        self.room(size * 1.5)
+        self.y -= size * 1.4
+        self.put(0, text, size, parse_math=False, **style)
+
+    def words(self, text: str, indent: float = 0.0, **style: Any) -> None:
+        """A paragraph."""
+        for piece in textwrap.wrap(text, CHARACTERS, break_on_hyphens=False):
+            self.room(WORDS * 1.5)
+            self.y -= WORDS * 1.5
+            self.put(indent, piece, WORDS, parse_math=False, **style)
+
+    def height(self, row: Row) -> float:
+        """About how much room a row needs."""
+        return 2 * WORDS if row.formula is None else 2 * WORDS + self.measured(self.text(row.formula))[2]
+
+    def row(self, row: Row) -> None:
+        """A row: its name and words, then the formula; or both in one line."""
+        if row.formula is None:
+            self.words(row.words)
+        elif row.inline:
+            self.inline(self.text(row.formula), row.words)
+        else:
+            if row.name:
+                self.room(self.height(row))
+                self.words(f"{row.name}: {row.words}" if row.words else row.name)
+            self.formula(self.text(row.formula))
+        if row.condition is not None:
+            self.formula(rf"\mathrm{{for\ starts\ with}}\ {self.page.formulas.print_latex(row.condition)}")
+
+    def inline(self, text: str, words: str) -> None:
+        """A formula and words in one line; further lines of words below it."""
+        size, width, height, depth = self.measured(text)
+        first, *others = textwrap.wrap(words, CHARACTERS - int(width / 4.6), break_on_hyphens=False)
+        self.room(max(height, WORDS * 1.6))
+        self.y -= max(height - depth + 3, WORDS * 1.6)
+        self.put(0, f"${text}$", size)
+        self.put(width + 7, first, WORDS, parse_math=False)
+        self.y -= max(depth - 2, 0)
+        self.words(" ".join(others), INDENT)
+
+    def formula(self, text: str) -> None:
+        """A formula on a line of its own."""
+        size, _, height, depth = self.measured(text)
+        self.room(height + 8)
+        self.y -= height - depth + 6
+        self.put(INDENT, f"${text}$", size)
+        self.y -= depth + 2
+
+    def measured(self, text: str) -> tuple[float, float, float, float]:
+        """(size of type, width, height, depth) of a formula that fits the page, in points."""
+        width, height, depth, *_ = self.parser.parse(f"${text}$", 72, FontProperties(size=MATHS))
+        part = max(min(1.0, (PAPER[0] - 2 * MARGIN - INDENT) / width), LEAST / MATHS)
+        return MATHS * part, width * part, height * part, depth * part
+
+    def text(self, f: Formula) -> str:
+        """A formula in the language of matplotlib."""
+        return large_fractions(formula_latex(self.page.formulas, f))
+
+
+def large_fractions(text: str) -> str:
+    """The LaTeX text with fractions of full size, but in indices and exponents."""
+    scripts, pieces = [False], list[str]()
+    for piece in re.split(r"(\\frac|[_^]?\{|\})", text):
+        if piece.endswith("{"):
+            scripts.append(scripts[-1] or len(piece) == 2)
+        elif piece == "}":
+            scripts.pop()
+        pieces.append(r"\dfrac" if piece == r"\frac" and not scripts[-1] else piece)
+    return "".join(pieces)
+
+
+def lines_of(figures: list[Figure]) -> Iterator[str]:
+    """The texts on the sheets."""
+    return (text.get_text() for figure in figures for text in figure.texts)

@@ -1,0 +1,96 @@
+"""A System as an HTML page: one file with MathML, which reads nothing from elsewhere."""
+
+from html import escape
+from typing import Any
+
+from odesim.symbolic.arrange import readable
+from odesim.symbolic.mathml import MathML, brackets, listed, row, sign, tag
+from odesim.symbolic.page import Formula, Page, Row, page_of
+from odesim.symbolic.system import System
+
+HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="odesim">
+<title>{title}</title>
+<style>
+body {{ max-width: 56rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 Georgia, serif; color: #222; background: #fff; }}
+h1, h2 {{ font-family: system-ui, sans-serif; font-weight: 600; }}
+h1 {{ font-size: 1.6rem; margin-bottom: 0; }}
+h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ddd; }}
+.source, .about {{ color: #555; }}
+.formula {{ overflow: auto hidden; margin: .3rem 0 .3rem 1.5rem; padding: .4rem 0; display: flex; gap: 2rem; align-items: center; }}
+.range {{ color: #555; font-size: .9rem; margin-left: auto; padding-left: 1rem; white-space: nowrap; }}
+math {{ font: 1.1rem "STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre", math; }}
+p {{ margin: .3rem 0; }}
+</style>
+</head>
+<body>
+"""
+RELATIONS = {"=": "=", ">=": "≥"}
+
+
+def html_page(system: System) -> str:
+    """A page of HTML: equations, parameters, initial values, observables, laws, events, closed forms, source."""
+    page = page_of(system)
+    body = [tag("h1", escape(page.title)), f'<p class="source">{escape(page.source)}</p>']
+    for title, rows in page.sections.items():
+        body += [tag("h2", escape(title)), *(row_html(page, r) for r in rows)]
+    return HEAD.format(title=escape(page.title)) + "\n".join(body) + "\n</body>\n</html>\n"
+
+
+class Formatter:
+    """The formulas of a page as MathML."""
+
+    def __init__(self, page: Page):
+        self.constants, self.printer = page.formulas.constants, MathML()
+
+    def __call__(self, e: Any) -> str:
+        return self.printer.doprint(readable(e, self.constants))
+
+    def formula(self, f: Formula) -> str:
+        """A formula without the ranges of its indices."""
+        left = self.left(f)
+        if f.kind == "set":
+            if not f.right:
+                return left
+            extents = [brackets(self(n)) if n.args else self(n) for n in f.right]
+            times = [piece for n, extent in enumerate(extents) for piece in ([sign("×")] if n else []) + [extent]]
+            return row(left, sign("∈"), tag("msup", tag("mi", "ℝ"), row(*times)))
+        return left if f.right is None else row(left, sign(RELATIONS[f.relation]), self(f.right))
+
+    def left(self, f: Formula) -> str:
+        """The left side of a formula."""
+        if f.name:
+            name = tag("mtext", escape(f.name))
+            return tag("msub", name, listed([self(i) for i in f.left])) if f.left else name
+        left = self(f.left)
+        if f.kind == "rate":
+            return row(tag("mfrac", tag("mi", "d", mathvariant="normal"), row(tag("mi", "d", mathvariant="normal"), tag("mi", "t"))), left)
+        return row(left, brackets(tag("mn", "0"))) if f.kind == "start" else left
+
+    def ranges(self, f: Formula) -> str:
+        """The values that the indices take, in words of mathematics."""
+        return ", ".join(math(row(self(i), sign("="), listed([tag("mn", "0"), sign("…"), self(last)]))) for i, last in f.ranges)
+
+
+def math(inner: str, **attributes: str) -> str:
+    """inner as a formula of the page."""
+    return tag("math", inner, **attributes)
+
+
+def row_html(page: Page, r: Row) -> str:
+    """A row: its name, words, and the formula, on a line of its own or in that of the words."""
+    write = Formatter(page)
+    words = escape(r.words)
+    if r.condition is not None:
+        words += f", for starts with {math(write(r.condition))}"
+    if r.formula is None:
+        return tag("p", words)
+    if r.inline:
+        return tag("p", math(write.formula(r.formula)), f" {words}")
+    title = f'<p><b>{escape(r.name)}</b> <span class="about">{words}</span></p>\n' if r.name else ""
+    ranges = f'<span class="range">{write.ranges(r.formula)}</span>' if r.formula.ranges else ""
+    return f'{title}<div class="formula">{math(write.formula(r.formula), display="block")}{ranges}</div>'

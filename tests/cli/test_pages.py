@@ -1,0 +1,114 @@
+"""Pages of models as files: everything is on them, nothing is read from elsewhere, and no file of others is lost."""
+
+import re
+from xml.dom import minidom
+
+import pytest
+from sympy import Interval, Symbol, oo
+
+from odesim.inputs.registry import list_models, load_model
+from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
+from odesim.symbolic.html import html_page
+from odesim.symbolic.page import page_of
+from tests.support.systems import SYSTEMS
+
+(m,), (M,), rate = index("m"), sizes("M"), Symbol("rate_2", real=True)
+v = IndexedBase("v", shape=(M,))
+ODD = System(
+    name="odd.names",
+    source=Source("key", "eq. 1 < 2", "<script>alert(1)</script> & $x$"),
+    axes={m: M},
+    equations={v[m]: -rate * v[m]},
+    params=(Param(rate, 1.0, Interval(-oo, oo), "<b>bold</b> & more in $ and _"),),
+    initial={v[m]: 1.0},
+    observables={"f_of_t": lambda t, y, dy, params: t},
+    events=(Event("half <i>way</i>", v[m] - 0.5, -1, True, "a < b"),),
+)
+ALL = {**{name: load_model(name) for name in list_models()}, **SYSTEMS, ODD.name: ODD}
+QUICK = (ODD.name, "joma.linear", "gathered", "largest")
+EACH = pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALL])
+
+
+@EACH
+def test_a_web_page_is_complete_and_alone(name):
+    """Its formulas are well-formed and without text of Python; names are escaped; no script, no address."""
+    text = html_page(ALL[name])
+    body = minidom.parseString(text[text.index("<body>") :].replace("</html>", "")).documentElement
+    assert body is not None and len(body.getElementsByTagName("math")) == text.count("<math")
+    assert not re.search(r"<script|https?:|src=|href=|@import", text)
+    assert not [x for x in re.findall(r"<mtext>([^<]*)</mtext>", text) if re.search(r"[(\[*^]", x)]
+    for thing in (*ALL[name].observables, *(e.name for e in ALL[name].events), *(e.name for e in ALL[name].invariants)):
+        assert thing in "".join(node.data for node in texts(body))
+
+
+def texts(node):
+    """The texts below a node of XML."""
+    for child in node.childNodes:
+        if child.nodeType == child.TEXT_NODE:
+            yield child
+        else:
+            yield from texts(child)
+
+
+@EACH
+def test_pages_of_paper_hold_all_rows(name):
+    """Every text begins and ends on the paper; formulas keep a type that can be read."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with rc_context(STYLE):
+        sheets = Sheets(page_of(ALL[name], MathtextPrinter)).figures()
+        for sheet in sheets:
+            renderer = FigureCanvasAgg(sheet).get_renderer()
+            for text in sheet.texts:
+                box = text.get_window_extent(renderer)
+                assert box.x0 >= 0 and box.x1 * 72 / sheet.dpi <= PAPER[0] - MARGIN / 2, text.get_text()
+                assert box.y0 * 72 / sheet.dpi >= MARGIN / 4 and float(text.get_fontsize()) >= LEAST
+    words = " ".join(text.get_text() for sheet in sheets for text in sheet.texts)
+    for e in ALL[name].events:
+        assert all(part in words for part in (e.name, *e.doc.split()))
+
+
+def test_fractions_are_large_but_in_exponents():
+    assert large_fractions(r"\frac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \frac{1}{2}") == (
+        r"\dfrac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \dfrac{1}{2}"
+    )
+
+
+def test_show_writes_pages(folder, odesim):
+    """Both files in one command; a page that odesim wrote is replaced by the same bytes."""
+    words = ("show", "joma.linear", "--html", "a.html", "--pdf", "a.pdf")
+    done = odesim(*words)
+    assert done.exit_code == 0 and done.stdout == "written to a.html\nwritten to a.pdf\n"
+    before = [(folder / name).read_bytes() for name in ("a.html", "a.pdf")]
+    assert before[0].startswith(b"<!DOCTYPE html>") and before[1].startswith(b"%PDF")
+    assert odesim(*words).exit_code == 0
+    assert [(folder / name).read_bytes() for name in ("a.html", "a.pdf")] == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--html", "a.txt"), "ends in .html"),
+        (("--pdf", "a.html"), "ends in .pdf"),
+        (("--html", "mine.html"), "mine.html is there"),
+        (("--pdf", "mine.pdf"), "mine.pdf is there"),
+        (("--html", "no/a.html"), "no folder"),
+        (("--html", "a.html", "--json"), "choose one"),
+        (("--pdf", "a.pdf", "--derived"), "choose one"),
+    ],
+)
+def test_a_page_that_cannot_be_written(words, sentence, folder, odesim):
+    """One sentence, exit code 2; nothing is written, and files of others stay but with --overwrite."""
+    for name in ("mine.html", "mine.pdf"):
+        (folder / name).write_text("mine")
+    done = odesim("show", "joma.linear", *words)
+    assert done.exit_code == 2 and sentence in done.stderr and done.stderr.count("\n") == 1
+    assert sorted(p.name for p in folder.iterdir()) == ["mine.html", "mine.pdf"] and (folder / "mine.html").read_text() == "mine"
+
+
+def test_overwrite_replaces_a_file_of_others(folder, odesim):
+    (folder / "mine.html").write_text("mine")
+    assert odesim("show", "joma.linear", "--html", "mine.html", "--overwrite").exit_code == 0
+    assert "joma.linear" in (folder / "mine.html").read_text()
