@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, StoreError, no_such
+from odesim.errors import ParamError, StoreError, counted, no_such
 from odesim.plot.panels import spread_indices
 
 FRAMES = 200  # largest number of saved times that are drawn, spread evenly
@@ -55,7 +55,7 @@ def film_of(run: Any, name: str = "") -> Film:
     if not possible:
         raise ParamError(f"{title} has no array with times to animate: what it records are numbers, or kept at the end only")
     if name and name not in possible:
-        what = "is a number at each time" if arrays[name].ndim == 1 else f"has {arrays[name].ndim - 1} axes"
+        what = "is a number at each time" if arrays[name].ndim == 1 else f"has {counted(arrays[name].ndim - 1, 'axis', 'axes')}"
         raise ParamError(f"{name} {what}; vectors and matrices can be animated: {', '.join(possible)}")
     name = name or next((key for key in ATTENTION if key in possible), possible[0])
     if len(t) < 2:

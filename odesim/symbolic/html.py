@@ -21,7 +21,8 @@ h1, h2 {{ font-family: system-ui, sans-serif; font-weight: 600; }}
 h1 {{ font-size: 1.6rem; margin-bottom: 0; }}
 h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ddd; }}
 .source, .about {{ color: #555; }}
-.formula {{ overflow: auto hidden; margin: .3rem 0 .3rem 1.5rem; padding: .4rem 0; display: flex; gap: 2rem; align-items: center; }}
+.formula {{ display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: center; }}
+.formula {{ overflow: auto hidden; margin: .3rem 0 .3rem 1.5rem; padding: .4rem 0; }}
 .range {{ color: #555; font-size: .9rem; margin-left: auto; padding-left: 1rem; white-space: nowrap; }}
 math {{ font: 1.1rem "STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre", math; }}
 p {{ margin: .3rem 0; }}

@@ -113,7 +113,7 @@ class MathML(Printer):  # type: ignore[misc]
             open_end = isinstance(f, sp.Sum) and n < len(factors) - 1
             text = self._print(f)
             needs = len(factors) > 1 and (f.is_Add or isinstance(f, sp.Piecewise) or open_end or (f.is_Number and f < 0))
-            parts += [sign("⁢")] * bool(parts) + [brackets(text) if needs else text]
+            parts += [tag("mspace", width="0.17em")] * bool(parts) + [brackets(text) if needs else text]
         return row(*parts)
 
     def _print_Pow(self, e: Any) -> str:
@@ -128,6 +128,8 @@ class MathML(Printer):  # type: ignore[misc]
         return tag("msup", text if any(getattr(base, kind, False) for kind in ATOMS) else brackets(text), self._print(power))
 
     def _print_ExpBase(self, e: Any) -> str:
+        if e.args[0].has(sp.Sum):
+            return row(tag("mi", "exp"), brackets(self._print(e.args[0])))
         return tag("msup", word("e"), self._print(e.args[0]))
 
     _print_exp = _print_ExpBase

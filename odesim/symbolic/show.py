@@ -138,6 +138,11 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
             return rf"\mathrm{{{name}}}" + "".join(f"^{{{s}}}" for s in supers) + (f"_{{{' '.join(subs)}}}" if subs else "")
         return str(super()._deal_with_super_sub(string, style=style))
 
+    def _print_ExpBase(self, expr: Any, exp: Any = None) -> str:
+        if exp is None and expr.args[0].has(sp.Sum):  # too tall for an exponent
+            return rf"\exp\left({self._print(expr.args[0])}\right)"
+        return str(super()._print_ExpBase(expr, exp))
+
     def _print_SoftmaxAt(self, e: Any) -> str:
         f, w, i = e.args
         return rf"\operatorname{{softmax}}_{{{self._print(i)}}}\left({self._print(f)}{self._weight(w)}\right)"
