@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 
@@ -84,10 +84,10 @@ def data(fast: bool) -> xr.Dataset:
     )
 
 
-def band(axes: Axes, x: Any, curves: Any, *, color: str, label: str, dashed: bool = False) -> None:
+def band(axes: Axes, x: Any, curves: Any, *, color: str, label: str, ls: Any = "-") -> None:
     """Draws the mean over seeds of curves (seed, iteration), and their range as a band."""
     axes.fill_between(x, curves.min(axis=0), curves.max(axis=0), color=color, alpha=0.2, lw=0)
-    axes.plot(x, curves.mean(axis=0), color=color, label=label, ls=(0, (4, 1.5)) if dashed else "-")
+    axes.plot(x, curves.mean(axis=0), color=color, label=label, ls=ls)
 
 
 def image(axes: Axes, values: Any, title: str, name: str, across: str, scale: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def draw(ds: xr.Dataset) -> Figure:
         image(top_left, ds.X.values, "X, Gaussian, of seed 0", "$X_{l,k}$", "class $k$", {"cmap": SEQUENTIAL})
         for axes, kind in ((top, "gaussian"), (top_right, "random")):
             for j, (name, label) in enumerate(NAMES.items()):
-                band(axes, iterations, ds[name].sel(x=kind).values, color=CATEGORIES[j], label=label, dashed=j > 0)
+                band(axes, iterations, ds[name].sel(x=kind).values, color=CATEGORIES[j], label=label, ls=DASHES[j])
             axes.axhline(1, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
             axes.set_title(f"{'Gaussian' if kind == 'gaussian' else 'random'} X")
             axes.set_ylabel("NC with z")
@@ -122,7 +122,7 @@ def draw(ds: xr.Dataset) -> Figure:
             largest = float(np.abs(ds[name]).max())
             image(axes, ds[name].values, title, "$V_{l,k}$", "node $k$", {"cmap": DIVERGING, "vmin": -largest, "vmax": largest})
         for l in range(ds.sizes["component"]):
-            band(low_right, iterations, ds.v0.values[:, :, l], color=CATEGORIES[l], label=f"$l$ = {l}")
+            band(low_right, iterations, ds.v0.values[:, :, l], color=CATEGORIES[l], label=f"$l$ = {l}", ls=DASHES[l])
         low_right.set_title("one token wins")
         low_right.set_ylabel("$V_{l,0}$")
         low_right.legend(loc="upper left")

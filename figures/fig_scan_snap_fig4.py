@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from odesim.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks import load_task
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train
@@ -56,10 +56,10 @@ def draw(ds: xr.Dataset) -> Figure:
         figure = new_figure(92.0)
         cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
         axes = figure.add_subplot(cells[0, :])
-        for eta, loss, color in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, strict=False):
+        for eta, loss, color, ls in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, DASHES, strict=False):
             middle, spread = loss.mean(axis=0), 2 * loss.std(axis=0)
             axes.fill_between(ds.iteration, np.exp(middle - spread), np.exp(middle + spread), color=color, alpha=0.25, lw=0)
-            axes.plot(ds.iteration, np.exp(middle), color=color, label=f"$\\eta_Y$ = {eta:g}")
+            axes.plot(ds.iteration, np.exp(middle), color=color, ls=ls, label=f"$\\eta_Y$ = {eta:g}")
         axes.plot(ds.logged, ds.published, "o", color=INK, ms=1.8, label=f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}")
         axes.set_yscale("log")
         axes.set_xlim(0, ds.iteration.values[-1])

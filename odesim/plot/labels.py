@@ -28,17 +28,18 @@ SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, et
 DERIVATIVE = re.compile(r"d(.+)_d(.+)")
 
 
-def symbol(name: str, index: Sequence[str] = ()) -> str:
+def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     """A quantity's name and indices as a label: `$\\mu_{m}$` for mu[m], `$\\partial v/\\partial \\mu$` for dv_dmu; words stay words.
 
-    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. Long words are broken.
+    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. Words are broken into lines
+    of `most` letters.
     """
     pair = DERIVATIVE.fullmatch(name)
     letters = [to_math(part) for part in (pair.groups() if pair else (name,))]
     indices = [to_math(i) for i in index]
     words = f"[{', '.join(index)}]" if index else ""
     if not all(letters):
-        return break_lines(name + words)
+        return break_lines(name + words, most)
     words = literal(words)
     if pair:
         return rf"$\partial {letters[0]}/\partial {letters[1]}$" + words

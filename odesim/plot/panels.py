@@ -20,6 +20,7 @@ from odesim.plot.times import TimeAxis, cell_edges
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
+WIDE = 26  # letters above a colour bar
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -138,7 +139,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
-    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, symbol(quantity.name))
+    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, symbol(quantity.name, most=WIDE))
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> None:
@@ -148,7 +149,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> Non
     last = int(finite[-1]) if len(finite) else len(values) - 1
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
-    draw_cells(axes, x, y, matrix, f"{symbol(quantity.name)} at $t$ = {time_axis.t[last]:.3g}")
+    draw_cells(axes, x, y, matrix, f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}")
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis in (axes.xaxis, axes.yaxis):

@@ -22,7 +22,7 @@ ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
 FOOT = 7.0  # mm: the time label
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
-TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
+TITLE, SHORT, LONG = 42, 12, 60  # letters that fit across the picture, surely under one of two columns, and in a note
 
 
 def figure_of_solution(solution: Any) -> Figure:
@@ -34,8 +34,9 @@ def figure_of_solution(solution: Any) -> Figure:
     observables = [q for q in all_observables if not q.is_constant]
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
     drawn = [*left, *right]
-    notes = [f"constant: {q.label} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in all_observables if q.is_constant]
-    notes += [f"{symbol(q.name)}: the largest of each {q.neighbours} neighbours" for q in drawn if q.kind == "map" and q.neighbours > 1]
+    still, thinned = [q for q in all_observables if q.is_constant], [q for q in drawn if q.neighbours > 1]
+    notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
+    notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     hidden = [*states[PANELS:], *observables[len(right) :]]
     notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""))

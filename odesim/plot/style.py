@@ -21,6 +21,7 @@ INK, FAINT = "#222222", "#8c8c8c"
 
 # the colours of Okabe and Ito without yellow, which is hard to see on white (jfly.uni-koeln.de/color)
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))  # so that lines stay apart in grey
 MARKERS = "os^Dv*"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 

@@ -15,7 +15,7 @@ from odesim.errors import StoreError, counted
 from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
 from odesim.plot.panels import LINES, Quantity, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
+from odesim.plot.solution import ALONE, BAR, FOOT, LONG, ROW, cells_of_two, label_time
 from odesim.plot.style import CATEGORIES, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tokens import Table, draw_table
@@ -63,7 +63,7 @@ def figure_of_trajectory(run: "xarray.Dataset", labels: Mapping[str, Any] | None
         label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
-        notes = [f"constant: {means[name].label} = {means[name].flat[0, 0]:.4g}" for name in still]
+        notes = [f"constant: {symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
         add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes], legend_of(run.sizes[SEED]))
         figure.align_ylabels(axes)
         place_labels(figure, [label for label in ends if label])
