@@ -143,7 +143,8 @@ def ensemble(
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
 
-        return open_run(run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution).path)
+        run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution)
+        return open_run(Path(out))
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")

@@ -33,11 +33,13 @@ AGAIN = "odesim resume continues it"
 
 @dataclass(frozen=True)
 class EnsembleRun:
-    """The result of an ensemble, or of one shard. retried: failed members that were tried again; auto: by which rule members have
-    their methods; methods {status: {method: members}}; lost: members said to be done, but not there; meanings: {status: what it says of
-    a member}."""
+    """The result of an ensemble, or of one shard. path: None if it is not kept.
 
-    path: Path
+    retried: failed members that were tried again; auto: by which rule members have their methods; methods {status: {method: members}};
+    lost: members said to be done, but not there; meanings: {status: what it says of a member}.
+    """
+
+    path: Path | None
     model: str
     method: str
     lanes: bool
@@ -81,6 +83,10 @@ class EnsembleRun:
             return "interrupted" if self.tally.stopped else "unfinished"
         return "failed" if self.tally.failed else "ok"
 
+    def where(self, words: str, more: str = "") -> str:
+        """The words, the path of the run and more; empty for a run that is not kept."""
+        return f"{words} {self.path}{more}" if self.path else ""
+
     @property
     def message(self) -> str:
         """One sentence on what is missing or failed; empty if nothing is."""
@@ -92,8 +98,8 @@ class EnsembleRun:
             how = (
                 f"stopped after {t.done} of {counted(t.total, 'member')}" if t.stopped else f"{t.done} of {counted(t.total, 'member')} done"
             )
-            return "; ".join(filter(None, (how, failed, f"what is done is kept in {self.path}, {AGAIN}")))
-        end = f"{failed}; what was computed is in {self.path}" if failed else f"{counted(t.total, 'member')} done"
+            return "; ".join(filter(None, (how, failed, self.where("what is done is kept in", f", {AGAIN}"))))
+        end = "; ".join(filter(None, (failed, self.where("what was computed is in")))) if failed else f"{counted(t.total, 'member')} done"
         return "; ".join((end, *map(str, t.not_numbers.values())))
 
 

@@ -1,152 +1,188 @@
-"""The picture of an ensemble: median and middle 80 % of members against time, or histograms at a single time."""
+"""The picture of an ensemble: a map over two numbers that differ between members, a curve over one, else bands or histograms."""
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.errors import StoreError, counted
-from odesim.plot.labels import EndLabels, end_labels, place_labels
-from odesim.plot.panels import Quantity, last_finite, random_indices, set_value_scale, thousands
-from odesim.plot.solution import LINE, MARGIN, TITLE, fit_time, label_time
-from odesim.plot.style import SMALL, break_lines, few_ticks, literal, ordered_colors, project_style
-from odesim.plot.times import TimeAxis, make_time_axis
+from odesim.base.arrays import Array
+from odesim.errors import ParamError, StoreError, counted
+from odesim.plot.choice import TIME, Choice
+from odesim.plot.ensemble_bands import draw_members, draw_spread
+from odesim.plot.ensemble_curve import draw_curve
+from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
+from odesim.plot.header import add_header
+from odesim.plot.labels import EndLabels, place_labels, symbol
+from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, find_varied, names_in, values_of, varied_numbers, without_copies
+from odesim.plot.panels import thousands
+from odesim.plot.solution import FOOT, fit_time, label_time
+from odesim.plot.style import literal, project_style
+from odesim.plot.times import make_time_axis
 from odesim.plot.trajectory import panels
 
 if TYPE_CHECKING:
     import xarray
 
-PANELS, COMPONENTS = 6, 5  # of the states and observables, and of each of them
-SAMPLE, BYTES = 20_000, 1 << 27  # largest number of members drawn, a random subset of more, and their largest size in memory
-LEVELS = (0.1, 0.5, 0.9)
-BINS = 60
-REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
+PANELS, MAPS = 6, 4  # of states and observables; of their components in maps
 
 
-def figure_of_ensemble(run: "xarray.Dataset") -> Figure:
-    """A Figure of an ensemble Dataset (member, time, ...): median and middle 80 % of members, for some components of each array.
+def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None) -> Figure:
+    """A Figure of an ensemble Dataset (member, time, ...).
 
-    With a single saved time: histograms. Members that ended early stay at their value at the end in the panel of a quantity of which it
-    is stored, and are left out of another one from their end on. The title has the number of members that ended early, a panel that of
-    those with values at all times. Raises StoreError if no member is done.
+    Where members differ in two numbers: a map of values at the end over them, a cell for each pair of a grid. In one number: values at
+    the end against it. Else median and middle 80 % of all members against time, or histograms at a single time. Members that ended
+    early stay at their value at the end in the panel of a quantity of which it is stored, and are left out of another one from their
+    end on. choice: quantities, axes, time, component, scales. Raises ParamError for a choice that the run does not have, and
+    StoreError if no member is done.
     """
-    names = [*run.attrs["states"], *run.attrs["observables"]][:PANELS]
-    status = run["status"].values
-    if not (status >= 0).any():
+    choice = choice or Choice()
+    choice.check()
+    if not (run["status"].values >= 0).any():
         raise StoreError("no member is done yet: there is nothing to draw")
-    size = sum(int(np.prod(run[name].shape[1:])) for name in names) * 8
-    members = np.flatnonzero(status >= 0)
-    members = members[random_indices(len(members), max(1, min(SAMPLE, BYTES // max(size, 1))))]
-    part = run.isel(member=members)
-    shown = {name: Quantity(name, hold_end_values(part, name).swapaxes(0, 1), tuple(map(str, part[name].dims[2:]))) for name in names}
-    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", "")) if run.sizes["time"] > 1 else None
+    shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
+    names = choice.names(shapes, str(run.attrs["model"]))
+    row = choice.row(run["time"].values)
+    axes_over = chosen_axes(run, choice)
+    drawn = [components(run, name, choice) for name in names[:PANELS]]
+    hidden = [f"not shown: {', '.join(names[PANELS:])}"] * (len(names) > PANELS)
     with project_style():
-        title = title_of(run, status, len(members))
-        figure, axes = panels([False] * len(names), MARGIN + LINE * title.count("\n"))
-        labels = [draw_members(ax, q, time_axis) if time_axis else draw_spread(ax, q) for ax, q in zip(axes, shown.values(), strict=True)]
-        lowest = label_time(axes, time_axis) if time_axis else []
-        figure.suptitle(title, linespacing=1.3)
-        figure.align_ylabels(axes)
-        if time_axis:
-            fit_time(figure, lowest, axes, time_axis)
-        place_labels(figure, [label for label in labels if label])
+        if len(axes_over) == 2:
+            return map_figure(run, drawn, axes_over, row, choice, hidden)
+        if axes_over:
+            return curve_figure(run, drawn, axes_over[0], row, choice, hidden)
+        if run.sizes["time"] > 1 and choice.at is None:
+            return band_figure(run, drawn, choice, hidden)
+        return histogram_figure(run, drawn, row, choice, hidden)
+
+
+def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
+    """What lies along the axes: two numbers of a map, one of a curve, none against time. Raises ParamError."""
+    if choice.x == TIME:
+        if run.sizes["time"] < 2:
+            raise ParamError("x = 'time' needs more than one saved time, and there is one: save more (--save N)")
+        return []
+    if choice.x is not None:
+        return [find_varied(run, text, option) for option, text in (("x", choice.x), ("y", choice.y)) if text is not None]
+    numbers = varied_numbers(run)
+    return [] if numbers is None or len(numbers) > 2 or any(len(v.points) < 2 for v in numbers) else numbers
+
+
+def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row: int, choice: Choice, hidden: list[str]) -> Figure:
+    """A map for each component, at most MAPS."""
+    x, y = over
+    each = max(MAPS // len(drawn), 1)
+    notes: list[str] = []
+    parts: list[tuple[Drawn, int, Array]] = []
+    for d in (components(run, d.name, choice, each) for d in drawn):
+        own, values, equal = without_copies(d, end_values(run, d, row))
+        notes += equal
+        parts += [(own, k, values[:, k]) for k in range(len(own.indices))]
+    parts = parts[:MAPS]
+    figure, axes = panels([True] * len(parts), FOOT)
+    for ax, (d, k, column) in zip(axes, parts, strict=True):
+        notes += draw_map(ax, x, y, column, d.symbol(k), choice)
+    share_axes(axes)
+    lost = ~np.isfinite(np.stack([column for *_, column in parts])).all(axis=0)
+    shown = {d.name: sum(part.name == d.name for part, *_ in parts) for d in drawn}
+    if choice.index is None and not notes:
+        notes += [f"{shown[d.name]} of {counted(d.count, 'component')} of {symbol(d.name)}" for d in drawn if shown[d.name] < d.count]
+    points = not is_grid(x, y) and len(lost) <= POINTS
+    sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
+    notes += [("crosses: " if points else "hatched: ") + sentence] * bool(sentence)
+    add_header(figure, title_of(run, row), [*dict.fromkeys(notes), *hidden])
     return figure
 
 
-def hold_end_values(run: "xarray.Dataset", name: str) -> Any:
-    """Values (N, T, *shape) of the members of a Dataset; after an early end the value at the end, NaN where it is not stored."""
-    values = run[name].values
-    after = run["time"].values > run["t_end"].values[:, None]  # (N, T)
-    after[run["status"].values == list(run.attrs["status_names"]).index("ok")] = False
-    if not after.any():
-        return values
-    values = values.copy()
-    stored = dict(zip(run.attrs["states"], run.attrs.get("kept", {}).get("ends", ()), strict=False))
-    ends = run[stored[name]].values if name in stored else np.full((len(values), *values.shape[2:]), np.nan)
-    member, time = np.nonzero(after)
-    values[member, time] = ends[member]
-    return values
+def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, hidden: list[str]) -> Figure:
+    """Values at one time against one number, a panel for each quantity."""
+    numbers = varied_numbers(run)
+    alone = numbers is not None and len(numbers) == 1
+    figure, axes = panels([False] * len(drawn), FOOT)
+    labels: list[EndLabels | None] = []
+    notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone)
+    lost: Any = np.zeros(run.sizes[MEMBER], bool)
+    for ax, d in zip(axes, drawn, strict=True):
+        own, values, equal = without_copies(d, end_values(run, d, row))
+        notes += equal
+        lost |= ~np.isfinite(values).all(axis=1)
+        labels.append(draw_curve(ax, x, own, values, choice, alone=alone))
+        if len(x.points) > 1:
+            ax.set_xlim(x.points[0], x.points[-1])
+    share_axes(axes)
+    sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
+    notes += [f"crosses: {sentence}"] * bool(sentence)
+    finish(figure, axes, labels, run, row, [*notes, *hidden])
+    return figure
 
 
-def pick_components(quantity: Quantity) -> list[tuple[str, Any]]:
-    """(index as text, values (T, N)) of at most COMPONENTS components, spread evenly. quantity: with values (T, N, *shape)."""
-    shape = quantity.values.shape[2:]
-    flat = quantity.values.reshape(*quantity.values.shape[:2], -1)
-    chosen = np.unique(np.linspace(0, flat.shape[2] - 1, min(flat.shape[2], COMPONENTS)).round().astype(int))
-    return [(",".join(map(str, np.unravel_index(i, shape))) if shape else "", flat[:, :, i]) for i in chosen]
+def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, hidden: list[str]) -> Figure:
+    """Median and middle 80 % of all members against time, a panel for each quantity."""
+    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""))
+    figure, axes = panels([False] * len(drawn), FOOT)
+    labels = [draw_members(ax, run, d, time_axis, choice) for ax, d in zip(axes, drawn, strict=True)]
+    lowest = label_time(axes, time_axis)
+    add_header(figure, title_of(run), ["median and middle 80 % of the members", *status_notes(run), *hidden])
+    figure.align_ylabels(axes)
+    fit_time(figure, lowest, axes, time_axis)
+    place_labels(figure, [label for label in labels if label])
+    return figure
 
 
-def draw_members(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> EndLabels | None:
-    """Draws median and middle 80 % of members against time, a colour for each component; returns their labels, or None."""
-    axes.set_xscale("log" if time_axis.log else "linear")
-    parts = pick_components(quantity)
-    medians = []
-    for color, (_, values) in zip(ordered_colors(len(parts)), parts, strict=True):
-        rows = np.ma.masked_invalid(values[time_axis.rows])
-        marks = np.full((len(LEVELS), len(rows)), np.nan)
-        finite = rows.count(axis=1) > 0
-        marks[:, finite] = np.nanquantile(rows[finite].filled(np.nan), LEVELS, axis=1)
-        axes.fill_between(time_axis.x, marks[0], marks[2], color=color, alpha=0.2, lw=0)
-        axes.plot(time_axis.x, marks[1], color=color)
-        medians.append(marks[1])
-    values = np.ma.masked_invalid(np.array(medians).T)
-    set_value_scale(axes, values)
-    axes.set_ylabel(break_lines(quantity.title))
-    axes.set_xlim(time_axis.x[0], time_axis.x[-1])
-    few_ticks(axes)
-    set_panel_note(axes, quantity, parts)
-    return end_labels(axes, [name for name, _ in parts], last_finite(values)) if quantity.dims else None
+def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, hidden: list[str]) -> Figure:
+    """Histograms at one time, a panel for each quantity."""
+    figure, axes = panels([False] * len(drawn), FOOT)
+    done = run["status"].values >= 0
+    for ax, d in zip(axes, drawn, strict=True):
+        draw_spread(ax, end_values(run, d, row)[done], d, choice)
+    finish(figure, axes, [], run, row, [*status_notes(run), *hidden])
+    return figure
 
 
-def set_panel_note(axes: Axes, quantity: Quantity, parts: list[tuple[str, Any]], more: str = "") -> None:
-    """Writes above a panel how many components it shows and how many members have values at all times, unless all do."""
-    complete = np.isfinite(np.stack([values for _, values in parts])).all(axis=(0, 1))
-    count = int(np.prod(quantity.values.shape[2:], dtype=int))
-    notes = [f"{len(parts)} of {thousands(count)}"] * (len(parts) < count)
-    notes += [f"{thousands(int(complete.sum()))} of {counted(len(complete), 'member')}"] * (not complete.all())
-    axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
+def finish(figure: Figure, axes: list[Axes], labels: list[EndLabels | None], run: Any, row: int, notes: list[str]) -> None:
+    """The head of a picture at one time, and the last layout."""
+    add_header(figure, title_of(run, row), notes)
+    figure.align_ylabels(axes)
+    place_labels(figure, [label for label in labels if label])
 
 
-def draw_spread(axes: Axes, quantity: Quantity) -> EndLabels | None:
-    """Draws histograms of members at the single saved time, an outline for each component."""
-    parts = pick_components(quantity)
-    beyond = 0
-    for color, (name, values) in zip(ordered_colors(len(parts)), parts, strict=True):
-        finite = values[0][np.isfinite(values[0])]
-        if len(finite):
-            low, high = central_range(finite)
-            inside = finite[(finite >= low) & (finite <= high)]
-            beyond += len(finite) - len(inside)
-            axes.hist(inside, bins=BINS, histtype="step", color=color, label=name)
-    set_panel_note(axes, quantity, parts, f"{beyond} beyond" * bool(beyond))
-    axes.set_xlabel(break_lines(quantity.title))
-    axes.set_ylabel("members")
-    few_ticks(axes)
-    if quantity.dims and axes.has_data():
-        axes.legend(frameon=False)
-    return None
+def share_axes(axes: list[Axes]) -> None:
+    """Removes labels of axes that the panel below, or to the left, has too."""
+    spans: list[Any] = [ax.get_subplotspec() for ax in axes]
+    for ax, span in zip(axes, spans, strict=True):
+        if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
+            ax.set_xlabel("")
+        if any(other.rowspan == span.rowspan and other.colspan.stop <= span.colspan.start for other in spans) and same_label(ax, axes):
+            ax.set_ylabel("")
 
 
-def central_range(values: Any) -> tuple[float, float]:
-    """(low, high) of a histogram of values (n,): their range, without outliers far beyond the middle 99 %."""
-    low, high = np.quantile(values, (0.005, 0.995))
-    reach = REACH * (high - low)
-    return (float(max(values.min(), low - reach)), float(min(values.max(), high + reach))) if reach > 0 else (values.min(), values.max())
+def same_label(axes: Axes, every: list[Axes]) -> bool:
+    """Whether all panels have the same label beside them."""
+    return len({ax.get_ylabel() for ax in every if ax is axes or ax.get_ylabel()}) == 1
 
 
-def title_of(run: "xarray.Dataset", status: Any, drawn: int) -> str:
-    """The title: model and number of members, what is drawn, how many ended early, how many are not done."""
-    names = run.attrs["status_names"]
-    early = [(name, int((status == k).sum())) for k, name in enumerate(names) if name != "ok"]
+def end_values(run: "xarray.Dataset", drawn: Drawn, row: int) -> Array:
+    """Values (N, C) of components of all members at one saved time; NaN for members that are not done."""
+    found = np.full((run.sizes[MEMBER], len(drawn.indices)), np.nan)
+    done = np.flatnonzero(run["status"].values >= 0)
+    first = 0
+    for part in blocks(run, run.sizes["time"] * max(drawn.count, 1)):
+        size = part.sizes[MEMBER]
+        found[done[first : first + size]] = values_of(part, drawn, slice(row, row + 1))[:, 0]
+        first += size
+    return found
+
+
+def title_of(run: "xarray.Dataset", row: int | None = None) -> str:
+    """The title: the model and the number of members, and the time of values at one time."""
+    when = f", $t$ = {run['time'].values[row]:.4g}" if row is not None else ""
+    return literal(f"{run.attrs['model']}, {counted(run.sizes[MEMBER], 'member')}") + when
+
+
+def status_notes(run: "xarray.Dataset") -> list[str]:
+    """How many members ended early, and how many are not done."""
+    status = run["status"].values
+    early = [(name, int((status == k).sum())) for k, name in enumerate(run.attrs["status_names"]) if name != "ok"]
     ended = ", ".join(f"{thousands(n)} {name}" for name, n in early if n)
-    done = int((status >= 0).sum())
-    lines = [f"{run.attrs['model']}, {counted(len(status), 'member')}"]
-    lines += ["median and middle 80 % of the members"] if run.sizes["time"] > 1 else [f"at t = {run['time'].values[0]:.4g}"]
-    lines += [f"ended early: {ended}"] * bool(ended)
-    lines += [f"not done: {thousands(len(status) - done)}"] * (done < len(status))
-    lines += [f"drawn: {thousands(drawn)} at random"] * (drawn < done)
-    hidden = [*run.attrs["states"], *run.attrs["observables"]][PANELS:]
-    lines += [f"not shown: {', '.join(hidden)}"] * bool(hidden)
-    return literal("\n".join(fill(line, TITLE) for line in lines))
+    undone = int((status < 0).sum())
+    return [literal(f"ended early: {ended}")] * bool(ended) + [f"not done: {thousands(undone)}"] * bool(undone)

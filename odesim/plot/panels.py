@@ -69,6 +69,13 @@ class Quantity:
         """The name with its axes, as a symbol."""
         return symbol(self.name, self.dims)
 
+    def part(self, index: tuple[int, ...] | None) -> "Quantity":
+        """One component as a number, whose label has the index; all of it for None."""
+        if not index:
+            return self
+        chosen: Any = (slice(None), *index)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)))
+
     @property
     def is_constant(self) -> bool:
         """Whether it has few components and none changes by more than rounding."""

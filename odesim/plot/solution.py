@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
+from odesim.plot.choice import Choice
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.marks import draw_events
 from odesim.plot.panels import Quantity, draw_last_values, draw_quantity
-from odesim.plot.style import literal, new_figure, project_style
+from odesim.plot.style import few_log_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.solve.occurrences import Events
 
@@ -25,16 +26,25 @@ MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
 TITLE, SHORT, LONG = 42, 12, 60  # letters that fit across the picture, surely under one of two columns, and in a note
 
 
-def figure_of_solution(solution: Any) -> Figure:
+def figure_of_solution(solution: Any, choice: Choice | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide: lines, maps or bands, by the number of components.
 
-    The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end.
+    The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
+    quantities, a component, scales. Raises ParamError for a choice that the run does not have.
     """
+    choice = choice or Choice()
+    choice.check()
+    choice.refuse_axes("an integration")
     states, all_observables = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
-    observables = [q for q in all_observables if not q.is_constant]
+    names = choice.names({q.name: q.shape for q in (*states, *all_observables)}, str(solution.model))
+    states, all_observables = (
+        [q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, all_observables)
+    )
+    still = [q for q in all_observables if q.is_constant and not choice.var]
+    observables = [q for q in all_observables if choice.var or not q.is_constant]
     left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
     drawn = [*left, *right]
-    still, thinned = [q for q in all_observables if q.is_constant], [q for q in drawn if q.neighbours > 1]
+    thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     hidden = [*states[PANELS:], *observables[len(right) :]]
@@ -53,12 +63,23 @@ def figure_of_solution(solution: Any) -> Figure:
         for ax, quantity in zip(beside, [q for q in drawn if q.is_matrix], strict=True):
             draw_last_values(ax, quantity, time_axis)
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
+        for ax in axes:
+            set_scales(ax, choice)
         lowest = label_time(axes, time_axis)
         add_header(figure, literal(str(solution.model)), [*end_notes(solution), *notes], handles)
         figure.align_ylabels(axes)
         fit_time(figure, lowest, [*axes, *beside], time_axis)
         place_labels(figure, [label for label in labels if label])
     return figure
+
+
+def set_scales(axes: Axes, choice: Choice) -> None:
+    """Makes the axes logarithmic, or linear, as chosen; where nothing was chosen they stay."""
+    if choice.log is not None:
+        axes.set_xscale("log" if choice.is_log("x", False) else "linear")
+        axes.set_yscale("log" if choice.is_log("y", False) else "linear")
+        axes.autoscale(axis="both")
+        few_log_ticks(axes)
 
 
 def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:

@@ -10,7 +10,7 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from odesim.errors import escaped
 
@@ -106,6 +106,18 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
         axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
     if axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole))
+
+
+def few_log_ticks(axes: Axes) -> None:
+    """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each where an axis has less than two decades."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            short = high < 100 * low
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=6))
+            if short and low > 1e-3 and high < 1e4:
+                axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_formatter(NullFormatter())
 
 
 def letter_panels(*axes: Axes) -> None:

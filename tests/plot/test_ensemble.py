@@ -8,8 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from odesim.plot import ensemble
-from odesim.plot.ensemble import figure_of_ensemble, hold_end_values
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.members import components, values_of
 from odesim.plot.style import SMALL
 from tests.support.texts import clashes, drawn_texts
 
@@ -37,6 +38,11 @@ def walkers(times: Any = T, n: int = 60, components: int = 0, *, ends: bool = Tr
     return xr.Dataset(found, {"time": times}, {**attrs, "kept": {"ends": ["x_end"] if ends else []}})
 
 
+def head_of(figure: Figure) -> str:
+    """The title and the notes under it, in one line."""
+    return " ".join([figure.get_suptitle(), *(text.get_text() for text in figure.texts)]).replace("\n", " ")
+
+
 def curves(figure: Figure, panel: int = 0) -> tuple[Any, Any, Any]:
     """Median, lower and upper edge of the first band of a panel (T,)."""
     axes = figure.axes[panel]
@@ -54,7 +60,7 @@ def test_members_that_ended_stay_where_they_ended():
     for found, level in zip(curves(figure), (0.5, 0.1, 0.9), strict=True):
         np.testing.assert_allclose(found, np.quantile(stopped, level, axis=0), rtol=1e-12)
     count = int((run.status == EVENT).sum())
-    assert 30 < count < 60 and f"ended early: {count} event" in figure.get_suptitle()
+    assert 30 < count < 60 and f"ended early: {count} event" in head_of(figure)
 
 
 @pytest.mark.parametrize("quantity", ["state", "observable"])
@@ -76,15 +82,15 @@ def test_the_end_is_held_where_it_is_known_and_else_is_the_end(quantity, end, st
         }
         run["y"] = run["x"]
     held = quantity == "state" and end == "stored"
-    shown = hold_end_values(run, "x")
+    shown = values_of(run, components(run, "x", Choice()))[..., 0]
     after = run["time"].values > run["t_end"].values[:, None]
     np.testing.assert_array_equal(shown[~after], run["x"].values[~after])
     rows, _ = np.nonzero(after)
     np.testing.assert_array_equal(shown[after], run["x_end"].values[rows] if held else np.nan)
     left = int((run["status"] == OK).sum())
     figure = figure_of_ensemble(run)
-    panel = [axes.get_ylabel() for axes in figure.axes].index("x")
-    assert f"ended early: {60 - left} {STATUSES[status]}" in figure.get_suptitle()
+    panel = [axes.get_ylabel() for axes in figure.axes].index("$x$")
+    assert f"ended early: {60 - left} {STATUSES[status]}" in head_of(figure)
     assert figure.axes[panel].get_title(loc="right") == ("" if held else f"{left} of 60 members")
 
 
@@ -127,7 +133,7 @@ def test_the_title_counts_every_status():
     run["status"][4:9] = 2
     run["status"][50:] = -1
     run["x"][50:] = np.nan
-    title = figure_of_ensemble(run).get_suptitle().replace("\n", " ")
+    title = head_of(figure_of_ensemble(run))
     assert "60 members" in title and "ended early: 5 max_steps, 4 blow_up" in title and "not done: 10" in title
 
 
@@ -135,22 +141,6 @@ def test_components_that_are_not_shown_are_said():
     """5 of 30; nothing is said of few."""
     assert figure_of_ensemble(walkers(components=30)).axes[0].get_title(loc="right") == "5 of 30"
     assert figure_of_ensemble(walkers(components=3)).axes[0].get_title(loc="right") == ""
-
-
-@pytest.mark.parametrize("period", range(2, 9))
-def test_members_of_a_design_are_drawn_without_bias(period, monkeypatch):
-    """Of a grid whose parameter repeats with any period a random subset is drawn: its median is that of all, to its chance of 1e-3.
-
-    A quantile of 600 has the standard error sqrt(1/4 / 600) = 2 %.
-    """
-    monkeypatch.setattr(ensemble, "SAMPLE", 600)
-    n = 600 * period
-    run = walkers(n=n, wall=1e9)
-    speed = np.tile(np.arange(period) / period, n // period) + np.linspace(0, 1 / period, n)
-    run["x"][:] = speed[:, None] * T
-    figure = figure_of_ensemble(run)
-    median = curves(figure)[0][-1] / T[-1]
-    assert np.mean(speed < median) == pytest.approx(0.5, abs=0.07) and "drawn: 600 at random" in figure.get_suptitle()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """`odesim ensemble`: integrates a design of members into a run on disk."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from odesim.cli.pictures import check_picture_place, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from odesim.plot.choice import Choice
 
 PATH = click.Path(path_type=Path)
 
@@ -46,7 +50,7 @@ PATH = click.Path(path_type=Path)
     help="Points that are taken together: the first of each, the second of each, ...",
 )
 @click.option("--shard", metavar="I/N", help="Compute part I of N; all parts share the run in --out.")
-@click.option("--out", metavar="RUN.zarr", type=PATH, required=True, help="Store the members here.")
+@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the members here. With --plot alone, nothing else is kept.")
 @click.option(
     "--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter of all members."
 )
@@ -113,7 +117,7 @@ def ensemble_command(
     zipped: tuple[str, ...],
     members: int | None,
     shard: str | None,
-    out: Path,
+    out: Path | None,
     params: tuple[str, ...],
     sizes: tuple[str, ...],
     initial: tuple[str, ...],
@@ -162,14 +166,18 @@ def ensemble_command(
     kept: dict[str, Any] = {"save": request.save, "sensitivities": sensitivities, "observe": observe, "max_events": max_events}
     kept |= {"events": events}
     asked = EnsembleArguments(**numbers, **design, members=members, **kept)
-    to = Destination(out, overwrite=overwrite, shard=None if shard is None else read_shard(shard))
+    part = None if shard is None else read_shard(shard)
+    check_places(out, plot, shard)
     check_picture_place(out, plot, overwrite=overwrite)
-    with EnsembleProgress(model, False if quiet else None) as progress:
-        run = run_ensemble(model, asked, request.run, to, Execution(threads, progress.show, fail_fast))
-    code = DONE if run.status == "ok" else STOPPED
-    if code == STOPPED:
-        say(run.message)
-    drawn, undrawn = draw(lambda: figure(out), plot)
+    with place_for(out) as folder:
+        to = Destination(folder, overwrite=overwrite, shard=part)
+        with EnsembleProgress(model, False if quiet else None) as progress:
+            run = run_ensemble(model, asked, request.run, to, Execution(threads, progress.show, fail_fast))
+        run = replace(run, path=out)
+        code = DONE if run.status == "ok" else STOPPED
+        if code == STOPPED:
+            say(run.message)
+        drawn, undrawn = draw(lambda: figure(folder), plot)
     if undrawn:
         code = STOPPED
         say(undrawn)
@@ -177,8 +185,32 @@ def ensemble_command(
     return code
 
 
-def figure(run: Path) -> "Figure":
-    """The picture of a stored ensemble."""
+def check_places(out: Path | None, plot: Path | None, shard: str | None) -> None:
+    """Raises ParamError where neither a run nor a picture is asked for, or a shard without the run that it is a part of."""
+    from odesim.errors import ParamError
+
+    if out is None and plot is None:
+        raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
+    if out is None and shard is not None:
+        raise ParamError("--shard needs the run that all shards share: --out RUN.zarr")
+
+
+def place_for(out: Path | None) -> AbstractContextManager[Path]:
+    """The folder of the run: out, or one that is removed when the picture is drawn."""
+    return nullcontext(out) if out is not None else temporary_place()
+
+
+@contextmanager
+def temporary_place() -> Iterator[Path]:
+    """A folder that does not exist yet, in one that is removed at the end."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="odesim-") as folder:
+        yield Path(folder) / "run.zarr"
+
+
+def figure(run: Path, choice: "Choice | None" = None) -> "Figure":
+    """The picture of a stored ensemble. Raises ParamError for a choice that it does not have."""
     from odesim.plot.ensemble import figure_of_ensemble
     from odesim.store.export import check_few_unstarted
     from odesim.store.paths import damage_errors
@@ -186,7 +218,7 @@ def figure(run: Path) -> "Figure":
 
     check_few_unstarted(run)
     with damage_errors(run):
-        return figure_of_ensemble(open_run(run))
+        return figure_of_ensemble(open_run(run), choice)
 
 
 def named(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -2,15 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import OneOf
+from odesim.cli.options.kinds import OneOf, RealKind
 from odesim.cli.output.tables import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from odesim.plot.choice import Choice
 
 PATH = click.Path(path_type=Path)
 
@@ -26,34 +28,50 @@ PATH = click.Path(path_type=Path)
 @click.option(
     "--animate", metavar="FILE", type=PATH, help="Draw an array over time instead: gif, or mp4 (which needs ffmpeg), by the extension."
 )
-@click.option("--var", metavar="NAME", help="The array of --animate; default attention, or the first one.")
+@click.option("--var", metavar="NAME[,NAME]", help="Draw these states and observables; default: all. Of --animate: the array.")
+@click.option("--x", metavar="NAME", help="Put this varied number of an ensemble (mu, or mu[3]), or time, on the horizontal axis.")
+@click.option("--y", metavar="NAME", help="Put this varied number of an ensemble on the vertical axis: a map.")
+@click.option("--at", metavar="T", type=RealKind(), help="Draw an ensemble at the saved time nearest to T; default: the last.")
+@click.option("--index", metavar="I[,J]", help="Draw this component of an array.")
+@click.option("--log", metavar="xyc|none", help="Make these axes logarithmic (c: colours); default: by the values.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def plot_command(run: Path, out: Path | None, animate: Path | None, var: str | None, quiet: bool) -> None:
+def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out.
 
     \b
     odesim plot RUN                        the picture, RUN.png
     odesim plot RUN --animate attention.gif --var c
 
+    \b
+    Of an ensemble:
+      two varied numbers   a map: the value at the end over both
+      one varied number    the value at the end against it
+      others               median and middle 80 % of all members against
+                           time, or histograms at a single time
+    --x, --y and --at choose another one. Members without a value are
+    hatched or crossed, and counted.
+
     An animation shows a vector as bars or a line, a matrix as an image, and
     unit vectors of 2 or 3 components as points on a circle or sphere, at up
     to 200 of the saved times; of several seeds the mean.
     """
-    if animate and out:
-        raise click.UsageError("--out names a picture and --animate a film; choose one", click.get_current_context())
-    if var and not animate:
-        raise click.UsageError("--var names the array of --animate FILE, which is missing", click.get_current_context())
+    from odesim.cli.options.picture import read_choice
+
     if animate:
-        return animate_run(run, animate, var or "", quiet)
+        for name, value in {"--out": out, **{f"--{name}": v for name, v in options.items() if name != "var"}}.items():
+            if value is not None:
+                raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
+        return animate_run(run, animate, options["var"] or "", quiet)
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
 
+    choice = read_choice(**options)
     picture = check_new_file(check_picture(out), overwrite=True) if out else None
     kind = run_kind(run)
     picture = picture or check_new_file(check_picture(beside(run, ".png")), overwrite=True)
     with damage_errors(run, "drawn"):
-        drawn = save(figure_of_run(run, kind), picture)
+        drawn = save(figure_of_run(run, kind, choice), picture)
     echo(f"drawn in {drawn}")
 
 
@@ -69,21 +87,21 @@ def animate_run(run: Path, film: Path, var: str, quiet: bool) -> None:
     echo(f"drawn in {drawn}")
 
 
-def figure_of_run(run: Path, kind: str) -> "Figure":
-    """The picture of a stored run of any kind."""
+def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
+    """The picture of a stored run of any kind. Raises ParamError for a choice that it does not have."""
     if kind == "ensemble":
         from odesim.cli.commands import ensemble
 
-        return ensemble.figure(run)
+        return ensemble.figure(run, choice)
     from odesim.store.read import load_run, read_solution
 
     if kind == "training":
         from odesim.plot.trajectory import figure_of_trajectory
 
-        return figure_of_trajectory(load_run(run))
+        return figure_of_trajectory(choice.of_training(load_run(run)))
     from odesim.plot.solution import figure_of_solution
 
-    return figure_of_solution(read_solution(run))
+    return figure_of_solution(read_solution(run), choice)
 
 
 @click.command("export", short_help="Write a stored run as csv or netCDF.")

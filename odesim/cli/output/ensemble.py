@@ -44,7 +44,7 @@ def json_object(run: "EnsembleRun") -> dict[str, Any]:
         "methods": run.by_method,
         "auto": run.auto or None,
         "backend": run.backend,
-        "out": str(run.path),
+        "out": str(run.path) if run.path else None,
     }
 
 
@@ -60,7 +60,11 @@ def meanings(run: "EnsembleRun") -> dict[str, str]:
     """{status: meaning and remedy} of the statuses other than `ok` that members have."""
     again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
     counts = run.tally.counts
-    return {s: text + again * (s in RETRIED and run.may_be_stiff(s)) for s, text in run.meanings.items() if counts.get(s) and s != "ok"}
+    return {
+        s: text + again * (run.path is not None and s in RETRIED and run.may_be_stiff(s))
+        for s, text in run.meanings.items()
+        if counts.get(s) and s != "ok"
+    }
 
 
 def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
@@ -77,6 +81,6 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
     rest = [("now", now), ("method", f"{methods}, {engine}")]
     rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
-    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] + [("drawn", str(drawn))] * bool(drawn)
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] * bool(run.path) + [("drawn", str(drawn))] * bool(drawn)
     head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}"
     return "\n".join([head, table(rows), *explanation, "run", table(rest)])

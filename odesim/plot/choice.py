@@ -1,0 +1,108 @@
+"""What a user wants to see of a run: quantities, axes, a time, a component, logarithmic scales; checked against what the run has."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.errors import ParamError, no_such
+
+if TYPE_CHECKING:
+    import xarray
+
+TIME = "time"
+SCALES = "xyc"
+WORD = re.compile(r"(\w+)(?:\[([0-9, ]+)\])?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to draw; what is empty or None is chosen by the run.
+
+    var: states and observables. x, y: what varies between members, or `time`. at: a saved time. index: a component.
+    log: letters of logarithmic scales (x, y, and c for colours), or "none".
+    """
+
+    var: tuple[str, ...] = ()
+    x: str | None = None
+    y: str | None = None
+    at: float | None = None
+    index: tuple[int, ...] | None = None
+    log: str | None = None
+
+    def check(self) -> None:
+        """Raises ParamError for scales that do not exist, and for axes that contradict each other."""
+        if self.log not in (None, "none") and not (self.log and set(self.log) <= set(SCALES)):
+            raise ParamError(f"log takes letters of x, y and c (colours), or none, not {self.log!r}")
+        if self.y is not None and self.x is None:
+            raise ParamError(f"y = {self.y!r} needs x too: a map has two axes")
+        if self.x is not None and self.x == self.y:
+            raise ParamError(f"x and y are both {self.x!r}: choose two")
+        if self.y == TIME or (self.x == TIME and self.y is not None):
+            raise ParamError("time is an axis of curves alone: give x = 'time' without y")
+        if self.x == TIME and self.at is not None:
+            raise ParamError("x = 'time' shows all times, and at is one of them: give one of the two")
+
+    def names(self, shapes: Mapping[str, Sequence[int]], where: str, what: str = "state or observable") -> list[str]:
+        """The names to draw, of those of {name: shape}: with an index alone, those that have such axes. Raises ParamError."""
+        for name in self.var:
+            if name not in shapes:
+                raise ParamError(no_such(what, name, shapes, where))
+        fitting = [name for name, shape in shapes.items() if self.index is None or len(shape) == len(self.index)]
+        return list(dict.fromkeys(self.var)) or fitting or list(shapes)
+
+    def component(self, name: str, shape: Sequence[int]) -> tuple[int, ...] | None:
+        """The index to draw of an array of this shape, None where none was chosen. Raises ParamError."""
+        if self.index is None:
+            return None
+        if len(self.index) != len(shape):
+            axes = f"{len(shape)} {'axis' if len(shape) == 1 else 'axes'}"
+            raise ParamError(
+                f"index {','.join(map(str, self.index))} has {len(self.index)} numbers, and {name} has {axes}; choose with var"
+            )
+        for i, n in zip(self.index, shape, strict=True):
+            if not 0 <= i < n:
+                raise ParamError(f"index {i} is outside {name}, whose shape is ({', '.join(map(str, shape))}): choose 0 to {n - 1}")
+        return self.index
+
+    def row(self, times: Array) -> int:
+        """The number of the saved time nearest to `at`, the last one by default. times (T,). Raises ParamError."""
+        if self.at is None:
+            return len(times) - 1
+        first, last = float(times[0]), float(times[-1])
+        if not (math.isfinite(self.at) and min(first, last) <= self.at <= max(first, last)):
+            saved = f"from {first:g} to {last:g}" if len(times) > 1 else f"at {last:g} alone"
+            raise ParamError(f"at = {self.at:g} is outside the saved times, which go {saved}")
+        return int(np.argmin(np.abs(times - self.at)))
+
+    def is_log(self, scale: str, natural: bool) -> bool:
+        """Whether a scale (x, y or c) is logarithmic; natural: whether it is where nothing was chosen."""
+        return natural if self.log is None else scale in self.log if self.log != "none" else False
+
+    def refuse_axes(self, kind: str) -> None:
+        """Raises ParamError if a choice is one of ensembles alone. kind: what the run is."""
+        for name, value in (("x", self.x), ("y", self.y), ("at", self.at)):
+            if value is not None:
+                raise ParamError(f"{name} is for ensembles, and the run is {kind}")
+
+    def of_training(self, run: "xarray.Dataset") -> "xarray.Dataset":
+        """The chosen observables of a training Dataset. Raises ParamError."""
+        self.check()
+        self.refuse_axes("a training")
+        if self.index is not None or self.log is not None:
+            raise ParamError("index and log are for ensembles and integrations, and the run is a training")
+        names = self.names({str(name): v.shape for name, v in run.data_vars.items()}, str(run.attrs.get("task", "the run")), "observable")
+        return run[names] if self.var else run
+
+
+def split_index(text: str) -> tuple[str, tuple[int, ...]]:
+    """("mu", (3,)) of `mu[3]`, ("mu", ()) of `mu`; a text that is neither is a name."""
+    found = WORD.fullmatch(text.strip())
+    if not found:
+        return text, ()
+    inside = found[2]
+    return found[1], tuple(int(i) for i in inside.split(",") if i.strip()) if inside else ()

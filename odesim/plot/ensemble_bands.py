@@ -1,0 +1,111 @@
+"""Quantities of all members against time, as median and middle 80 %, and at a single time, as histograms."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odesim.base.arrays import Array
+from odesim.errors import counted
+from odesim.plot.choice import Choice
+from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.members import BYTES, Drawn, blocks, spans, values_of
+from odesim.plot.panels import last_finite, spread_indices, thousands
+from odesim.plot.quantiles import quantiles
+from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, ordered_colors
+from odesim.plot.times import TimeAxis
+
+if TYPE_CHECKING:
+    import xarray
+
+LEVELS = (0.1, 0.5, 0.9)
+COLUMNS = 200  # largest number of saved times
+OUTER = (0.005, 0.995)  # ranks of the middle 99 %
+BINS = (8, 60)  # smallest and largest number
+REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
+
+
+def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> EndLabels | None:
+    """Draws median and middle 80 % of all done members against time, a colour for each component; returns their labels, or None."""
+    shown = spread_indices(len(time_axis.x), COLUMNS)
+    x, rows = time_axis.x[shown], time_axis.rows[shown]
+    numbers = len(rows) * len(drawn.indices)
+
+    def read() -> Iterator[Array]:
+        return (values_of(part, drawn, rows) for part in blocks(run, 4 * numbers))
+
+    done = int((run["status"].values >= 0).sum())
+    marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
+    colors = colors_of(drawn)
+    for k, color in enumerate(colors):
+        axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
+        axes.plot(x, marks[1, :, k], color=color)
+    complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
+    axes.set_xscale("log" if choice.is_log("x", time_axis.log) else "linear")
+    if choice.is_log("y", spans(marks[1])):
+        axes.set_yscale("log")
+    axes.set_ylabel(drawn.label)
+    axes.set_xlim(x[0], x[-1])
+    few_ticks(axes)
+    few_log_ticks(axes)
+    set_panel_note(axes, drawn, complete, done)
+    return end_labels(axes, drawn.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
+
+
+def colors_of(drawn: Drawn) -> list[Any]:
+    """A colour for each drawn component."""
+    return [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
+
+
+def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str = "") -> None:
+    """Writes above a panel how many components it shows and how many members have values at all times, unless all do."""
+    notes = [f"{len(drawn.indices)} of {thousands(drawn.count)}"] * (len(drawn.indices) < drawn.count and len(drawn.indices) > 1)
+    notes += [f"{thousands(complete)} of {counted(done, 'member')}"] * (complete < done)
+    axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
+
+
+def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None:
+    """Draws histograms of values (N, C) of members, filled for one component, an outline for each of several."""
+    finite = values[np.isfinite(values)]
+    complete = int(np.isfinite(values).all(axis=1).sum())
+    beyond = 0
+    if len(finite):
+        log = bool(finite.min() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
+        scaled = np.log(values) if log else values
+        low, high = central_range(scaled[np.isfinite(scaled)])
+        edges = np.linspace(low, high, bin_count(scaled[np.isfinite(scaled)], low, high) + 1)
+        beyond = int(((scaled < low) | (scaled > high)).sum())
+        axes.set_xscale("log" if log else "linear")
+        style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
+        for k, color in enumerate(colors_of(drawn)):
+            counts, _ = np.histogram(scaled[np.isfinite(scaled[:, k]), k], bins=edges)
+            drawn_edges = np.exp(edges) if log else edges
+            axes.hist(drawn_edges[:-1], drawn_edges.tolist(), weights=counts, histtype=style, color=color, label=drawn.labels[k])
+    if choice.is_log("y", False):
+        axes.set_yscale("log")
+    set_panel_note(axes, drawn, complete, len(values), f"{beyond} beyond" * bool(beyond))
+    axes.set_xlabel(drawn.label)
+    axes.set_ylabel("members")
+    few_ticks(axes)
+    few_log_ticks(axes)
+    if len(drawn.indices) > 1 and axes.has_data():
+        axes.legend(frameon=False)
+
+
+def bin_count(values: Array, low: float, high: float) -> int:
+    """The number of bins from low to high by the rule of Freedman and Diaconis, within BINS."""
+    quarter = float(np.subtract(*np.quantile(values, (0.75, 0.25))))
+    width = 2 * quarter / len(values) ** (1 / 3)
+    return int(np.clip(np.ceil((high - low) / width), *BINS)) if width > 0 else BINS[0]
+
+
+def central_range(values: Array) -> tuple[float, float]:
+    """(low, high) of a histogram of values (n,): their range, without outliers far beyond the middle 99 %; never empty."""
+    low, high = np.quantile(values, OUTER)
+    reach = REACH * (high - low)
+    first, last = (max(values.min(), low - reach), min(values.max(), high + reach)) if reach > 0 else (values.min(), values.max())
+    if last - first <= 1e-9 * max(abs(first), abs(last)):
+        half = 0.5 * max(abs(float(first)), 1e-12) if first else 0.5
+        first, last = first - half, last + half
+    return float(first), float(last)

@@ -1,0 +1,69 @@
+"""A quantity of members against one number that differs between them: a line, with a band where several members share a value."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odesim.base.arrays import Array
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble_map import medians
+from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.members import Drawn, Varied, spans
+from odesim.plot.panels import last_finite
+from odesim.plot.quantiles import nan_quantiles
+from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, ordered_colors
+
+LEVELS = np.array([0.1, 0.9])
+GROUPS = 40  # of members with neighbouring values, where no two members share one
+DOTS = 40  # largest number of values marked by dots
+
+
+def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool) -> EndLabels | None:
+    """Draws values (N, C) of components against x; returns labels of the lines. alone: whether nothing else differs between members.
+
+    Where members share a value of x, the line is their median and the band their middle 80 %. Where other things differ too and none
+    is shared, neighbours in groups of equal size take the place of those that share.
+    """
+    place, group, count = make_groups(x, alone)
+    parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
+    axes.set_xscale("log" if choice.is_log("x", x.is_log) and len(place) and np.nanmin(place) > 0 else "linear")
+    curves = []
+    for k, color in enumerate(parts):
+        middle = medians(group, values[:, k], count)
+        if count < len(x.values):
+            low, high = group_quantiles(group, values[:, k], count)
+            axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
+        axes.plot(place, middle, color=color, marker="o" if count <= DOTS else "")
+        curves.append(middle)
+    lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
+    axes.plot(lost, np.full(len(lost), 0.02), "x", color=FAINT, ms=2.5, mew=0.5, transform=axes.get_xaxis_transform())
+    if choice.is_log("y", spans(np.array(curves))):
+        axes.set_yscale("log")
+    axes.set_xlabel(x.label)
+    axes.set_ylabel(drawn.label)
+    few_ticks(axes)
+    few_log_ticks(axes)
+    ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
+    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None
+
+
+def make_groups(x: Varied, alone: bool) -> tuple[Array, Array, int]:
+    """(values of x (n,), the group of each member (N,), n); members whose x is not finite have the group n."""
+    finite = np.isfinite(x.values)
+    points = x.points
+    if alone or len(points) <= 0.5 * finite.sum():
+        return points, np.where(finite, np.searchsorted(points, x.values), len(points)), len(points)
+    edges = np.quantile(x.values[finite], np.linspace(0, 1, min(GROUPS, len(points)) + 1))
+    group = np.clip(np.searchsorted(edges, x.values, side="right") - 1, 0, len(edges) - 2)
+    group = np.where(finite, group, len(edges) - 1)
+    return medians(group, x.values, len(edges) - 1), group, len(edges) - 1
+
+
+def group_quantiles(group: Array, values: Array, count: int) -> tuple[Array, Array]:
+    """The lowest and highest of LEVELS (count,) of the values (N,) in each group."""
+    order = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[order], np.arange(count + 1))
+    found = np.array([nan_quantiles(values[order[a:b]], LEVELS) for a, b in pairwise(borders)])
+    return found[:, 0], found[:, 1]

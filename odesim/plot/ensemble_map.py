@@ -1,0 +1,152 @@
+"""The map of an ensemble over two numbers that differ between members: a cell, or a point, for each pair of values."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.ticker import MaxNLocator
+
+from odesim.base.arrays import Array
+from odesim.errors import counted
+from odesim.plot.choice import Choice
+from odesim.plot.members import Varied, spans
+from odesim.plot.panels import thousands
+from odesim.plot.style import DIVERGING, FAINT, SEQUENTIAL, few_log_ticks, few_ticks
+from odesim.plot.times import cell_edges
+
+POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
+HATCH = "////////"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A map: borders x (n + 1,), y (m + 1,) and medians (m, n) of the members in each cell, NaN where none has a value.
+
+    empty (m, n): cells without a member; most: largest number of members in a cell.
+    """
+
+    x: Array
+    y: Array
+    values: Array
+    empty: Array
+    most: int
+
+
+def is_grid(x: Varied, y: Varied) -> bool:
+    """Whether members lie on a grid: at least one for each pair of distinct values, on average."""
+    return len(x.points) * len(y.points) <= len(x.values)
+
+
+def make_cells(x: Varied, y: Varied, values: Array, choice: Choice) -> Cells:
+    """The Cells of values (N,) of members on a grid, or of many members in bins of equal size."""
+    places, borders = [], []
+    for varied, scale in ((x, "x"), (y, "y")):
+        if is_grid(x, y):
+            points = varied.points
+            log = choice.is_log(scale, varied.is_log) and points[0] > 0
+            edges = outer_edges(points, log)
+            place = np.clip(np.searchsorted(points, varied.values), 0, len(points) - 1)
+        else:
+            edges = np.linspace(varied.points[0], varied.points[-1], CELLS + 1)
+            place = np.clip(np.searchsorted(edges, varied.values, side="right") - 1, 0, CELLS - 1)
+        places.append(np.where(np.isfinite(varied.values), place, -1))
+        borders.append(edges)
+    n, m = len(borders[0]) - 1, len(borders[1]) - 1
+    known = (places[0] >= 0) & (places[1] >= 0)
+    flat = np.where(known, places[1] * n + places[0], n * m)
+    members = np.bincount(flat, minlength=n * m + 1)[: n * m].reshape(m, n)
+    return Cells(borders[0], borders[1], medians(flat, values, n * m).reshape(m, n), members == 0, int(members.max(initial=0)))
+
+
+def medians(group: Array, values: Array, count: int) -> Array:
+    """Medians (count,) of the finite values (N,) in each group 0, 1, ...; NaN where there is none."""
+    finite = np.isfinite(values) & (group < count)
+    group, values = group[finite], values[finite]
+    order = np.lexsort((values, group))
+    group, values = group[order], values[order]
+    sizes = np.bincount(group, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    found, some = np.full(count, np.nan), sizes > 0
+    low, high = (starts + (sizes - 1) // 2)[some], (starts + sizes // 2)[some]
+    found[some] = (values[low] + values[high]) / 2
+    return found
+
+
+def outer_edges(points: Array, log: bool) -> Array:
+    """Borders (n + 1,) of cells around points (n,), the outer cells as wide as their neighbours."""
+    if len(points) == 1:
+        half = (abs(points[0]) or 1.0) / 4
+        return np.array([points[0] - half, points[0] + half])
+    scaled = np.log(points) if log else points
+    inner = cell_edges(scaled, False)
+    inner[0], inner[-1] = 1.5 * scaled[0] - 0.5 * scaled[1], 1.5 * scaled[-1] - 0.5 * scaled[-2]
+    return np.exp(inner) if log else inner
+
+
+def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice) -> list[str]:
+    """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes."""
+    notes: list[str] = []
+    for set_scale, set_label, varied, scale in ((axes.set_xscale, axes.set_xlabel, x, "x"), (axes.set_yscale, axes.set_ylabel, y, "y")):
+        log = choice.is_log(scale, varied.is_log and is_grid(x, y)) and bool(len(varied.points)) and varied.points[0] > 0
+        set_scale("log" if log else "linear")
+        set_label(varied.label)
+    if is_grid(x, y) or len(values) > POINTS:
+        cells = make_cells(x, y, values, choice)
+        norm, cmap = color_scale(cells.values, choice)
+        mesh: Any = axes.pcolormesh(cells.x, cells.y, np.ma.masked_invalid(cells.values), norm=norm, cmap=cmap, rasterized=True)
+        hatch_cells(axes, cells)
+        axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
+        notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
+    else:
+        norm, cmap = color_scale(values, choice)
+        size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
+        lost = ~np.isfinite(values)
+        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=values[~lost], norm=norm, cmap=cmap, lw=0)
+        axes.scatter(x.values[lost], y.values[lost], s=size + 4, c=FAINT, marker="x", lw=0.5)
+    add_bar(axes, mesh, label)
+    few_ticks(axes, x=4, y=4)
+    few_log_ticks(axes)
+    return notes
+
+
+def hatch_cells(axes: Axes, cells: Cells) -> None:
+    """Hatches the cells in which members have no value, row by row in one patch for neighbours."""
+    lost = ~np.isfinite(cells.values) & ~cells.empty
+    for j in range(len(lost)):
+        changes = np.flatnonzero(np.diff(np.concatenate([[0], lost[j].astype(int), [0]])))
+        for a, b in zip(changes[::2], changes[1::2], strict=True):
+            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], facecolor="#ececec", edgecolor=FAINT, hatch=HATCH, lw=0)
+
+
+def color_scale(values: Array, choice: Choice) -> tuple[Normalize, str]:
+    """The scale of colours and its name: logarithmic over three decades, diverging around 0 for both signs."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if low > 0 and choice.is_log("c", spans(finite)):
+        return LogNorm(low, high if high > low else 2 * low), SEQUENTIAL
+    size = max(abs(low), abs(high))
+    if low < -0.1 * size and high > 0.1 * size:
+        return Normalize(-size, size), DIVERGING
+    return (Normalize(low, high) if high > low else Normalize(low - (0.5 * size or 0.5), high + (0.5 * size or 0.5))), SEQUENTIAL
+
+
+def add_bar(axes: Axes, mesh: Any, label: str) -> None:
+    """A colour bar above the axes with its label."""
+    figure: Any = axes.get_figure(root=True)
+    ticks = None if isinstance(mesh.norm, LogNorm) else MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
+    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=1.5, pad=0.8, which="both")
+    bar.ax.minorticks_off()
+    bar.set_label(label, labelpad=2.5)
+
+
+def lost_note(statuses: Any, names: list[str], lost: Array, total: int) -> str:
+    """How many members have no value and how they ended; empty if all have one. statuses (N,); lost (N,)."""
+    if not lost.any():
+        return ""
+    ended = [(name, int((statuses[lost] == k).sum())) for k, name in [*enumerate(names), (-1, "not done")]]
+    reasons = ", ".join(f"{thousands(n)} {name}" for name, n in ended if n)
+    return f"{thousands(int(lost.sum()))} of {counted(total, 'member')} without a value: {reasons}"

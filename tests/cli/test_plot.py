@@ -1,0 +1,59 @@
+"""`odesim plot` with choices, and `odesim ensemble --plot` without a run."""
+
+import shlex
+import tempfile
+
+import pytest
+
+GRID = "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=1 --observe gap --save 3 --quiet"
+WRONG = {
+    "name": ("--var w", "no state or observable 'w' in joma.nonlinear; choose from gap, v"),
+    "axis": ("--x mo", "no number that varies between members (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),
+    "index": ("--var v --index 1", "index 1 is outside v, whose shape is (1): choose 0 to 0"),
+    "no index": ("--index 1,x", "--index takes whole numbers from 0, as in 3 or 1,0, not '1,x'"),
+    "time": ("--at 9", "at = 9 is outside the saved times, which go from 0 to 5"),
+    "scale": ("--log w", "log takes letters of x, y and c"),
+}
+
+
+@pytest.fixture
+def run(odesim):
+    """A grid of two numbers, stored as run.zarr."""
+    assert odesim("ensemble", *shlex.split(GRID), "--out", "run.zarr").exit_code == 0
+
+
+def test_choices_are_taken_or_refused(odesim, folder, run):
+    """What fits is drawn; what does not is one sentence with the choices and exit code 2, and nothing is written."""
+    for words, sentence in WRONG.values():
+        done = odesim("plot", "run.zarr", *words.split())
+        assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1) and sentence in done.stderr, done.stderr
+    assert not list(folder.glob("*.png"))
+    assert odesim("plot", "run.zarr", *shlex.split("--var gap --x v --y mu --at 2.5 --log x")).exit_code == 0
+    assert (folder / "run.png").exists()
+
+
+def test_an_integration_takes_names_components_and_scales(odesim, folder):
+    """--var, --index and --log change the picture; --x, --y and --at are for ensembles."""
+    odesim("integrate", *shlex.split("joma.nonlinear --size M=3 --save 20 --out one.zarr --quiet"))
+    pictures = []
+    for k, words in enumerate(("", "--var v", "--var v --index 2", "--var v --log y")):
+        assert odesim("plot", "one.zarr", "--out", f"{k}.svg", *words.split()).exit_code == 0
+        pictures.append((folder / f"{k}.svg").read_bytes())
+    assert len(set(pictures)) == 4
+    for words in ("--x mu", "--at 1", "--var w", "--index 7"):
+        assert odesim("plot", "one.zarr", *words.split()).exit_code == 2
+    assert not (folder / "one.png").exists()
+
+
+def test_a_picture_needs_no_run(odesim, folder, tmp_path_factory, monkeypatch):
+    """--plot without --out draws the same picture and leaves nothing else, here and where temporary files are."""
+    place = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    assert odesim("ensemble", *shlex.split(GRID), "--plot", "a.png").exit_code == 0
+    assert [path.name for path in folder.iterdir()] == ["a.png"] and not list(place.iterdir())
+    assert odesim("ensemble", *shlex.split(GRID), "--plot", "b.png", "--out", "run.zarr").exit_code == 0
+    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
+    for words in ("", "--plot c.png --shard 1/2"):
+        done = odesim("ensemble", *shlex.split(GRID), *words.split())
+        assert done.exit_code == 2 and "--out RUN.zarr" in done.stderr
+    assert not (folder / "c.png").exists()

@@ -1,0 +1,140 @@
+"""What `odesim plot` can be asked, and what is refused in a sentence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.text import Text
+
+from odesim.errors import ParamError
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.style import SMALL
+from tests.support.texts import clashes, drawn_texts
+
+STATUSES = ["ok", "event", "blow_up"]
+MU, START = np.linspace(0.5, 2.5, 7), np.logspace(-3, -1, 5)
+
+
+def grid(times: Any = (0.0, 1.0, 2.0), *, failed: int = 0, names: str = "mu v", components: int = 3) -> xr.Dataset:
+    """Members over mu and a start of v, v[l] = (mu + start)(1 + l) t; the last `failed` ones blow up at t = 1.5."""
+    t = np.array(times)
+    mu, start = (side.ravel() for side in np.meshgrid(MU, START, indexing="ij"))
+    v = (mu + start)[:, None, None] * np.arange(1, components + 1) * t[None, :, None]
+    status = np.zeros(len(mu), np.int8)
+    status[len(mu) - failed :] = STATUSES.index("blow_up")
+    v[status > 0] = np.where(t[:, None] <= 1.5, v[status > 0], np.nan)
+    data: dict[str, Any] = {"v": (("member", "time", "l"), v), "gap": (("member", "time"), v[..., 0] - 1)}
+    data |= {"status": ("member", status), "t_end": ("member", np.where(status > 0, 1.5, t[-1]))}
+    coords: dict[str, Any] = {"mu": ("member", mu), "v_start": ("member", start)}
+    coords = {name: value for name, value in coords.items() if name[:2].strip("_") in names.split()}
+    attrs = {"model": "my.grid", "states": ["v"], "observables": ["gap"], "status_names": STATUSES, "time_unit": "s"}
+    return xr.Dataset(data, {"time": t, **coords}, attrs)
+
+
+def notes(figure: Any) -> str:
+    """Title and notes in one line."""
+    return " ".join([figure.get_suptitle(), *(text.get_text() for text in figure.texts)]).replace("\n", " ")
+
+
+def test_two_numbers_are_a_map():
+    """A cell for each pair has the value at the end; the axis of geometric points is logarithmic, the other one linear."""
+    run = grid()
+    figure = figure_of_ensemble(run, Choice(var=("v",), index=(2,)))
+    axes = figure.axes[0]
+    mesh: Any = next(c for c in axes.collections if isinstance(c, QuadMesh))
+    want = run["v"].values[:, -1, 2].reshape(len(MU), len(START)).T
+    np.testing.assert_array_equal(np.ma.getdata(mesh.get_array()), want)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+    assert axes.get_xlabel() == r"$\mu$" and axes.get_ylabel() == "$v$ at the start"
+
+
+def test_a_map_does_not_depend_on_the_order_of_members():
+    """Shuffled members, the same cells."""
+    run = grid(failed=6)
+    other = run.isel(member=np.random.default_rng(0).permutation(run.sizes["member"]))
+    cells = []
+    for each in (run, other):
+        mesh: Any = figure_of_ensemble(each, Choice(var=("gap",))).axes[0].collections[0]
+        cells.append(np.ma.filled(mesh.get_array(), -1.0))
+    np.testing.assert_array_equal(cells[0], cells[1])
+
+
+def test_members_without_a_value_are_hatched_and_counted():
+    """9 of 35 blow up: as many cells are masked, hatched and counted; at a time before, none is."""
+    run = grid(failed=9)
+    figure = figure_of_ensemble(run, Choice(var=("gap",)))
+    mesh: Any = figure.axes[0].collections[0]
+    assert np.ma.getmaskarray(mesh.get_array()).sum() == 9
+    area = sum(float(np.ptp(np.asarray(c.get_paths()[0].vertices)[:, 0])) for c in figure.axes[0].collections[1:])
+    step = MU[1] - MU[0]
+    assert all(c.get_hatch() for c in figure.axes[0].collections[1:]) and area == pytest.approx(9 * step)
+    assert "hatched: 9 of 35 members without a value: 9 blow_up" in notes(figure)
+    before = figure_of_ensemble(run, Choice(var=("gap",), at=1.1))
+    assert "hatched" not in notes(before) and "$t$ = 1" in notes(before)
+
+
+def test_points_that_form_no_grid_are_points():
+    """Random pairs: a point for each member with a value, a cross for each without, all counted."""
+    run = grid(failed=9)
+    random = np.random.default_rng(3).random((2, run.sizes["member"]))
+    run = run.assign_coords(mu=("member", random[0]), v_start=("member", random[1]))
+    figure = figure_of_ensemble(run, Choice(var=("gap",)))
+    sizes = [len(np.asarray(c.get_offsets())) for c in figure.axes[0].collections if isinstance(c, PathCollection)]
+    assert sizes == [26, 9] and "crosses: 9 of 35" in notes(figure)
+
+
+def test_one_number_is_a_curve_with_the_quantiles_of_those_that_share_it():
+    """Five members share a value of mu: the line is their median, the band their middle 80 %."""
+    run = grid(names="mu")
+    line = figure_of_ensemble(run, Choice(var=("gap",))).axes[0].lines[0]
+    by_mu = run["gap"].values[:, -1].reshape(len(MU), len(START))
+    np.testing.assert_allclose(np.asarray(line.get_xdata(), float), MU)
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), np.median(by_mu, axis=1), rtol=1e-14)
+    band = figure_of_ensemble(run, Choice(var=("gap",))).axes[0].collections[0].get_paths()[0].vertices
+    assert np.asarray(band)[:, 1].max() == pytest.approx(np.quantile(by_mu[-1], 0.9), rel=1e-12)
+
+
+WRONG = {
+    "name": (Choice(var=("vv",)), "no state or observable 'vv' in my.grid; choose from gap, v; did you mean 'v'?"),
+    "index": (Choice(var=("v",), index=(3,)), "index 3 is outside v, whose shape is (3): choose 0 to 2"),
+    "axes of an index": (Choice(var=("gap",), index=(0,)), "index 0 has 1 numbers, and gap has 0 axes"),
+    "time": (Choice(at=7.0), "at = 7 is outside the saved times, which go from 0 to 2"),
+    "x": (Choice(x="nu"), "no number that varies between members (x) 'nu' in my.grid; choose from mu, time, v_start; did you mean 'mu'?"),
+    "x with an index": (Choice(x="mu[0]"), "x = 'mu[0]' is no number of mu"),
+    "y alone": (Choice(y="mu"), "y = 'mu' needs x too"),
+    "x is y": (Choice(x="mu", y="mu"), "x and y are both 'mu'"),
+    "time twice": (Choice(x="time", at=1.0), "x = 'time' shows all times"),
+    "scale": (Choice(log="z"), "log takes letters of x, y and c (colours), or none, not 'z'"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_the_run_does_not_have_is_one_sentence(wrong):
+    """The value, the choices and the nearest spelling."""
+    choice, sentence = WRONG[wrong]
+    with pytest.raises(ParamError) as raised:
+        figure_of_ensemble(grid(), choice)
+    assert sentence in str(raised.value)
+
+
+RIGHT = {
+    "map": Choice(),
+    "map of v": Choice(x="v", y="mu", var=("v",)),
+    "curve": Choice(x="mu"),
+    "bands": Choice(x="time"),
+    "at": Choice(at=0.9, var=("v",), index=(1,)),
+    "log": Choice(log="xyc"),
+    "linear": Choice(log="none"),
+}
+
+
+@pytest.mark.parametrize(("right", "failed"), [*((right, 9) for right in RIGHT), ("map", 0), ("map", 35), ("curve", 35)])
+def test_legible(right, failed):
+    """No word on another or over the edge, none below 6 points, and at most two lines of title."""
+    figure = figure_of_ensemble(grid(failed=failed), RIGHT[right])
+    assert clashes(figure, drawn_texts(figure)) == []
+    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
+    assert figure.get_suptitle().count("\n") < 2
