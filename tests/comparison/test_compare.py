@@ -12,6 +12,7 @@ from odesim.comparison.clock import TrainingClock
 from odesim.comparison.table import title
 from odesim.errors import ParamError, StoreError
 from odesim.plot.comparison import figure_of_comparison
+from tests.support.texts import notes
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes
 SMALL = np.zeros((2, 30))
@@ -187,7 +188,7 @@ def test_two_runs_have_one_unit_of_time_or_a_note(units, flow):
         return
     found = odesim.compare(*runs, observables=["loss"])
     said = f"only the {'first' if units[0] else 'second'} run has a unit of time, {units[0] or units[1]!r}"
-    shown = " ".join(figure_of_comparison(found).get_suptitle().split())
+    shown = " ".join(notes(figure_of_comparison(found)))
     for text in (" ".join(found.notes), " ".join(str(found).split()), shown):
         assert (said in text) == (units[0] != units[1])
     assert found.said["unit"] == (units[0] if units[0] == units[1] else "")

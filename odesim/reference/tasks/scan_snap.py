@@ -25,6 +25,7 @@ from odesim.reference.training.optimizers import OPTIMIZERS
 
 SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch")
 STEPS = 100
+TOKENS = "tokens"
 
 SETTINGS = (
     Setting("num_last", 2, "queries, the last tokens of contexts", low=1),
@@ -47,6 +48,7 @@ SETTINGS = (
     Setting("psi", None, "with P: the query of each class, or one each", rank=1),
     Setting("p", None, "with P: probabilities of the classes, or all the same", rank=1),
     Setting("M", None, "with P: tokens of the vocabulary, or just those that occur"),
+    Setting(TOKENS, "", "with P: names of its columns for pictures, one a line; of a table the first column"),
 )
 
 
@@ -97,6 +99,7 @@ class ScanSnap:
             config={
                 name: np.asarray(value).tolist() if name in TABLE_SETTINGS and value is not None else value
                 for name, value in values.items()
+                if name != TOKENS
             },
             seeds=tuple(seeds),
             model=yz,
@@ -106,6 +109,7 @@ class ScanSnap:
             vocabulary=int(classes.M),
             exact=vars(classes),
             theory=theory(values, classes),
+            labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
         )
 
 
@@ -126,9 +130,17 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
     """Raises ParamError for settings that have a meaning only with a given P."""
     if not seeds:
         raise ParamError("a training needs one seed at least")
-    for name in ("psi", "p", "M"):
-        if values[name] is not None:
-            raise ParamError(f"{name} has no meaning without P: the generator's settings fix it")
+    given = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
+    if given:
+        raise ParamError(f"{given[0]} has no meaning without P: the generator's settings fix it")
+
+
+def token_names(text: str, count: int) -> tuple[str, ...]:
+    """The names of `count` tokens: the first cell of each line, without a heading. Raises ParamError if they are more or fewer."""
+    names = [line.split(",")[0].strip() for line in text.splitlines() if line.strip()]
+    if len(names) not in (count, count + 1):
+        raise ParamError(f"{TOKENS} has {len(names)} names, and P has {count} columns")
+    return tuple(names[-count:])
 
 
 def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:

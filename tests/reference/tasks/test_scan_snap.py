@@ -140,6 +140,8 @@ P = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no tokens": ({"num_common": 0, "num_unique_per_next": 0}, "contexts have no tokens to hold"),
     "M alone": ({"M": np.array(40.0)}, "M has no meaning without P"),
+    "names alone": ({"tokens": "a\nb"}, "tokens has no meaning without P"),
+    "names": ({"P": P, "tokens": "a\nb"}, "tokens has 2 names, and P has 3 columns"),
     "no seed": ({"seeds": ()}, "needs one seed at least"),
     "seeds": ({"P": P, "seeds": (0, 1)}, "one seed is all there is, not 2"),
     "batch": ({"P": P, "batch": 5}, "batch has no meaning where P is given"),
@@ -184,6 +186,14 @@ def test_given_defaults() -> None:
         {"scan_snap.reduced_symmetric"},
         set(),
     ]
+
+
+@pytest.mark.parametrize("text", ["is\nof\nin", "token,class\nis,65\nof,38\nin,40\n", "\nis\n\nof \nin"])
+def test_tokens_have_names(text: str) -> None:
+    """The first cell of each line, with or without a heading, one a column of P; the settings that make a training stay the same."""
+    assert np.shape(P)[1] == 3
+    run = scan_snap(P=np.array(P), tokens=text)
+    assert run.labels == {"l": ("is", "of", "in")} and run.config == scan_snap(P=np.array(P)).config
 
 
 def test_generators_differ_by_purpose() -> None:
