@@ -55,7 +55,7 @@ def test_command_writes_a_notebook(tmp_path, monkeypatch):
     assert run("joma")[0] == 0
     written = json.loads(Path("joma.ipynb").read_text())
     assert (written["nbformat"], written["cells"][0]["cell_type"]) == (4, "markdown")
-    assert run("joma") == (2, "", "odesim: joma.ipynb is there; give another name with --out\n")
+    assert run("joma") == (2, "", "odesim: joma.ipynb exists already; give another name with --out\n")
     assert run("joma", "--out", "other.ipynb")[0] == 0
     assert Path("other.ipynb").read_text() == Path("joma.ipynb").read_text()
 
