@@ -13,7 +13,7 @@ from odesim.cli import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index")
+PAGES = ["coming_from.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index")]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"# (\S+\.(?:py|toml))\n")  # a block that begins so is that file
 
@@ -54,7 +54,7 @@ def test_page_runs(page, tmp_path, monkeypatch):
             assert language in ("text", "toml"), language
 
 
-@pytest.mark.parametrize("page", [*PAGES, "tutorial.md", "howto/index.md", "architecture.md"])
+@pytest.mark.parametrize("page", [*PAGES, "tutorial.md", "howto/index.md", "architecture.md", "glossary.md"])
 def test_links_and_commands(page):
     """bash reads every command, every relative link is a file."""
     text = (DOCS / page).read_text()
