@@ -154,8 +154,14 @@ class ArrayFunction:
         xp = array_namespace(*values.values())
         inputs = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
         numbers = [x if n in self._index_arrays else _as_real(x) for n, x in inputs]
+        extents = [sizes[n] for n in self.sizes]
         with xp.errstate(all="ignore"):
-            return self._call(xp, *(sizes[n] for n in self.sizes), *numbers)
+            try:
+                return self._call(xp, *extents, *numbers)
+            except (ZeroDivisionError, OverflowError):  # of Python's own numbers, such as t; numpy's are inf or nan there
+                import numpy as np
+
+                return self._call(xp, *extents, *(np.float64(x) if isinstance(x, float) else x for x in numbers))
 
 
 def _as_real(x: Any) -> Any:

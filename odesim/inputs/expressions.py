@@ -7,10 +7,9 @@
 sum(f), max(f) and min(f) of one argument go over all indices of f; an index behind it, as in sum(V[l, k], k), names those to go over.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import sympy as sp
@@ -18,30 +17,19 @@ from sympy import Expr, Symbol
 
 from odesim.errors import counted, nearest, shorten
 from odesim.inputs.names import Names, Thing
-from odesim.inputs.numerals import NumberError, call, number, operate
+from odesim.inputs.numerals import NumberError, call, extreme, number, operate
+from odesim.inputs.tokens import Token, tokens
 from odesim.symbolic.expr import over
 from odesim.symbolic.reductions import MaxOver
 
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
-NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-TOKEN = re.compile(rf"\s*(?:{NUMBER}|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/()\[\],]))")
-HINTS = {"^": "write ** for a power", "=": "an expression is meant, not an equation: write a - b for a = b"}
-HINTS |= dict.fromkeys("<>", "an expression is meant, not a condition: write a - b for a > b")
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "abs": sp.Abs, "acos": sp.acos, "asin": sp.asin, "atan": sp.atan, "cos": sp.cos, "cosh": sp.cosh, "erf": sp.erf, "exp": sp.exp,
+    "abs": partial(sp.Abs, evaluate=False),
+    "acos": sp.acos, "asin": sp.asin, "atan": sp.atan, "cos": sp.cos, "cosh": sp.cosh, "erf": sp.erf, "exp": sp.exp,
     "log": sp.log, "sin": sp.sin, "sinh": sp.sinh, "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
 }  # fmt: skip
 OVER = ("max", "min", "sum")
 CALLS = tuple(sorted((*FUNCTIONS, *OVER)))
-
-
-@dataclass(frozen=True)
-class Token:
-    """A number, name or sign of the text, or "end"; at: its place, from 0."""
-
-    kind: str
-    text: str
-    at: int
 
 
 def parse_expression(text: str, start: int, names: Names, fail: Callable[[int, str], NoReturn]) -> Expr:
@@ -56,20 +44,8 @@ class Reader:
         if len(text) > LONGEST:
             fail(LONGEST, f"the expression has {len(text)} characters, and {LONGEST} are the most")
         self.names, self.fail, self.depth = names, fail, 0
-        self.tokens = list(self._tokens(text, start))
+        self.tokens = list(tokens(text, start, fail))
         self.next = 0
-
-    def _tokens(self, text: str, at: int) -> Iterator[Token]:
-        end = max(len(text.rstrip()), at)
-        while at < end:
-            found = TOKEN.match(text, at)
-            if not found or found.lastgroup is None:
-                at += len(text[at:]) - len(text[at:].lstrip())
-                hint = HINTS.get(text[at])
-                self.fail(at, hint or f"{text[at]!r} is no part of an expression")
-            yield Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup))
-            at = found.end()
-        yield Token("end", "", end)
 
     @property
     def here(self) -> Token:
@@ -229,7 +205,7 @@ class Reader:
             more = "" if token.text == "sum" else f", or 2 to {MOST_ARGUMENTS} expressions"
             self.fail(token.at, f"{token.text}() takes one expression and the indices to go over{more}")
         if others:
-            return (sp.Max if token.text == "max" else sp.Min)(first, *others)
+            return extreme(token.text, (first, *others))
         if missing := [k for k in chosen if k not in free]:
             self.fail(token.at, f"{token.text}() goes over {missing[0]}, which its expression does not have")
         if not free:

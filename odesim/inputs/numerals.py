@@ -50,6 +50,13 @@ def call(name: str, function: Callable[[Any], Any], x: Expr) -> Expr:
     return checked(function(x))
 
 
+def extreme(name: str, parts: tuple[Expr, ...]) -> Expr:
+    """max or min of these. sympy is not asked which is larger: of long expressions that takes minutes."""
+    if all(e.is_number for e in parts):
+        return (max if name == "max" else min)(parts, key=float)
+    return (sp.Max if name == "max" else sp.Min)(*parts, evaluate=False)
+
+
 def computed(value: Callable[[], Any], what: str) -> Expr:
     """The finite number that value() gives, as a Float. Raises NumberError."""
     try:

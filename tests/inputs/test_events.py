@@ -150,6 +150,12 @@ def test_an_added_event_is_as_the_models_own():
     assert all(run.attrs["params"]["mu"][i] - run.at(t)["v"][i] == pytest.approx(1, abs=1e-7) for i, t in where.items()) and where
 
 
+def test_an_expression_may_be_infinite_at_the_start():
+    """1/t = 2 at t = 1/2, to 1e-9: numbers of Python, which raise where numpy's are infinite, do not end the run."""
+    run = odesim.integrate("joma.nonlinear", events="x: 1/t - 2", backend="numpy", span=(0, 1))
+    assert [e["t"] for e in run.events["x"]] == [pytest.approx(0.5, abs=1e-9)]
+
+
 @pytest.mark.slow
 def test_a_member_has_the_events_of_a_run():
     """The same bits in strict mode."""
