@@ -269,8 +269,8 @@ def test_a_save_grid_increases_and_keeps_both_ends(t0, length, n, log):
         (-4, "save -4"),
         (True, "whole number"),
         (2.5, "whole number"),
-        ("5", "whole number"),
-        ("x", "takes None, a number of times"),
+        ("x", "'x' is not a number"),
+        ({}, "takes None, a number of times"),
         ([], "one row"),
         ([[0, 1]], "one row"),
         ([0, 3], "3 lies outside the span 0:2"),
@@ -279,6 +279,7 @@ def test_a_save_grid_increases_and_keeps_both_ends(t0, length, n, log):
     ],
 )
 def test_a_bad_save_is_one_sentence(save, words):
+    """A text is read as on the command line."""
     with pytest.raises(ParamError) as caught:
         save_times(save, 0, 2)
     assert words in str(caught.value)

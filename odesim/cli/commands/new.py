@@ -58,7 +58,7 @@ SYSTEM = System(
     }},
     invariants=(Invariant("distance", (s[m] - w[m]) ** 2, "nonincreasing"),),
     # where an expression passes 0; a terminal event ends the run
-    events=(Event("half_way", w[0] - s[0] / 2, 1),),
+    events=(Event("half_way", w[0] - s[0] / 2, 1, doc="the first weight is half of its target"),),
     closed_forms=(ClosedForm("relaxation", "always", solution),),
 )
 '''
