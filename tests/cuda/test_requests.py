@@ -62,7 +62,7 @@ ABSENT = {
     "a training": (f"{TRAIN} --out t.zarr", CUPY),
     "a training to go on with": (f"{TRAIN} --resume --out t.zarr", CUPY),
     "a training to draw": (f"{TRAIN} --plot t.png --json", CUPY),
-    "no seeds": (f"{TRAIN} --seeds 0:0", "--seeds 0:0 holds no seed"),
+    "no seeds": (f"{TRAIN} --seeds 0:0", "--seeds 0:0 has no seed"),
     "a training by numba": (f"{TRAIN} --backend numba", "no backend 'numba' in a training; choose from cuda, numpy"),
     "a comparison": ("compare scan_snap.full --task scan_snap", CUPY),
     "from a file": (f"{ONE} --params {{toml}} --backend cuda", CUPY),
