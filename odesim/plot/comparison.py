@@ -122,7 +122,7 @@ def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
     first, second = sides(comparison)
     notes = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
     notes += [f"Δ: {second} minus {first}" + ", mean over seeds in standard errors" * (len(comparison.seeds) > 1)]
-    notes += [note.partition(";")[0] for note in comparison.notes]  # what to do about it is said elsewhere
+    notes += [note.partition(";")[0].partition(" (step")[0] for note in comparison.notes]  # the rest is said elsewhere
     notes += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
     return [literal(note) for note in notes]
 
