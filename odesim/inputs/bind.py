@@ -77,7 +77,7 @@ def _bind(
     _sizes_of_arrays(schema, given, known_sizes)
     bound: dict[str, Any] = {}
     waiting = list(schema.params)
-    _sizes_by_default(schema, known_sizes, {p.indexes for p in waiting if p.indexes})
+    _sizes_by_default(schema, known_sizes, {p.indexes for p in waiting if p.indexes and p.cover})
     while waiting:
         ready = next((p for p in waiting if known_sizes.has_all(p.extents)), None)
         if ready is None:
@@ -173,8 +173,12 @@ def _sizes_of_arrays(schema: Schema, given: Mapping[str, Any], known_sizes: Size
             known_sizes.observe(place.extents, given[place.name].shape, place.name)
     known_sizes.solve()
     for place in schema.params:
-        if place.indexes and isinstance(given.get(place.name), np.ndarray):
-            check_cover(place, given[place.name], known_sizes)
+        values = given.get(place.name)
+        if place.indexes and isinstance(values, np.ndarray):
+            if place.cover or place.indexes in known_sizes.values:
+                check_cover(place, values, known_sizes)
+            else:
+                known_sizes.least[place.indexes] = max(known_sizes.least.get(place.indexes, 1), int(values.max()) + 1)
     known_sizes.solve()
 
 
@@ -184,7 +188,8 @@ def _sizes_by_default(schema: Schema, known_sizes: Sizes, later: set[str]) -> No
         if name not in known_sizes.values and name not in later:
             if name not in schema.size_defaults:
                 raise ParamError(f"size {name} of {schema.name} has no default: give it (--size {name}=N), or an array that has it")
-            known_sizes.set(name, schema.size_defaults[name], "by default")
+            default, least = schema.size_defaults[name], known_sizes.least.get(name, 1)
+            known_sizes.set(name, max(default, least), "by default" if default >= least else "from the values given")
             known_sizes.solve()
 
 
@@ -198,7 +203,7 @@ def _param(schema: Schema, place: Place, given: Any, known_sizes: Sizes, bound: 
     if not shape and not isinstance(value, np.ndarray | Value):
         return check_number(place, value)
     array = _to_array(place, value, shape, seed)
-    if place.indexes and given is not array:
+    if place.indexes and (given is not array or not place.cover):
         check_cover(place, array, known_sizes)
         known_sizes.solve()
     return array if shape else array.item()

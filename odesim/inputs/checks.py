@@ -60,7 +60,10 @@ def check_domain(place: Place, array: Array, first: int) -> None:
 
 
 def check_cover(place: Place, array: Array, known_sizes: Sizes) -> None:
-    """Raises ParamError unless the values of an index parameter are 0 .. n-1, each at least once. Sets the size n where it is unknown."""
+    """Raises ParamError unless the values of an index parameter are 0 .. n-1, with cover each at least once.
+
+    Sets the size n where it is unknown.
+    """
     name, size = place.name, place.indexes
     assert size is not None
     if size not in known_sizes.values:
@@ -71,6 +74,8 @@ def check_cover(place: Place, array: Array, known_sizes: Sizes) -> None:
     if bad.any():
         where, x = _first_bad_entry(name, array, bad)
         raise ParamError(f"{where} = {x} is out of range: {name} names rows {rows}")
+    if not place.cover:
+        return
     used = np.zeros(min(n, array.size + 1), bool)
     used[array[array < used.size]] = True
     if not used.all():

@@ -57,7 +57,7 @@ class Rule:
 class Place:
     """A parameter or a state: where numbers go.
 
-    start: its default. indexes: the size whose rows the values name, or None.
+    start: its default. indexes: the size whose rows the values name, or None; cover: all of them.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Place:
     domain: Domain = REALS
     integer: bool = False
     indexes: str | None = None
+    cover: bool = True
 
     @property
     def rank(self) -> int:
@@ -137,6 +138,7 @@ def _param_place(p: Param) -> Place:
         domain=compile_domain(p.domain),
         integer=p.integer,
         indexes=None if p.indexes is None else str(p.indexes),
+        cover=p.cover,
     )
 
 

@@ -38,11 +38,13 @@ class Sizes:
     """The sizes known so far.
 
     values: {size: n}. sources: {size: "from P", "as given" or "by default"}. facts: observed lengths with unknown sizes in them.
+    least: what a size must be at least, for the values of index parameters.
     """
 
     values: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     facts: list[tuple[Extent, int, str]] = field(default_factory=list)
+    least: dict[str, int] = field(default_factory=dict)
 
     def set(self, name: str, n: int, source: str) -> None:
         """Sets a size. Raises ParamError unless 1 <= n <= MOST."""

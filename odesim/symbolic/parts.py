@@ -43,7 +43,8 @@ class Param:
 
     default: a number that fills the shape, or a function of {size: int} (and {name: array} of parameters
     already known) that gives the array. domain: a sympy Set; a subset of the integers makes it an integer parameter.
-    indexes: the size whose rows the values name (0..size-1, each at least once): needed to gather with it.
+    indexes: the size whose rows the values name, 0..size-1: needed to gather with it. cover: each row must be named at least once; the
+    size is then the largest value + 1. Without cover it is the size's default, or more where a given value needs more.
     """
 
     symbol: IndexedBase | Symbol
@@ -51,6 +52,7 @@ class Param:
     domain: sp.Set
     doc: str
     indexes: Symbol | None = None
+    cover: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "symbol", our_array(self.symbol))
@@ -172,6 +174,9 @@ def check_param(p: Param) -> None:
         raise SpecError(f"{where}: doc says what it is in words, not {value_text(p.doc)}")
     if p.indexes is not None and not isinstance(p.indexes, sp.Expr):
         raise SpecError(f"{where}: indexes is the size whose rows the values name, not {value_text(p.indexes)}")
+    if not isinstance(p.cover, bool) or (not p.cover and p.indexes is None):
+        reason = "it is for a parameter with indexes" if isinstance(p.cover, bool) else f"not {value_text(p.cover)}"
+        raise SpecError(f"{where}: cover says with True or False whether every row must be named; {reason}")
     _check_default(where, p.default)
 
 

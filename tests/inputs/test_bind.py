@@ -368,3 +368,50 @@ def test_a_second_bind_touches_no_symbol(monkeypatch):
     for name in ("subs", "xreplace", "replace", "atoms", "free_symbols", "has", "evalf", "is_number"):
         monkeypatch.setattr(Expr, name, None)
     bind(SYSTEM, params={"P": EVEN, "psi": [0, 1, 0]})
+
+
+LABEL, W = IndexedBase("label", shape=(K,)), IndexedBase("W", shape=(Q,))
+LOOSE = System(
+    name="test.loose",
+    source=Source("none", ""),
+    axes={m: Q},
+    equations={W[m]: over(Sum, W[LABEL[n]], (n, K)) - W[m]},
+    params=(Param(LABEL, lambda sizes: np.arange(sizes["K"]) % sizes["Q"], Integers, "rows of W", indexes=Q, cover=False),),
+    initial={W[m]: 1},
+    sizes={K: 2, Q: 5},
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        ({}, 5),
+        ({"params": {"label": [0, 3]}}, 5),
+        ({"params": {"label": [0, 7, 7]}}, 8),
+        ({"params": {"label": [0, 1]}, "sizes": {"Q": 3}}, 3),
+        ({"params": {"label": 4}, "initial": {"W": np.ones(9)}}, 9),
+    ],
+)
+def test_without_cover_rows_may_be_left_out(asked, size):
+    """The size is as given, else the default, or as many as the values need."""
+    assert bind(LOOSE, **asked).sizes["Q"] == size
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"params": {"label": [0, 3]}, "sizes": {"Q": 3}}, "label[1] = 3 is out of range: label names rows 0 .. 2 (Q = 3 as given)"),
+        ({"params": {"label": [0, -1]}}, "label[1] = -1 is out of range"),
+        ({"params": {"label": 9}}, "label[0] = 9 is out of range"),
+    ],
+)
+def test_without_cover_rows_must_exist(asked, said):
+    with pytest.raises(ParamError) as caught:
+        bind(LOOSE, **asked)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("more", "said"), [({"cover": 1, "indexes": Q}, "not 1"), ({"cover": False}, "a parameter with indexes")])
+def test_cover_is_for_index_parameters(more, said):
+    with pytest.raises(SpecError, match=said):
+        Param(LABEL, 0, Integers, "rows", **more)

@@ -57,6 +57,17 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
         {"P": "(L - 1,)", "mass": "(L - 1,)", "entropy": "()"},
     ),
+    "reversal.row": (
+        {"v": "()"},
+        dict.fromkeys(("M", "N", "eta_Y", "r"), "()"),
+        dict.fromkeys(("p_target", "p_other", "loss"), "()"),
+    ),
+    "reversal.full": ({"Y": "(R, M)"}, {"x1": "(N,)", "x3": "(N,)", "eta_Y": "()"}, {"loss": "()", "p": "(N,)"}),
+    "reversal.bilinear": (
+        {"Theta": "(d, d)"},
+        {"E": "(M, d)"} | dict.fromkeys(("x1", "x3"), "(N,)") | dict.fromkeys(("h1", "h3"), "(H,)") | {"eta": "()"},
+        {"loss": "()", "loss_held": "()"},
+    ),
 }
 
 
@@ -183,11 +194,13 @@ STARTS: dict[str, dict[str, Any]] = {
     "joma.nonlinear": {"v": -0.3},
     "joma.nonlinear_softmax": {"v": -0.3},
     "hierarchy.grouped": {"v": -0.3},
+    "reversal.row": {"v": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes
     "scan_snap.full": {"P": np.kron(np.eye(3), np.arange(1, 6) / 15), "p": [0.2, 0.3, 0.5], "psi": [0, 1, 0]},
     "scan_snap.symmetric": {"p": np.arange(1, 11) / 55, "pc": 0.0, "K": 3.0},
+    "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
 }
 """Parameters, for a closed form that does not hold for all."""
 WITH_CLOSED_FORM = [name for name in MODELS if load_model(name).closed_forms]
@@ -258,6 +271,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("hierarchy.grouped", {"rho": 1.1}, "rho"),
     ("hierarchy.grouped", {"rho0": 1.0}, "rho0"),
     ("hierarchy.grouped", {"N": 1.0}, "N"),
+    ("reversal.row", {"M": 2.0, "r": 2.0}, "M"),
+    ("reversal.full", {"x1": [0, -1]}, "x1"),
 ]
 
 
