@@ -60,11 +60,15 @@ def orthonormal(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[st
     return {"Theta": E.T @ (v[:, None] * (hit - r[:, None] / M)) @ E}
 
 
+def logit(x: Any) -> Any:
+    """The logit of token j after token x."""
+    return over(Sum, over(Sum, E[x, i] * Theta[i, l], (i, d)) * E[j, l], (l, d))
+
+
 def nll(x: Any, y: Any, axis: tuple[Any, Any]) -> Any:
     """The mean of -ln p(y | x) over axis."""
-    logits = over(Sum, over(Sum, E[x, i] * Theta[i, l], (i, d)) * E[j, l], (l, d))
-    own = over(Sum, KroneckerDelta(j, y) * logits, (j, M))
-    return over(Sum, logsumexp(logits, (j, M)) - own, axis) / axis[1]
+    own = over(Sum, KroneckerDelta(j, y) * logit(x), (j, M))
+    return over(Sum, logsumexp(logit(x), (j, M)) - own, axis) / axis[1]
 
 
 loss = nll(x1[k], x3[k], (k, N))
@@ -72,7 +76,7 @@ loss = nll(x1[k], x3[k], (k, N))
 SYSTEM = System(
     name="reversal.bilinear",
     source=Source("zhu2024reversal", "Section 3", "one held-out direction; the wording of its theorem is not checked"),
-    axes={a: d, b: d},
+    axes={a: d, b: d, k: N, h: H, j: M},
     equations=gradient_flow(loss, {Theta[a, b]: eta}),
     params=(
         Param(E, gaussian, Interval(-oo, oo), "embeddings of the tokens"),
@@ -88,5 +92,6 @@ SYSTEM = System(
     time="SGD steps",
     observables={"loss": loss, "loss_held": nll(h1[h], h3[h], (h, H))},
     invariants=(Invariant("loss falls", loss, "nonincreasing"),),
+    display={"logit": logit(x1[k]), "held_logit": logit(h1[h])},
     closed_forms=(ClosedForm("orthonormal embeddings", "from 0, where E E^T = 1 and no pair occurs twice", orthonormal),),
 )
