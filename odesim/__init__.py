@@ -50,12 +50,17 @@ __all__ = [
 ]
 
 
+_ROOMS = ("plot", "symbolic")  # packages that are public too
+
+
 def __getattr__(name: str) -> Any:
-    """A name of the facade, imported when first used."""
+    """A name of the facade, or a public package, imported when first used."""
+    if name in _ROOMS:
+        return import_module(f"odesim.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'odesim' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])

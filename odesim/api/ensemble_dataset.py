@@ -7,7 +7,8 @@ import numpy as np
 
 from odesim.base.versions import versions
 from odesim.engines.problem import dimensions
-from odesim.ensembles.design import Design
+from odesim.ensembles.accessor import register
+from odesim.ensembles.design import Design, part_kinds
 from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import RESERVED_NAMES
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest, meanings
@@ -33,16 +34,20 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     for name, values in outputs.arrays(chunk).items():
         data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(own, "table")
     for name, values in own.items():
         label = label_of(system, name)
-        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values, {"design": kinds[name]})
     # netCDF has no null and no empty list
     about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
     about |= {"auto": request.auto} if request.auto else {}
     said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
     said["method_names"] = list(METHOD_NAMES)
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
+    lists = {"states": request.layout.names, "observables": outputs.observed.names, "ends": outputs.ends.names}
+    about |= {name: list(names) for name, names in lists.items() if names} | ({"time_unit": system.time} if system.time else {})
     attrs = {**about, **said, "versions": str(versions())}
+    register()
     return xr.Dataset(data, coords=coords, attrs=attrs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.pictures import draw
 from odesim.base.signatures import readable
 from odesim.comparison.align import align_axis
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
@@ -21,6 +22,7 @@ from odesim.inputs.arguments import to_mapping, to_number
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Comparison:
             row = {"observable": name, "meaning": self.meanings.get(name, ""), "shape": training.shape[2:]}
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
+
+    def plot(self, *, var: str | Iterable[str] = ()) -> Figure:
+        """A Figure with a panel for each observable: the training as bands over seeds, the theory dark. var: names, default all."""
+        drawn: Figure = draw("comparison", self, var=var)
+        return drawn
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each observable: name, meaning, shape, all metrics of the means over seeds, and `each` {metric: (R,)} by seed.

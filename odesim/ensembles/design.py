@@ -135,6 +135,15 @@ class Design:
         return [part.to_plain() for part in self.parts]
 
 
+def part_kinds(descriptions: list[dict[str, Any]]) -> dict[str, str]:
+    """{name: `random`, `table`, `grid` or `zip`} of parts as to_plain() describes them; zipped points change together."""
+    points = [part["repeat"] for part in descriptions if part["kind"] == "points"]
+    return {
+        part["name"]: part["kind"] if part["kind"] != "points" else "zip" if points.count(part["repeat"]) > 1 else "grid"
+        for part in descriptions
+    }
+
+
 def design_from_plain(descriptions: list[dict[str, Any]], count: int, points: Mapping[str, Any], tables: Mapping[str, Any]) -> Design:
     """The design from to_plain() of its parts. points {name: (n, ...)}, tables {name: (count, ...)}. Raises KeyError, TypeError."""
     parts: list[Part] = []

@@ -8,18 +8,17 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, StoreError, counted
+from odesim.plot.canvas import Canvas
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.ensemble_bands import draw_members, draw_spread
 from odesim.plot.ensemble_curve import draw_curve
 from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, place_labels, symbol
+from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, find_varied, names_in, values_of, varied_numbers, without_copies
 from odesim.plot.panels import thousands
-from odesim.plot.solution import FOOT, fit_time, label_time
+from odesim.plot.solution import fit_time, label_time
 from odesim.plot.style import literal, project_style
 from odesim.plot.times import make_time_axis
-from odesim.plot.trajectory import panels
 
 if TYPE_CHECKING:
     import xarray
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 PANELS, MAPS = 6, 4  # of states and observables; of their components in maps
 
 
-def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None) -> Figure:
+def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of an ensemble Dataset (member, time, ...).
 
     Where members differ in two numbers: a map of values at the end over them, a cell for each pair of a grid. In one number: values at
     the end against it. Else median and middle 80 % of all members against time, or histograms at a single time. Members that ended
     early stay at their value at the end in the panel of a quantity of which it is stored, and are left out of another one from their
-    end on. choice: quantities, axes, time, component, scales. Raises ParamError for a choice that the run does not have, and
-    StoreError if no member is done.
+    end on. choice: quantities, axes, time, component, scales. ax: Axes to draw a picture of one panel on, without title and notes.
+    Raises ParamError for a choice that the run does not have, and StoreError if no member is done.
     """
     choice = choice or Choice()
     choice.check()
@@ -48,12 +47,12 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None) -> F
     hidden = [f"not shown: {', '.join(names[PANELS:])}"] * (len(names) > PANELS)
     with project_style():
         if len(axes_over) == 2:
-            return map_figure(run, drawn, axes_over, row, choice, hidden)
+            return map_figure(run, drawn, axes_over, row, choice, Canvas(hidden, ax))
         if axes_over:
-            return curve_figure(run, drawn, axes_over[0], row, choice, hidden)
+            return curve_figure(run, drawn, axes_over[0], row, choice, Canvas(hidden, ax))
         if run.sizes["time"] > 1 and choice.at is None:
-            return band_figure(run, drawn, choice, hidden)
-        return histogram_figure(run, drawn, row, choice, hidden)
+            return band_figure(run, drawn, choice, Canvas(hidden, ax))
+        return histogram_figure(run, drawn, row, choice, Canvas(hidden, ax))
 
 
 def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
@@ -68,7 +67,7 @@ def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
     return [] if numbers is None or len(numbers) > 2 or any(len(v.points) < 2 for v in numbers) else numbers
 
 
-def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row: int, choice: Choice, hidden: list[str]) -> Figure:
+def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row: int, choice: Choice, canvas: Canvas) -> Figure:
     """A map for each component, at most MAPS."""
     x, y = over
     each = max(MAPS // len(drawn), 1)
@@ -79,7 +78,7 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
         notes += equal
         parts += [(own, k, values[:, k]) for k in range(len(own.indices))]
     parts = parts[:MAPS]
-    figure, axes = panels([True] * len(parts), FOOT)
+    figure, axes = canvas.panels([True] * len(parts))
     for ax, (d, k, column) in zip(axes, parts, strict=True):
         notes += draw_map(ax, x, y, column, d.symbol(k), choice)
     share_axes(axes)
@@ -90,15 +89,15 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
     points = not is_grid(x, y) and len(lost) <= POINTS
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
     notes += [("crosses: " if points else "hatched: ") + sentence] * bool(sentence)
-    add_header(figure, title_of(run, row), [*dict.fromkeys(notes), *hidden])
+    canvas.finish(title_of(run, row), list(dict.fromkeys(notes)))
     return figure
 
 
-def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, hidden: list[str]) -> Figure:
+def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, canvas: Canvas) -> Figure:
     """Values at one time against one number, a panel for each quantity."""
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == 1
-    figure, axes = panels([False] * len(drawn), FOOT)
+    figure, axes = canvas.panels([False] * len(drawn))
     labels: list[EndLabels | None] = []
     notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone)
     lost: Any = np.zeros(run.sizes[MEMBER], bool)
@@ -112,44 +111,36 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
     share_axes(axes)
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
     notes += [f"crosses: {sentence}"] * bool(sentence)
-    finish(figure, axes, labels, run, row, [*notes, *hidden])
+    canvas.finish(title_of(run, row), notes, labels)
     return figure
 
 
-def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, hidden: list[str]) -> Figure:
+def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, canvas: Canvas) -> Figure:
     """Median and middle 80 % of all members against time, a panel for each quantity."""
     time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""))
-    figure, axes = panels([False] * len(drawn), FOOT)
+    figure, axes = canvas.panels([False] * len(drawn))
     labels = [draw_members(ax, run, d, time_axis, choice) for ax, d in zip(axes, drawn, strict=True)]
     lowest = label_time(axes, time_axis)
-    add_header(figure, title_of(run), ["median and middle 80 % of the members", *status_notes(run), *hidden])
-    figure.align_ylabels(axes)
-    fit_time(figure, lowest, axes, time_axis)
-    place_labels(figure, [label for label in labels if label])
+    if not canvas.ax:
+        fit_time(figure, lowest, axes, time_axis)
+    canvas.finish(title_of(run), ["median and middle 80 % of the members", *status_notes(run)], labels)
     return figure
 
 
-def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, hidden: list[str]) -> Figure:
+def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, canvas: Canvas) -> Figure:
     """Histograms at one time, a panel for each quantity."""
-    figure, axes = panels([False] * len(drawn), FOOT)
+    figure, axes = canvas.panels([False] * len(drawn))
     done = run["status"].values >= 0
     for ax, d in zip(axes, drawn, strict=True):
         draw_spread(ax, end_values(run, d, row)[done], d, choice)
-    finish(figure, axes, [], run, row, [*status_notes(run), *hidden])
+    canvas.finish(title_of(run, row), status_notes(run))
     return figure
-
-
-def finish(figure: Figure, axes: list[Axes], labels: list[EndLabels | None], run: Any, row: int, notes: list[str]) -> None:
-    """The head of a picture at one time, and the last layout."""
-    add_header(figure, title_of(run, row), notes)
-    figure.align_ylabels(axes)
-    place_labels(figure, [label for label in labels if label])
 
 
 def share_axes(axes: list[Axes]) -> None:
     """Removes labels of axes that the panel below, or to the left, has too."""
-    spans: list[Any] = [ax.get_subplotspec() for ax in axes]
-    for ax, span in zip(axes, spans, strict=True):
+    spans: list[Any] = [ax.get_subplotspec() for ax in axes] if len(axes) > 1 else []
+    for ax, span in zip(axes, spans, strict=False):
         if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
             ax.set_xlabel("")
         if any(other.rowspan == span.rowspan and other.colspan.stop <= span.colspan.start for other in spans) and same_label(ax, axes):

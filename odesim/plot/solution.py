@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
+from odesim.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, place_labels, symbol
@@ -26,11 +27,12 @@ MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
 TITLE, SHORT, LONG = 42, 12, 60  # letters that fit across the picture, surely under one of two columns, and in a note
 
 
-def figure_of_solution(solution: Any, choice: Choice | None = None) -> Figure:
+def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide: lines, maps or bands, by the number of components.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
-    quantities, a component, scales. Raises ParamError for a choice that the run does not have.
+    quantities, a component, scales. ax: Axes to draw one quantity on, without title and notes. Raises ParamError for a choice that the
+    run does not have.
     """
     choice = choice or Choice()
     choice.check()
@@ -52,6 +54,9 @@ def figure_of_solution(solution: Any, choice: Choice | None = None) -> Figure:
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""))
     with project_style():
         events = {name: Events.of(found) for name, found in solution.events.items() if len(found)}
+        if ax is not None:
+            draw_one(ax, drawn, time_axis, choice)
+            return ax.get_figure(root=True)  # type: ignore[return-value]
         figure, axes, beside = grid(left, right, FOOT)
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
@@ -71,6 +76,17 @@ def figure_of_solution(solution: Any, choice: Choice | None = None) -> Figure:
         fit_time(figure, lowest, [*axes, *beside], time_axis)
         place_labels(figure, [label for label in labels if label])
     return figure
+
+
+def draw_one(axes: Axes, drawn: Sequence[Quantity], time_axis: TimeAxis, choice: Choice) -> None:
+    """Draws one quantity on the user's Axes. Raises ParamError if there are several."""
+    if len(drawn) != 1:
+        raise ParamError(f"ax is one panel, and this picture has {len(drawn)}: choose one with var ({', '.join(q.name for q in drawn)})")
+    label = draw_quantity(axes, drawn[0], time_axis)
+    set_scales(axes, choice)
+    axes.set_xlabel(time_axis.label)
+    if label:
+        label.place()
 
 
 def set_scales(axes: Axes, choice: Choice) -> None:

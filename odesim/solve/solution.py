@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.base.pictures import draw
 from odesim.base.signatures import readable
 from odesim.errors import SolveError, counted, value_text
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Violations: TypeAlias = dict[str, float | None]
 """{invariant: worst violation or None}."""
@@ -181,6 +184,21 @@ class Solution:
         said = {"model": self.model, "method": self.method, "status": self.status, "message": self.message}
         plain = {name: value for name, value in self.attrs.items() if isinstance(value, str | int | float | bool)}
         return xarray.Dataset(variables, coords={"time": self.t}, attrs={**said, **plain})
+
+    def plot(
+        self,
+        *,
+        var: str | Iterable[str] = (),
+        index: int | Iterable[int] | None = None,
+        log: str | None = None,
+        ax: Axes | None = None,
+    ) -> Figure | Axes:
+        """A Figure of states and observables against time, or ax, on which one quantity is drawn.
+
+        var: names, default all; index: a component; log: letters of logarithmic axes ("x", "y", "xy"), or "none". Raises ParamError.
+        """
+        drawn: Figure | Axes = draw("solution", self, var=var, index=index, log=log, ax=ax)
+        return drawn
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())

@@ -10,6 +10,8 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.signatures import readable
+from odesim.ensembles.accessor import register
+from odesim.ensembles.design import part_kinds
 from odesim.errors import StoreError
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
@@ -17,6 +19,8 @@ from odesim.store.inspected import inspect_run
 from odesim.store.paths import damage_errors, open_group
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
+
+MEMBER = "member"
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,6 +40,7 @@ def open_run(path: str | Path) -> xr.Dataset:
         from odesim.store.ensemble import EnsembleStore
 
         EnsembleStore(run.path).check_complete()
+    register()
     with damage_errors(run.path):
         # values are not decoded by their unit or other attributes; arrays that are not results are not read
         undecoded: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
@@ -44,8 +49,24 @@ def open_run(path: str | Path) -> xr.Dataset:
             run.path, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(unused), **undecoded
         )
         dataset = dataset[names]  # files in a folder have no order
+        if run.kind == ENSEMBLE:
+            return with_members(dataset)
         # an interrupted training has fewer rows than its arrays
         return dataset.isel({TIME: slice(attributes["rows"])}) if run.kind == TRAINING else dataset
+
+
+def with_members(run: xr.Dataset) -> xr.Dataset:
+    """The Dataset of an ensemble with the coordinates that it has in memory: numbers of members, and what differs in its order."""
+    import pandas
+
+    labels: Mapping[str, str] = run.attrs["labels"]
+    kinds = part_kinds(run.attrs["design"])
+    own = {label: run[label].variable for label in labels.values()}
+    for name, label in labels.items():
+        own[label].attrs["design"] = kinds[name]
+    time = run[TIME]
+    # a range takes no memory, whatever the number of members
+    return run.drop_vars([*own, TIME]).assign_coords({MEMBER: pandas.RangeIndex(run.attrs["members"]), **own, TIME: time})
 
 
 def load_run(path: str | Path) -> xr.Dataset:

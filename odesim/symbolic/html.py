@@ -4,9 +4,9 @@ from html import escape
 from typing import Any
 
 from odesim.symbolic.arrange import readable
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.mathml import MathML, brackets, listed, row, sign, tag
 from odesim.symbolic.page import Formula, Page, Row, page_of
-from odesim.symbolic.system import System
 
 HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -33,13 +33,23 @@ p {{ margin: .3rem 0; }}
 RELATIONS = {"=": "=", ">=": "≥"}
 
 
-def html_page(system: System) -> str:
+def html_page(system: Definition) -> str:
     """A page of HTML: equations, parameters, initial values, observables, laws, events, closed forms, source."""
     page = page_of(system)
+    return HEAD.format(title=escape(page.title)) + html_body(page) + "\n</body>\n</html>\n"
+
+
+def html_fragment(system: Definition) -> str:
+    """The same as a part of a page of somebody else, such as a notebook: no styles, no scripts."""
+    return f"<div>{html_body(page_of(system))}</div>"
+
+
+def html_body(page: Page) -> str:
+    """Title, source and the sections of a page."""
     body = [tag("h1", escape(page.title)), f'<p class="source">{escape(page.source)}</p>']
     for title, rows in page.sections.items():
         body += [tag("h2", escape(title)), *(row_html(page, r) for r in rows)]
-    return HEAD.format(title=escape(page.title)) + "\n".join(body) + "\n</body>\n</html>\n"
+    return "\n".join(body)
 
 
 class Formatter:

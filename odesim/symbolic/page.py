@@ -7,10 +7,10 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.describe import domain_text
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.show import Formulas, LatexPrinter
-from odesim.symbolic.system import System
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
 RELATIONS = {"==0": "=", ">=0": ">="}
@@ -57,7 +57,7 @@ class Page:
     formulas: Formulas
 
 
-def page_of(system: System, latex: type[LatexPrinter] = LatexPrinter) -> Page:
+def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Page:
     """The page of a System: equations, initial values, parameters, observables, laws, events, closed forms, source.
 
     latex: the printer of its formulas, where they become LaTeX.
@@ -80,18 +80,18 @@ def page_of(system: System, latex: type[LatexPrinter] = LatexPrinter) -> Page:
     return Page(system.name, source, {title: rows for title, rows in sections.items() if rows}, formulas)
 
 
-def equations(system: System, formulas: Formulas) -> Iterator[Row]:
+def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
     """The equations, each with the ranges of its indices."""
     for key, rhs in system.equations.items():
         yield Row(Formula(key, formulas.display.shown(rhs), "rate", ranges=ranges(system, key_indices(key))))
 
 
-def ranges(system: System, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:
+def ranges(system: Definition, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:
     """The indices with the last values that they take."""
     return tuple((i, sp.sympify(system.axes[i]) - 1) for i in indices)
 
 
-def parameters(system: System) -> Iterator[Row]:
+def parameters(system: Definition) -> Iterator[Row]:
     """Symbol and extents, domain, default and meaning of every parameter."""
     for p in system.params:
         symbol = p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol
@@ -100,7 +100,7 @@ def parameters(system: System) -> Iterator[Row]:
         yield Row(Formula(symbol, sp.Tuple(*p.shape), "set"), words=words, inline=True)
 
 
-def observables(system: System, formulas: Formulas) -> Iterator[Row]:
+def observables(system: Definition, formulas: Formulas) -> Iterator[Row]:
     """Every observable with its indices and its expression; of a Python function, its docstring."""
     for name, e in system.observables.items():
         if not isinstance(e, sp.Basic):
@@ -121,7 +121,7 @@ def event_words(event: Any) -> str:
     return "; ".join(filter(None, (way, event.doc)))
 
 
-def defaults(system: System) -> str:
+def defaults(system: Definition) -> str:
     """The default sizes and span, in words."""
     start, end = system.span
     sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]

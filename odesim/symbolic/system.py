@@ -60,6 +60,11 @@ class System(Definition):
             object.__setattr__(self, "growth", checked_expression(self.growth, f"{self.name}: growth"))
         check_system(self)
 
+    def _repr_html_(self) -> str:
+        from odesim.symbolic.html import html_fragment
+
+        return html_fragment(self)
+
     def _repr_latex_(self) -> str:
         from odesim.symbolic.show import latex
 

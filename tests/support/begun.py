@@ -29,7 +29,7 @@ def begun(out, **asked):
 
 def same(stored, held):
     """Every variable of the stored ensemble has the bits, the type and the axes that it has in memory."""
-    assert set(held.variables) - {"member"} == set(stored.variables)
+    assert set(held.variables) == set(stored.variables)
     for name, v in stored.variables.items():
         np.testing.assert_array_equal(v, held[name])
         assert (v.dtype, v.dims) == (held[name].dtype, held[name].dims)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.pictures import draw
 from odesim.base.signatures import readable
 from odesim.errors import counted
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
 OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
 SEED, TIME = "seed", "time"
@@ -62,6 +64,11 @@ class Trajectory:
         attributes = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
         settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
         return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**settings, **attributes})
+
+    def plot(self, *, var: str | Iterable[str] = ()) -> Figure:
+        """A Figure of observables against iterations, with bands over seeds. var: names, default all. Raises ParamError."""
+        drawn: Figure = draw("training", self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {})), var=var)
+        return drawn
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in self.final.items())

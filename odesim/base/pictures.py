@@ -1,0 +1,9 @@
+"""Pictures from methods: the one place where a lower floor reaches the room of pictures, which is imported when something is drawn."""
+
+from importlib import import_module
+from typing import Any
+
+
+def draw(what: str, thing: Any, ax: Any = None, **words: Any) -> Any:
+    """The Figure of a thing, or ax if it is drawn there. what: the kind of picture; words: what to draw, as Choice has it."""
+    return import_module("odesim.plot.methods").draw(what, thing, ax, **words)

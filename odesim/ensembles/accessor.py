@@ -1,0 +1,53 @@
+"""`run.odesim` of a Dataset that odesim made or opened: its picture, and its grid as axes."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from odesim.base.pictures import draw
+from odesim.ensembles.grid import unstack
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "odesim"
+
+
+class Accessor:
+    """Methods of an ensemble or training as a Dataset: `run.odesim.plot()`, `run.odesim.unstack()`."""
+
+    def __init__(self, run: "xarray.Dataset") -> None:
+        self._run = run
+
+    def plot(
+        self,
+        *,
+        var: str | Iterable[str] = (),
+        x: str | None = None,
+        y: str | None = None,
+        at: float | None = None,
+        index: int | Iterable[int] | None = None,
+        log: str | None = None,
+        ax: "Axes | None" = None,
+    ) -> "Figure | Axes":
+        """A Figure of the run, or ax, on which a picture of one panel is drawn.
+
+        Of an ensemble: a map over two numbers that differ between members, a curve over one, else median and middle 80 % of all members
+        against time. var: names, default all; x, y: numbers that differ ("mu", "mu[3]"), or x="time"; at: a saved time, default the last;
+        index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none". Raises ParamError.
+        """
+        drawn: Figure | Axes = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log)
+        return drawn
+
+    def unstack(self) -> "xarray.Dataset":
+        """The Dataset with an axis for each number of its grid in the place of `member`. Raises ParamError if it is no grid."""
+        return unstack(self._run)
+
+
+def register() -> None:
+    """Gives Datasets the accessor `odesim`, once."""
+    import xarray
+
+    if not hasattr(xarray.Dataset, NAME):
+        xarray.register_dataset_accessor(NAME)(Accessor)
