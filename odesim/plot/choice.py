@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 
 if TYPE_CHECKING:
     import xarray
@@ -60,9 +60,9 @@ class Choice:
         if self.index is None:
             return None
         if len(self.index) != len(shape):
-            axes = f"{len(shape)} {'axis' if len(shape) == 1 else 'axes'}"
+            axes = counted(len(shape), "axis", "axes")
             raise ParamError(
-                f"index {','.join(map(str, self.index))} has {len(self.index)} numbers, and {name} has {axes}; choose with var"
+                f"index {','.join(map(str, self.index))} has {counted(len(self.index), 'number')}, and {name} has {axes}; choose with var"
             )
         for i, n in zip(self.index, shape, strict=True):
             if not 0 <= i < n:

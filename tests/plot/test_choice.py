@@ -100,7 +100,7 @@ def test_one_number_is_a_curve_with_the_quantiles_of_those_that_share_it():
 WRONG = {
     "name": (Choice(var=("vv",)), "no state or observable 'vv' in my.grid; choose from gap, v; did you mean 'v'?"),
     "index": (Choice(var=("v",), index=(3,)), "index 3 is outside v, whose shape is (3): choose 0 to 2"),
-    "axes of an index": (Choice(var=("gap",), index=(0,)), "index 0 has 1 numbers, and gap has 0 axes"),
+    "axes of an index": (Choice(var=("gap",), index=(0,)), "index 0 has 1 number, and gap has 0 axes"),
     "time": (Choice(at=7.0), "at = 7 is outside the saved times, which go from 0 to 2"),
     "x": (Choice(x="nu"), "no number that varies between members (x) 'nu' in my.grid; choose from mu, time, v_start; did you mean 'mu'?"),
     "x with an index": (Choice(x="mu[0]"), "x = 'mu[0]' is no number of mu"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
 from odesim.reference.data.scan_snap_tables import (
     GENERATOR_SETTINGS,
@@ -139,7 +139,7 @@ def token_names(text: str, count: int) -> tuple[str, ...]:
     """The names of `count` tokens: the first cell of each line, without a heading. Raises ParamError if they are more or fewer."""
     names = [line.split(",")[0].strip() for line in text.splitlines() if line.strip()]
     if len(names) not in (count, count + 1):
-        raise ParamError(f"{TOKENS} has {len(names)} names, and P has {count} columns")
+        raise ParamError(f"{TOKENS} has {counted(len(names), 'name')}, and P has {counted(count, 'column')}")
     return tuple(names[-count:])
 
 
