@@ -17,7 +17,7 @@ from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals
 from odesim.plot.solution import FOOT, ROW, cells_of_two, fit_time, label_time
-from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, literal, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_ticks, literal, new_figure, ordered_colors, project_style
 from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.trajectory import space_ticks
 
@@ -82,6 +82,7 @@ def draw_pair(axes: Axes, below: Axes, name: str, comparison: "Comparison", time
         axes.set_title(f"{len(drawn)} of {theory.shape[2]}", loc="right", fontsize=SMALL)
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
+    few_log_ticks(axes)
     draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
     few_ticks(below, y=3)
     if len(training) > 1:

@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.plot.film import Film
 from odesim.plot.header import add_header
+from odesim.plot.images import draw_cells
 from odesim.plot.labels import symbol
-from odesim.plot.panels import draw_cells
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, literal, new_figure
 from odesim.plot.tokens import Table, label_places, short
 

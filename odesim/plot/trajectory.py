@@ -16,7 +16,7 @@ from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
 from odesim.plot.panels import LINES, Quantity, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.solution import ALONE, BAR, FOOT, LONG, ROW, cells_of_two, label_time
-from odesim.plot.style import CATEGORIES, few_ticks, literal, new_figure, project_style
+from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tokens import Table, draw_table
 
@@ -121,6 +121,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
+    few_log_ticks(axes)
 
 
 def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
