@@ -17,7 +17,7 @@ ENGINES: list[Any] = [
     {"method": "rodas5p"},
     *(
         pytest.param(options, marks=pytest.mark.slow)
-        for options in ({"method": "vern7"}, {"method": "dop853"}, {"method": "rk4", "step": 0.7}, {"method": "rodas4"})
+        for options in ({"method": "vern7"}, {"method": "dop853"}, {"method": "rk4", "step": 0.05}, {"method": "rodas4"})
     ),
 ]
 
