@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from odesim.inputs.grammar import parse_number, show_text
 if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
+NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
 SUFFIXES = (".csv", ".npy")
 
 
@@ -26,7 +28,8 @@ def check_table_name(path: str, where: str) -> None:
 def read_table(path: str, rank: int, where: str) -> "Array":
     """The numbers in a file as an array.
 
-    A .csv has shape (rows, columns); with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
+    A .csv has cells between commas or semicolons, and perhaps a first line of names, which is left out. Its shape is (rows, columns);
+    with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
     Raises ParamError with the number of the wrong line.
     """
     check_table_name(path, where)
@@ -58,18 +61,21 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
     import numpy as np
 
     rows: list[list[float]] = []
-    first = 0
+    first, width, separator = 0, 0, ""
     try:
         with open(_check_path(path, where), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip() or line.lstrip().startswith("#"):
                     continue
-                row = _csv_row(line, f"{where}: {path!r}, line {number}")
-                first = first or number
-                if rows and len(row) != len(rows[0]):
-                    raise ParamError(
-                        f"{where}: {path!r}, line {number}: {counted(len(row), 'value')}, where line {first} has {len(rows[0])}"
-                    )
+                separator = separator or (";" if ";" in line else ",")
+                cells = line.split(separator)
+                if not first and is_header(cells):
+                    first, width = number, len(cells)
+                    continue
+                row = _csv_row(cells, f"{where}: {path!r}, line {number}")
+                first, width = first or number, width or len(row)
+                if len(row) != width:
+                    raise ParamError(f"{where}: {path!r}, line {number}: {counted(len(row), 'value')}, where line {first} has {width}")
                 rows.append(row)
     except UnicodeDecodeError:
         raise ParamError(f"{where}: {path!r} is not text") from None
@@ -81,15 +87,21 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
     return table.reshape(()) if rank == 0 and table.size == 1 else table
 
 
-def _csv_row(line: str, where: str) -> list[float]:
-    if line.isascii() and "_" not in line:  # float() alone would take 1_0 and digits of other scripts
+def is_header(cells: list[str]) -> bool:
+    """Whether the cells of a first line are names: each starts with a letter or _, and none is nan or infinity."""
+    words = [cell.strip().strip('"').strip() for cell in cells]
+    return all(word[:1].isalpha() or word[:1] == "_" for word in words) and not any(NOT_FINITE.fullmatch(word) for word in words)
+
+
+def _csv_row(cells: list[str], where: str) -> list[float]:
+    if all(cell.isascii() and "_" not in cell for cell in cells):  # float() alone would take 1_0 and digits of other scripts
         try:
-            row = [float(cell) for cell in line.split(",")]
+            row = [float(cell) for cell in cells]
         except ValueError:
             row = [math.nan]
         if all(map(math.isfinite, row)):
             return row
-    return [float(parse_number(cell, where)) for cell in line.split(",")]
+    return [float(parse_number(cell, where)) for cell in cells]
 
 
 def _check_path(path: str, where: str) -> str:

@@ -35,7 +35,7 @@ def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choic
         if count < len(x.values):
             low, high = group_quantiles(group, values[:, k], count)
             axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
-        axes.plot(place, middle, color=color, marker="o" if count <= DOTS else "")
+        axes.plot(place, middle, color=color, marker="o" if count <= DOTS and len(parts) == 1 else "")
         curves.append(middle)
     lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
     axes.plot(lost, np.full(len(lost), 0.02), "x", color=FAINT, ms=2.5, mew=0.5, transform=axes.get_xaxis_transform())

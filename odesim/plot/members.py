@@ -80,8 +80,7 @@ def without_copies(drawn: Drawn, values: Array) -> tuple[Drawn, Array, list[str]
     own = sorted(set(first))
     if len(own) == len(first):
         return drawn, values, []
-    note = f"of {len(first)} drawn components of {symbol(drawn.name)}, {len(first) - len(own)} equal others"
-    return replace(drawn, indices=drawn.indices[own]), values[..., own], [note]
+    return replace(drawn, indices=drawn.indices[own]), values[..., own], [f"equal components of {symbol(drawn.name)} are drawn once"]
 
 
 def end_name(run: "xarray.Dataset", name: str) -> str:
