@@ -147,6 +147,8 @@ def _read(place: Place, value: Any) -> Any:
         array = np.asarray(value)
     except (ValueError, TypeError) as e:
         raise ParamError(f"{name} is not an array of numbers: {' '.join(str(e).split())[:120]}") from None
+    if array.dtype.kind == "c":
+        raise ParamError(f"{name} must hold real numbers, not complex ones")
     if array.dtype.kind not in "iuf":
         raise ParamError(f"{name} must hold numbers that fit in float64, not {array.dtype.name}")
     if array.ndim == 0:

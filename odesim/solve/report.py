@@ -108,7 +108,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     h = standing.h if step is None else step
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
-    what = f"{largest(problem, state.y)} is the largest component"
+    what = f"where {largest(problem, state.y)} is the largest component"
     match status:
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
