@@ -146,6 +146,8 @@ def find_varied(run: "xarray.Dataset", text: str, option: str) -> Varied:
         example = f"{name}[{','.join('0' for _ in shape)}]" if shape else name
         raise ParamError(f"{option} = {text!r} is no number of {name}, whose shape is {shape}: write {example}, for example")
     values = run[name].values.reshape(run.sizes[MEMBER], -1)[:, int(np.ravel_multi_index(index, shape)) if shape else 0]
+    if not np.isfinite(values.astype(float)).any():
+        raise ParamError(f"{option} = {text!r} is finite in no member: choose another number")
     base, symbols = states.get(name, name), [str(i) for i in index]
     label = symbol(base, symbols) + (" at the start" if name in states else "")
     return Varied(text, label, np.asarray(values, float), str(run[name].attrs.get("design", "")))

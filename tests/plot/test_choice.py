@@ -111,6 +111,13 @@ WRONG = {
 }
 
 
+def test_a_number_that_no_member_has_is_refused():
+    """NaN in every member is no axis."""
+    run = grid().assign_coords(mu=("member", np.full(len(MU) * len(START), np.nan)))
+    with pytest.raises(ParamError, match="x = 'mu' is finite in no member"):
+        figure_of_ensemble(run, Choice(x="mu"))
+
+
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_the_run_does_not_have_is_one_sentence(wrong):
     """The value, the choices and the nearest spelling."""
