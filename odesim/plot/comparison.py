@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from odesim.errors import counted
 from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
+from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals
 from odesim.plot.solution import FOOT, ROW, cells_of_two, fit_time, label_time
@@ -90,7 +90,7 @@ def draw_pair(axes: Axes, below: Axes, name: str, comparison: "Comparison", time
     if len(drawn) == 1:
         return None
     ends = np.ma.filled(mean[-1], np.nan).tolist()
-    return end_labels(axes, [",".join(map(str, np.unravel_index(i, shape))) for i in drawn], ends)
+    return component_labels(axes, [",".join(map(str, np.unravel_index(i, shape))) for i in drawn], ends)
 
 
 def draw_beyond(axes: Axes, times: Any, time_axis: TimeAxis) -> None:

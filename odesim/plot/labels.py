@@ -17,6 +17,7 @@ from odesim.plot.style import SMALL, break_lines, literal
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
+ALIKE = 1e-9  # difference of ends, of the largest, up to which curves are one
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
 
 GREEK = (
@@ -126,6 +127,30 @@ def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLa
         ticks.append(tick)
         finite_ends.append(float(end))
     return EndLabels(axes, tuple(texts), tuple(ticks), tuple(finite_ends))
+
+
+def component_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
+    """EndLabels of components, with one label for all that end alike."""
+    groups = alike(names, ends)
+    return end_labels(axes, [name for name, _ in groups], [end for _, end in groups])
+
+
+def alike(names: Sequence[str], ends: Sequence[float]) -> list[tuple[str, float]]:
+    """(name, end) of the curves with finite ends (n,); those whose ends are the same but for rounding have one name together."""
+    finite = [k for k in range(len(names)) if np.isfinite(ends[k])]
+    size = max((abs(ends[k]) for k in finite), default=0.0)
+    groups: list[list[int]] = []
+    for k in sorted(finite, key=lambda k: ends[k]):
+        if groups and ends[k] - ends[groups[-1][-1]] <= ALIKE * size:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return [(joined([names[k] for k in sorted(group)]), float(ends[group[0]])) for group in groups]
+
+
+def joined(names: Sequence[str]) -> str:
+    """Several names as one: `0, 1`, or `0 … 7` for the first and the last of more."""
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}"
 
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:

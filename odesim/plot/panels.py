@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.images import draw_cells
-from odesim.plot.labels import EndLabels, end_labels, symbol
+from odesim.plot.labels import EndLabels, component_labels, end_labels, symbol
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
 
@@ -137,7 +137,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     if panel and is_bunched(axes, ends):
         axes.set_title(f"colours as in {symbol(panel)}", loc="right", fontsize=SMALL)
         return None
-    return end_labels(axes, [quantity.component(i) for i in range(n)], ends)
+    return component_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> None:

@@ -2,12 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 import sympy as sp
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import list_models, load_model
-from odesim.plot.labels import symbol
+from odesim.plot.labels import alike, symbol
 
 
 def bare(text: str) -> str:
@@ -26,6 +27,22 @@ def test_a_symbol_is_that_of_the_models_latex(model):
         assert shown.startswith("$") or len(name) > 1
         if shown.startswith("$"):
             assert bare(symbol(name, ("l", "k"))).startswith(bare(shown))
+
+
+@pytest.mark.parametrize(
+    ("ends", "labels"),
+    [
+        ([1.0, 2.0, 3.0], {"0": 1.0, "1": 2.0, "2": 3.0}),
+        ([2.0, 1.0, 2.0], {"0, 2": 2.0, "1": 1.0}),
+        ([2.0] * 8, {"0 … 7": 2.0}),
+        ([1.0, 1.0 + 1e-15, np.nan], {"0, 1": 1.0}),
+        ([0.0, 1e-3, 1.0], {"0": 0.0, "1": 1e-3, "2": 1.0}),
+        ([np.nan], {}),
+    ],
+)
+def test_curves_that_end_alike_have_one_label(ends, labels):
+    """Equal ends, but for rounding, are one; whatever can be seen apart is labelled apart."""
+    assert dict(alike([str(k) for k in range(len(ends))], ends)) == labels
 
 
 @pytest.mark.parametrize(
