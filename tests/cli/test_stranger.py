@@ -254,7 +254,7 @@ def test_escapes_of_a_run_are_shown_as_text(kind, runs):
 
 def test_cells_of_a_csv_are_no_formulas(tmp_path):
     """A text that begins with = + - @, of any width, is text to a spreadsheet; numbers are numbers."""
-    from odesim.store.export import csv_cell
+    from odesim.store.tables import csv_cell
     from odesim.store.write import write_solution
     from tests.store.test_store import solution
 

@@ -54,7 +54,7 @@ TABLE = {
     # nothing where something must be
     "no model": ("integrate", "integrate needs MODEL"),
     "no value": (f"{JOMA} --set", "'--set' requires an argument"),
-    "no format": ("export run.zarr", "export needs --to csv|nc"),
+    "no format": ("export run.zarr", "export needs --to csv|nc|parquet"),
     "two models": (f"{JOMA} joma.linear", "unexpected extra argument"),
     # files without an end
     "device as a model": ("integrate /dev/zero", "'/dev/zero' is a device, not a file"),

@@ -186,9 +186,9 @@ def needed(folder: Path) -> set[str]:
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
-    gpu = {"cupy", "cupyx"}  # the extras cuda12 and cuda13, imported where a GPU is asked for
+    extras = {"cupy", "cupyx", "pyarrow"}  # cuda12, cuda13 and parquet, imported where they are asked for
     named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
-    return {named.get(root, root) for root in roots - ours - gpu}
+    return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 
 
 def test_every_import_is_a_dependency():

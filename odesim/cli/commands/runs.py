@@ -104,10 +104,10 @@ def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
     return figure_of_solution(read_solution(run), choice)
 
 
-@click.command("export", short_help="Write a stored run as csv or netCDF.")
+@click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--to", "form", metavar="csv|nc", type=OneOf("format", "csv", "nc"), required=True, help="The format.")
-@click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv or RUN.nc.")
+@click.option("--to", "form", metavar="csv|nc|parquet", type=OneOf("format", "csv", "nc", "parquet"), required=True, help="The format.")
+@click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv, RUN.nc, ...")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
     """Write RUN as one file.
@@ -122,6 +122,8 @@ def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> N
     nc   netCDF 3, with all arrays and attributes of RUN. Parameters and
          initial values are params_mu, initial_v, ...; each variable has
          an attribute `coordinates`.
+    parquet
+         The table of csv with typed columns; needs pyarrow.
     """
     from odesim.store import export_run
     from odesim.store.inspected import run_kind
