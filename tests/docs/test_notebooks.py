@@ -18,7 +18,7 @@ NAMES = scripts()
 FAST = ("first_steps", "joma", "hierarchy")  # a second or two; the documentation executes all of them
 
 
-@pytest.mark.parametrize("name", slow_but(NAMES, [name for name in NAMES if name not in FAST]))
+@pytest.mark.parametrize("name", slow_but(NAMES, FAST))
 def test_notebook_runs(name, tmp_path, monkeypatch):
     """As a script, in an empty folder, from end to end; what it claims it asserts."""
     monkeypatch.chdir(tmp_path)

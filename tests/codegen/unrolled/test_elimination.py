@@ -78,7 +78,8 @@ FUNCTIONS = {
 }
 RANDOM = {"random": random_system(dict(enumerate(np.linspace(-1, 1.1, len(TERMS)))), dict.fromkeys(range(len(PLANES)), 0.4))}
 SYSTEMS = {**COMMON, **{name: of_one(name, rhs) for name, rhs in FUNCTIONS.items()}, **RANDOM}
-SMALL = [name for name in list_models() if name not in ("joma.linear_multinode", "scan_snap.full")]  # these are long: smaller below
+LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full")  # more than 64 states by default: smaller below
+SMALL = [name for name in list_models() if name not in LONG]
 
 
 def written(system: System, sizes: Any, params: Any) -> tuple[Formulas, Any]:
