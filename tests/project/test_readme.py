@@ -117,7 +117,7 @@ def test_errors_read_as_shown(folder):
     """Each wrong command of the README ends with 2 and prints exactly the line that stands below it."""
     lines = [line for text in blocks("console") for line in text.splitlines()]
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
-    assert len(pairs) >= 2
+    assert pairs
     for command, sentence in pairs:
         done = run(command.removeprefix("$ "))
         assert done.exit_code == 2, command
