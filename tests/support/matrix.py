@@ -22,3 +22,7 @@ def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], 
         for i, row in enumerate(rows)
         for j, column in enumerate(columns)
     ]
+
+
+LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full")
+"""Models of more states by default than are written out for lanes, which is 64."""

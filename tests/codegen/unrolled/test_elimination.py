@@ -41,7 +41,7 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import IndexedBase, Param, System, over, softmax
 from tests.engines.test_random_systems import PLANES, TERMS, random_system
-from tests.support.matrix import slow_but
+from tests.support.matrix import LONG, slow_but
 from tests.support.systems import REAL, SOURCE, M, k, m, numbers
 from tests.support.systems import SYSTEMS as COMMON
 
@@ -78,7 +78,6 @@ FUNCTIONS = {
 }
 RANDOM = {"random": random_system(dict(enumerate(np.linspace(-1, 1.1, len(TERMS)))), dict.fromkeys(range(len(PLANES)), 0.4))}
 SYSTEMS = {**COMMON, **{name: of_one(name, rhs) for name, rhs in FUNCTIONS.items()}, **RANDOM}
-LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full")  # more than 64 states by default: smaller below
 SMALL = [name for name in list_models() if name not in LONG]
 
 

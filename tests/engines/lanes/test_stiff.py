@@ -23,7 +23,7 @@ from odesim.solve import ROSENBROCK, Status
 from odesim.solve.codes import STATUSES
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
-from tests.support.matrix import slow_but
+from tests.support.matrix import LONG, slow_but
 from tests.support.systems import SYSTEMS as COMMON
 from tests.support.systems import numbers
 
@@ -118,7 +118,7 @@ def test_events_follow():
 
 @pytest.mark.slow
 @BOTH
-@pytest.mark.parametrize("name", [n for n in list_models() if n not in ("joma.linear_multinode", "scan_snap.full", "scan_snap.symmetric")])
+@pytest.mark.parametrize("name", [n for n in list_models() if n not in (*LONG, "scan_snap.symmetric")])
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
     system, chosen = load_model(name), {"M": 4} if name.startswith("joma.") else None

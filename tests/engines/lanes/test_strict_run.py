@@ -14,13 +14,10 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import ROSENBROCK
 from tests.engines.test_events import check_alone, turning
+from tests.support.matrix import LONG
 
 SPIN = {"w": np.array([0.0, 3.0])}  # the first stands still, so that nothing ends the run
-SMALL = [
-    n
-    for n in list_models()
-    if n not in ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full", "scan_snap.symmetric")
-]
+SMALL = [n for n in list_models() if n not in (*LONG, "scan_snap.symmetric")]
 FAST = {("joma.nonlinear", "rodas5p", "grid")}
 ROWS = [
     pytest.param(*row, marks=() if row in FAST else pytest.mark.slow, id=", ".join(row))
