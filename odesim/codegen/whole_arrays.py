@@ -9,6 +9,7 @@ from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.codegen.loops.printers import ATOM, Printer
+from odesim.codegen.special_arrays import SPECIAL
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import Program, Statement
@@ -19,6 +20,8 @@ WORDS = {
     "acos": "arccos",
     "atan": "arctan",
     "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
     "atan2": "arctan2",
     "pow": "power",
     "powi": "power",
@@ -39,8 +42,8 @@ class ArrayPrinter(Printer):
         return f"_xp.{name}"
 
     def call(self, name: str, *args: str) -> str:
-        if name == "erf":
-            return f"_erf({', '.join(args)})"
+        if name in SPECIAL:
+            return f"_{name}({', '.join(args)})"
         return f"_xp.{WORDS.get(name, name)}({', '.join(args)})"
 
     def choice(self, condition: str, yes: str, no: str) -> str:
@@ -126,17 +129,9 @@ def _needs_broadcast(s: Statement) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> Callable[..., dict[str, Any]]:
-    names: dict[str, Any] = {"_erf": _erf}
+    names: dict[str, Any] = {f"_{name}": function for name, function in SPECIAL.items()}
     exec(compile(text, "<odesim arrays>", "exec"), names)
     return names["f"]  # type: ignore[no-any-return]
-
-
-def _erf(x: Any) -> Any:
-    if array_namespace(x).__name__ == "cupy":
-        from cupyx.scipy.special import erf
-    else:
-        from scipy.special import erf
-    return erf(x)
 
 
 class ArrayFunction:

@@ -17,7 +17,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.extents import extents
-from odesim.codegen.loops.module import OWN, PLAIN, runtime_key
+from odesim.codegen.loops.imports import PLAIN, key_for, own_imports
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
@@ -207,9 +207,9 @@ def loop_text(model: str, f: Formulas) -> str:
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
     imports = [f"from math import {', '.join(words)}"] if (words := [w for w in PLAIN if w in used]) else []
     imports += ["import numba as nb"]
-    for module, names in (("odesim.codegen.runtime.stages", RUNTIME), ("odesim.codegen.runtime.vmath", OWN)):
-        words = [w for w in names if w in used]
-        imports += [f"from {module} import {', '.join(words)}"] if words else []
+    runtime = [w for w in RUNTIME if w in used]
+    imports += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    imports += own_imports(used)
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")
@@ -217,7 +217,7 @@ def loop_text(model: str, f: Formulas) -> str:
     return fit(
         TEXT,
         model=model,
-        key=runtime_key(),
+        key=key_for(used),
         imports="\n".join(imports),
         arguments=", ".join(arguments),
         lines="\n".join(f.lines) or "pass",

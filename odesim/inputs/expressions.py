@@ -23,13 +23,16 @@ from odesim.symbolic.expr import over
 from odesim.symbolic.reductions import MaxOver
 
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": partial(sp.Abs, evaluate=False),
-    "acos": sp.acos, "asin": sp.asin, "atan": sp.atan, "cos": sp.cos, "cosh": sp.cosh, "erf": sp.erf, "exp": sp.exp,
-    "log": sp.log, "sin": sp.sin, "sinh": sp.sinh, "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
+    "acos": sp.acos, "acosh": sp.acosh, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh, "cos": sp.cos,
+    "cosh": sp.cosh, "erf": sp.erf, "erfc": sp.erfc, "exp": sp.exp, "log": sp.log, "sin": sp.sin, "sinc": sp.sinc, "sinh": sp.sinh,
+    "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
 }  # fmt: skip
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {"binomial": sp.binomial, "mod": sp.Mod}
+"""Functions of two arguments."""
 OVER = ("max", "min", "sum")
-CALLS = tuple(sorted((*FUNCTIONS, *OVER)))
+CALLS = tuple(sorted((*FUNCTIONS, *PAIRS, *OVER)))
 
 
 def parse_expression(text: str, start: int, names: Names, fail: Callable[[int, str], NoReturn]) -> Expr:
@@ -186,9 +189,13 @@ class Reader:
             self.fail(token.at, f"no function {shorten(token.text, 40)!r}; choose from {', '.join(CALLS)}{nearest(token.text, CALLS)}")
         if token.text in OVER:
             return self.reduction(token, bracket)
-        e = self.sum()
+        arguments, function = [self.sum()], FUNCTIONS.get(token.text) or PAIRS[token.text]
+        if token.text in PAIRS:
+            if self.take(",") is None:
+                self.fail(token.at, f"{token.text}() takes two arguments")
+            arguments.append(self.sum())
         self.need(")", bracket)
-        return self.compute(token, lambda: call(token.text, FUNCTIONS[token.text], e))
+        return self.compute(token, lambda: call(token.text, function, *arguments))
 
     def reduction(self, token: Token, bracket: Token) -> Expr:
         """sum, max or min over indices; max(a, b) and min(a, b) are the larger and the smaller."""

@@ -13,9 +13,11 @@ MOST_BITS = 1000  # of the integers in an expression: sympy computes with all of
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow,
 }  # fmt: skip
-PLAIN: dict[str, Callable[[float], float]] = {
+PLAIN: dict[str, Callable[..., float]] = {
     "abs": abs, "sqrt": math.sqrt,
-    **{name: getattr(math, name) for name in ("acos", "asin", "atan", "cos", "cosh", "erf", "exp", "log", "sin", "sinh", "tan", "tanh")},
+    **{name: getattr(math, name) for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "exp", "log", "sin", "sinh", "tan", "tanh",
+    )},
 }  # fmt: skip
 
 
@@ -43,11 +45,19 @@ def operate(sign: str, a: Expr, b: Expr) -> Expr:
     return checked(OPERATORS[sign](a, b))
 
 
-def call(name: str, function: Callable[[Any], Any], x: Expr) -> Expr:
-    """function(x). Raises NumberError."""
-    if x.is_number:
-        return computed(lambda: PLAIN[name](float(x)), f"{name}({float(x):g})")
-    return checked(function(x))
+def call(name: str, function: Callable[..., Any], *arguments: Expr) -> Expr:
+    """function(*arguments). Raises NumberError."""
+    if all(x.is_number for x in arguments):
+        values = [float(x) for x in arguments]
+        what = f"{name}({', '.join(f'{x:g}' for x in values)})"
+        return computed(lambda: PLAIN[name](*values) if name in PLAIN else value_of(function(*arguments)), what)
+    return checked(function(*arguments))
+
+
+def value_of(e: Any) -> Any:
+    """A number of sympy's as a float, or complex where it is that."""
+    value = complex(e.evalf())
+    return value if value.imag else value.real
 
 
 def extreme(name: str, parts: tuple[Expr, ...]) -> Expr:

@@ -21,6 +21,7 @@ from odesim.symbolic.functions import CHOICES, is_known
 from odesim.symbolic.parts import Key, Param, key_indices
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
+from odesim.symbolic.special import argument_mistake
 
 
 def check_system(s: Definition) -> None:
@@ -164,6 +165,7 @@ class NameScope:
         self.params: dict[str, Param] = {p.name: p for p in s.params}
         self.shapes: dict[str, tuple[Any, ...]] = {**s.shapes, **{p.name: p.shape for p in s.params}}
         self.size_names = set(s.size_names)
+        self.whole_names = {*s.size_names, *(p.name for p in s.params if p.indexes is not None)}
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
         """Raises SpecError unless e uses known names with the right shapes, and no free index beyond `free`."""
@@ -206,6 +208,8 @@ class NameScope:
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
             fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
+            if mistake := argument_mistake(e, {*map(str, (*extents, *free)), *self.whole_names}):
+                fail(mistake)
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
 

@@ -14,6 +14,7 @@ from odesim.symbolic.logs import XLogY
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import AtMax, MaxOver, Shift, at_max
+from odesim.symbolic.special import slope
 from odesim.symbolic.system import System
 
 Direction = Callable[[tuple[Any, ...]], Any]
@@ -107,6 +108,9 @@ def _partial(e: Expr, n: int) -> Expr:
         return sp.S.One
     if e.is_Mul:
         return sp.Mul(*(a for k, a in enumerate(e.args) if k != n))
+    special = slope(e, n)
+    if special is not None:
+        return special
     if e.is_Pow and n == 0:  # sympy's b**e*e/b is not a number at b = 0
         return e.exp * e.base ** (e.exp - 1)
     if e.is_Pow and e.exp.free_symbols:

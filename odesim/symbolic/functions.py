@@ -3,7 +3,8 @@
 FUNCTIONS = {
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
     "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
-    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
+    "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erfc": "erfc", "sinc": "sinc",
+    "jn": "spherical_jn", "binomial": "binomial", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
 OTHERS = frozenset((

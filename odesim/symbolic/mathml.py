@@ -172,6 +172,12 @@ class MathML(Printer):  # type: ignore[misc]
 
     _print_Max = _print_Min = _print_Mod = _print_Function
 
+    def _print_jn(self, e: Any) -> str:
+        return row(tag("msub", word("j"), self._print(e.args[0])), brackets(self._print(e.args[1])))
+
+    def _print_binomial(self, e: Any) -> str:
+        return brackets(tag("mfrac", *map(self._print, e.args), linethickness="0"))
+
     def _print_KroneckerDelta(self, e: Any) -> str:
         return tag("msub", word("delta"), listed([self._print(a) for a in e.args]))
 

@@ -2,6 +2,8 @@
 
 import re
 
+from odesim.symbolic.functions import FUNCTIONS
+
 WORDS = frozenset((
     "COMBINE", "EVENTS", "STAGE", "abs", "acos", "add_scaled", "asin", "asinh", "atan", "atan2", "block", "block_dot", "block_max",
     "block_sum", "combine", "combine_block", "constant_weight", "cos", "cosh", "element", "erf", "events", "exp", "expm1", "find_events",
@@ -11,6 +13,7 @@ WORDS = frozenset((
     "ahead_", "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_",
     "coef0_", "height_", "i_e_", "n_e_", "row_", "rows0_", "total_", "width_",
     "numbers_", "out_", "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
+    *FUNCTIONS.values(),
 ))  # fmt: skip
 RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
 """Names of arrays and dimensions in results, beside states and observables."""

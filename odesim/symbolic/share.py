@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 
 MOST_POWER = 4
+COSTLY = (
+    sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
+    sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn,
+)  # fmt: skip
 
 
 def share(statements: list[Statement], work: "Lowering") -> list[Statement]:
@@ -40,7 +44,7 @@ def _functions(s: Statement) -> list[Expr]:
 
 
 def _costly(f: Expr) -> bool:
-    return isinstance(f, sp.exp | sp.log | sp.tanh | sp.erf | sp.sin | sp.cos | sp.sinh | sp.cosh | log1p | expm1 | Weighted | XLogY)
+    return isinstance(f, COSTLY)
 
 
 def _holds(s: Statement, f: Expr) -> bool:

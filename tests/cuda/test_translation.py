@@ -17,15 +17,19 @@ from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
+from odesim.codegen.runtime import circular, counting, error_function, hyperbolic, spherical, vmath
 from odesim.codegen.runtime import stages as runtime
-from odesim.codegen.runtime import vmath
 from odesim.errors import CodegenError
 from odesim.solve.step import arithmetic
 from tests.support.cuda_host import build
 
 ONE = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}
-ONE |= {"log2": arithmetic.log2, "exp2": arithmetic.exp2}
+ONE |= {name: getattr(circular, name) for name in ("sin", "cos", "tan", "sinc")}
+ONE |= {name: getattr(hyperbolic, name) for name in ("asinh", "acosh", "atanh", "sinh", "cosh")}
+ONE |= {"erfc": error_function.erfc, "log2": arithmetic.log2, "exp2": arithmetic.exp2}
 TWO = {"pow": vmath.pow, "maximum": runtime.maximum, "minimum": runtime.minimum}
+ORDERS = {"spherical_jn": spherical.spherical_jn, "binomial": counting.binomial}
+TWO |= ORDERS
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 2.0**-1022, 1e308, -745.2, 709.8, 1e-17)
 
 
@@ -72,6 +76,8 @@ def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType])
     if name == "log2":  # of normal numbers
         x = abs(x[np.isfinite(x) & (abs(x) > 1e-300)])
     y = np.random.default_rng(1).permutation(x)
+    if name in ORDERS:  # the first argument is a whole number
+        x, y = np.arange(len(x)) % 7.0, np.arange(len(x)) % 9.0 - 1.0 if name == "binomial" else y
     there = [cp.asarray(a) for a in (x, y, np.empty_like(x))]
     code = cuda_bound.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
     load_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))

@@ -84,7 +84,6 @@ def test_a_run_in_segments(strict):
         for name in SET
         for method in ROSENBROCK
         for strict in (False, True)
-        if not (strict and name == "ring_modulator")  # a sine is the machine's
     ],
 )
 def test_lanes(name, method, strict):

@@ -17,6 +17,8 @@ from odesim.symbolic.weighted import Counted, Weighted
 
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,
+    "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh, "erfc": math.erfc, "sinc": lambda x: math.sin(x) / x,
+    "Mod": lambda u, q: u % q, "binomial": lambda n, k: math.comb(int(n), int(k)),
     "sign": lambda x: float(x > 0) - float(x < 0), "floor": math.floor, "ceiling": math.ceil,
     "Max": max, "Min": min, "KroneckerDelta": lambda a, b: float(a == b),
     "re": float, "And": lambda *x: all(x), "Or": lambda *x: any(x), "Not": lambda x: not x, "ITE": lambda c, yes, no: yes if c else no,

@@ -15,7 +15,7 @@ from odesim.codegen.build.cache import load_module, module_name, read_file, writ
 from odesim.errors import CodegenError
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python
-_SIMPLE = ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh")
+_SIMPLE = ("sqrt", "floor", "asin", "acos", "atan")
 _LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log", "pow", "tanh", "erf", "atan2", *_SIMPLE))
 _LIBRARY |= {f"{name}f" for name in _SIMPLE}
 # arrays at addresses do not own their memory: references are not counted, and no destructor is called

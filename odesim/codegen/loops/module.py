@@ -1,33 +1,22 @@
 """Programs as numba modules: one kernel for each Program, and the C functions that an integrator calls."""
 
-import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
 
-from odesim.codegen.build.cache import module_name, source_of
+from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
+from odesim.codegen.loops.imports import PLAIN, check_strict, key_for, own_imports
 from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.passes import make_loop_plan
-from odesim.errors import CodegenError
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
-OWN = ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor")
 RUNTIME = (
     "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
     "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
 ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store")
-INLINED = (
-    "odesim.codegen.runtime.stages",
-    "odesim.codegen.runtime.reduce",
-    "odesim.codegen.runtime.vmath",
-    "odesim.codegen.runtime.intrinsics",
-    "odesim.codegen.runtime.access",
-)
 TWO_MODES = ("combine_block", "matmul")
-PLAIN = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atan2")
 
 
 @dataclass(frozen=True)
@@ -70,12 +59,6 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     )
 
 
-@cache
-def runtime_key() -> str:
-    """A hash, 12 hex digits, of the runtime source that generated modules inline: a change of it gives new modules."""
-    return hashlib.sha256("".join(map(source_of, INLINED)).encode()).hexdigest()[:12]
-
-
 def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
     """The head of a module: the imports that its body needs, and compiler options.
 
@@ -83,29 +66,21 @@ def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: b
     """
     used = set(re.findall(r"\w+", body))
     plain = [w for w in PLAIN if w in used]
-    own = [w for w in OWN if w in used]
     if strict and not foreign:
         check_strict(system.name, plain)
     end = "_strict" if strict else ""
     helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
-    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {runtime_key()}."""', ""]
+    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += [f"from math import {', '.join(plain)}", ""] if plain else []
     lines += ["import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(helpers)}"] if helpers else []
     access = [w for w in ACCESS if w in used]
     lines += [f"from odesim.codegen.runtime.access import {', '.join(access)}"] if access else []
-    lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
+    lines += own_imports(used)
     mode = "False" if strict else '{"contract"}'
     lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel = nb.njit(**options)"]
     return "\n".join(lines)
-
-
-def check_strict(name: str, functions: list[str]) -> None:
-    """Raises CodegenError where the bits of a function vary by machine."""
-    foreign = [w for w in functions if w != "sqrt"]
-    if foreign:
-        raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")
 
 
 def load(text: ModuleText, stem: str) -> dict[str, int]:

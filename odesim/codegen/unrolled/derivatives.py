@@ -17,6 +17,7 @@ TEXTS = {
     "expm1": "f + 1.0",
     "tanh": "1.0 - f*f",
     "erf": f"{2 / sqrt(pi)!r} * exp(-(a*a))",
+    "erfc": f"{-2 / sqrt(pi)!r} * exp(-(a*a))",
     "sqrt": "0.5 / f",
     "sin": "cos(a)",
     "cos": "-sin(a)",
@@ -27,6 +28,9 @@ TEXTS = {
     "sinh": "cosh(a)",
     "cosh": "sinh(a)",
     "asinh": "1.0 / sqrt(a*a + 1.0)",
+    "acosh": "1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0))",
+    "atanh": "1.0 / ((1.0 - a) * (1.0 + a))",
+    "sinc": "-spherical_jn(1.0, a)",
     "abs": "1.0 if a > 0.0 else (-1.0 if a < 0.0 else a)",
     "floor": "0.0",
 }
@@ -65,6 +69,10 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
                 return new("+", new("*", a, a), new("*", b, b))
 
             return (a, lambda: new("/", b, square())), (b, lambda: times("-1.0", new("/", a, square())))
+        case Operation("spherical_jn", (str(n), str(a))):
+            return ((a, lambda: _spherical_slope(builder, float(n), a)),)
+        case Operation("binomial", _):  # of whole numbers
+            return ()
         case Operation(function, (str(a),)) if function in RULES:
             return ((a, lambda: builder.write(RULES[function], {"a": a, "f": name})),)
         case Operation(function, _) if function in (*COMPARISONS, "and", "or"):
@@ -75,6 +83,12 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
 def _chosen(builder: CodeBuilder, test: str, a: str, b: str) -> Parts:
     """The derivatives of a if the test holds, else those of b."""
     return (a, lambda: builder.name("if", test, "1.0", "0.0")), (b, lambda: builder.name("if", test, "0.0", "1.0"))
+
+
+def _spherical_slope(builder: CodeBuilder, n: float, a: str) -> str:
+    """The derivative of j_n(a): (n j_(n-1) - (n + 1) j_(n+1))/(2n + 1)."""
+    less, more = (builder.name("spherical_jn", repr(m), a) for m in (n - 1.0, n + 1.0))
+    return builder.name("-", builder.times(repr(n / (2 * n + 1)), less), builder.times(repr((n + 1) / (2 * n + 1)), more))
 
 
 def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:

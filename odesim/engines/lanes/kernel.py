@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from odesim.codegen.build.cache import functions_of, source_of
-from odesim.codegen.loops.module import OWN, PLAIN, check_strict, runtime_key
+from odesim.codegen.loops.imports import PLAIN, check_strict, key_for, own_imports
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
@@ -95,16 +95,16 @@ def head_text(plan: KernelPlan, body: str) -> str:
     used |= set(re.findall(r"\w+", "\n".join(control)))
     math = [*plain, *(w for w in ("inf", "nan") if w in used)]
     constants = [w for w in vars(step_control) if w.isupper() and w in used]
-    runtime, own = ([w for w in words if w in used] for words in (RUNTIME, OWN))
+    runtime = [w for w in RUNTIME if w in used]
     mode = "False" if plan.strict else '{"contract"}'
     kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
     what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
-    lines = [f'"""{what}: generated, runtime {runtime_key()}, {own_key()}."""', ""]
+    lines = [f'"""{what}: generated, runtime {key_for(used)}, {own_key()}."""', ""]
     lines += [f"from math import {', '.join(math)}", ""] if math else []
     kinds = [w for w in ("float32", "float64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
-    lines += [f"from odesim.codegen.runtime.vmath import {', '.join(own)}"] if own else []
+    lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     lines += (
         ["from odesim.engines.lanes.runtime import keep", "from odesim.solve.step.search import search"] if plan.watch is not None else []

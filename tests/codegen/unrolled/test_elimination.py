@@ -13,19 +13,24 @@ from sympy import (
     Range,
     Sum,
     acos,
+    acosh,
     asin,
     asinh,
     atan,
     atan2,
+    atanh,
+    binomial,
     cos,
     cosh,
     erf,
+    erfc,
     exp,
     floor,
     log,
     oo,
     sign,
     sin,
+    sinc,
     sinh,
     sqrt,
     tan,
@@ -33,6 +38,7 @@ from sympy import (
 )
 
 from odesim.codegen.compiled import compile_system
+from odesim.codegen.special_arrays import SPECIAL
 from odesim.codegen.unrolled.elimination import sparse_system
 from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation, is_number, printed
@@ -49,6 +55,7 @@ v, a, psi = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedB
 WORDS: dict[str, Any] = {name: getattr(np, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "sqrt", "sin", "cos", "tan", "floor")}
 WORDS |= {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh}
 WORDS |= {"asinh": np.arcsinh, "maximum": max, "minimum": min, "powi": pow, "pow": pow, "nan": math.nan, "inf": math.inf, "erf": math.erf}
+WORDS |= {"acosh": np.arccosh, "atanh": np.arctanh} | SPECIAL
 
 
 def of_one(name: str, rhs: Any) -> System:
@@ -69,6 +76,7 @@ def of_one(name: str, rhs: Any) -> System:
 FUNCTIONS = {
     "plain": sin(v[m]) + cos(v[m]) * tan(v[m]) + sinh(v[m]) - cosh(v[m]) + asinh(v[m]) + atan(v[m]) + atan2(v[m], 2 + v[m]),
     "inverse": asin(v[m] / 9) - acos(v[m] / 7) + erf(v[m]) + log(2 + v[m] ** 2) + tanh(v[m]) + floor(v[m]) * v[m],
+    "special": asinh(v[m]) + acosh(9 + v[m]) * atanh(v[m] / 9) + erfc(v[m]) * sinc(v[m]) + binomial(M, m) * v[m] / 9,
     "powers": (3 + v[m]) ** a[m] + a[m] ** v[m] + (3 + v[m]) ** 7 + sqrt(4 + v[m]) ** 3 + 1 / (3 + v[m]) ** 2,
     "choices": Abs(v[m]) ** 3 + sign(v[m]) * v[m] ** 2 + Max(v[m], 0, a[m] * v[m] ** 2) + Min(v[m], a[m]) * v[m],
     "guarded": Piecewise((exp(-1 / v[m]), v[m] > 0), (Piecewise((sqrt(-v[m]), v[m] < -1), (v[m] ** 2, True)), True)),

@@ -1,0 +1,60 @@
+"""The functions that generated modules import: our own, those of the C library, and the hash of what they inline."""
+
+import hashlib
+from collections.abc import Collection
+from functools import cache
+
+from odesim.codegen.build.cache import source_of
+from odesim.errors import CodegenError
+
+RUNTIME = "odesim.codegen.runtime"
+INLINED = tuple(f"{RUNTIME}.{name}" for name in ("stages", "reduce", "vmath", "intrinsics", "access"))
+"""Modules that every generated module may inline."""
+OWN = {
+    "vmath": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor"),
+    "circular": ("sin", "cos", "tan", "sinc"),
+    "hyperbolic": ("asinh", "acosh", "atanh", "sinh", "cosh"),
+    "error_function": ("erfc",),
+    "spherical": ("spherical_jn",),
+    "counting": ("binomial",),
+}
+"""{module of the runtime: its functions}: the same bits on every machine."""
+PLAIN = ("sqrt", "asin", "acos", "atan", "atan2")
+"""Functions of the C library; all but sqrt differ from machine to machine."""
+NEEDS = {
+    "circular": (),
+    "hyperbolic": (),
+    "error_function": (),
+    "spherical": ("circular",),
+    "counting": (),
+}
+"""{module: further modules of the runtime that it inlines}, beside those of INLINED."""
+
+
+@cache
+def runtime_key(*modules: str) -> str:
+    """A hash, 12 hex digits, of the runtime source that generated modules inline: a change of it gives new modules.
+
+    modules: those of the runtime that are inlined beside the common ones.
+    """
+    more = dict.fromkeys(name for m in modules for name in (m, *NEEDS[m]))
+    sources = [*INLINED, *(f"{RUNTIME}.{name}" for name in more)]
+    return hashlib.sha256("".join(map(source_of, sources)).encode()).hexdigest()[:12]
+
+
+def key_for(used: Collection[str]) -> str:
+    """The runtime_key of a module that uses these words."""
+    return runtime_key(*(m for m in NEEDS if any(w in used for w in OWN[m])))
+
+
+def own_imports(used: Collection[str]) -> list[str]:
+    """The lines that import those of our functions that are used."""
+    words = {module: [w for w in names if w in used] for module, names in OWN.items()}
+    return [f"from {RUNTIME}.{module} import {', '.join(names)}" for module, names in words.items() if names]
+
+
+def check_strict(name: str, functions: list[str]) -> None:
+    """Raises CodegenError where the bits of a function vary by machine."""
+    foreign = [w for w in functions if w != "sqrt"]
+    if foreign:
+        raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")

@@ -1,0 +1,175 @@
+"""The functions of docs/functions.md against mpmath: the errors that the page states, the edges, and the bits in both modes."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from math import comb, inf, nan, sqrt, ulp
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numba
+import numpy as np
+import pytest
+
+from odesim.codegen.loops.imports import OWN, RUNTIME
+
+PAGE = Path(__file__).parents[3] / "docs" / "functions.md"
+ROW = re.compile(r"^\| `(\w+)\(x\)` \| (\S+) to (\S+) \| (\S+) \|", re.MULTILINE)
+STATED = {name: (float(low), float(high), float(bound)) for name, low, high, bound in ROW.findall(PAGE.read_text())}
+HOME = {name: module for module, names in OWN.items() for name in names}
+EXACT: dict[str, Callable[[Any], Any]] = {name: getattr(mp, name) for name in STATED if hasattr(mp, name)}
+
+
+def function(name: str) -> Any:
+    """The function that generated code calls."""
+    if name not in HOME:
+        return {"sqrt": sqrt}[name]
+    return getattr(__import__(f"{RUNTIME}.{HOME[name]}", fromlist=[name]), name)
+
+
+@cache
+def kernel(name: str, contract: bool = False) -> Any:
+    """The compiled loop out = f(x)."""
+    f = function(name)
+
+    @numba.njit(error_model="numpy", fastmath={"contract"} if contract else False)
+    def loop(x, out):
+        for i in range(x.size):
+            out[i] = f(x[i])
+
+    return loop
+
+
+def evaluate(name: str, x: Any, contract: bool = False) -> Any:
+    """f(x): (n,)."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    out = np.empty_like(x)
+    kernel(name, contract)(x, out)
+    return out
+
+
+def near_zeros_of_sines() -> Any:
+    """Numbers that are closest to a multiple of pi/2 among those of their size, by the continued fraction of 2^q 2/pi."""
+    found = []
+    with mp.workdps(60):
+        for q in range(-52, -2):
+            before, at, y = 1, 0, mp.mpf(2) ** q * 2 / mp.pi
+            while at < 2**53:
+                found += [at * 2.0**q]
+                whole = int(mp.floor(y))
+                before, at, y = at, before + whole * at, 1 / (y - whole)
+    return np.array(found)
+
+
+def around(*places: float) -> Any:
+    """Numbers on both sides of each place, 1e-16 to 1e-1 of it away."""
+    steps = 10.0 ** np.linspace(-16, -1, 60)
+    return np.concatenate([p * (1 + s * steps) for p in places for s in (-1, 1)])
+
+
+HARD = {
+    "sin": near_zeros_of_sines,
+    "cos": near_zeros_of_sines,
+    "tan": near_zeros_of_sines,
+    "sinc": near_zeros_of_sines,
+    "acosh": lambda: around(1.0, 2.0**30),
+    "asinh": lambda: around(2.0**-27, 2.0**30),
+    "atanh": lambda: around(1.0, -1.0),
+    "sinh": lambda: around(2.0**-27, 20.0, 710.0),
+    "cosh": lambda: around(20.0, 710.0),
+    "erfc": lambda: around(0.5, -0.5, 26.0),
+}
+"""Where a function is difficult, or its formula changes."""
+
+
+def points(name: str) -> Any:
+    """Some thousand arguments in the stated range: of every size, subnormal ones too, even ones, and hard ones."""
+    low, high, _ = STATED[name]
+    rng = np.random.default_rng(7)
+    size = 10.0 ** np.concatenate([rng.uniform(-323, 308, 250), rng.uniform(-20, 4, 600)])
+    even = rng.uniform(max(low, -30.0), min(high, 30.0), 600)
+    whole = [np.linspace(low, high, 200)] if high - low < 1e6 else []
+    hard = [x for x in [HARD[name]()] for x in (x, -x)] if name in HARD else []
+    x = np.concatenate([size, -size, even, [low, high], *whole, *hard])
+    return np.unique(x[(x >= low) & (x <= high)])
+
+
+def error(value: float, exact: Any) -> float:
+    """The distance of a float from an exact number, in spacings of float64 there."""
+    if np.isinf(value):
+        return 0.0 if np.isinf(float(exact)) and value == float(exact) else inf
+    return float(abs(mp.mpf(value) - exact) / mp.mpf(ulp(float(exact)))) if np.isfinite(value) else inf
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_the_page_states_the_error(name):
+    """No error is above the stated bound, and the bound is not twice too large: the page is neither too bold nor too shy."""
+    x = points(name)
+    values = evaluate(name, x)
+    with mp.workdps(50):
+        errors = [error(v, mp.mpf(EXACT[name](mp.mpf(a)))) for a, v in zip(x, values, strict=True)]
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= STATED[name][2], (x[worst], values[worst], errors[worst])
+    assert name in SHY or errors[worst] >= 0.4 * STATED[name][2], errors[worst]
+
+
+SHY = ("tanh", "erf")
+"""Functions whose bound is that of tests/codegen/runtime/test_vmath.py, which looks at other points."""
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_one_value_has_the_bits_of_a_loop(name):
+    """Alone, in a vector, and in a caller that may contract: the same bits."""
+    x = points(name)[::7]
+    values = evaluate(name, x)
+    assert evaluate(name, x, contract=True).tobytes() == values.tobytes()
+    assert np.concatenate([evaluate(name, x[k : k + 1]) for k in range(0, x.size, 5)]).tobytes() == values[::5].tobytes()
+
+
+EDGES = {
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, nan), (2.0**50, nan), (-(2.0**50), nan)],
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (inf, nan), (-inf, nan), (2.0**50, nan)],
+    "tan": [(0.0, 0.0), (-0.0, -0.0), (inf, nan), (2.0**50, nan)],
+    "sinc": [(0.0, 1.0), (-0.0, 1.0), (5e-324, 1.0), (inf, nan)],
+    "sinh": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, inf), (-inf, -inf), (711.0, inf), (-1e308, -inf)],
+    "cosh": [(0.0, 1.0), (inf, inf), (-inf, inf), (711.0, inf), (-1e308, inf)],
+    "asinh": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, inf), (-inf, -inf)],
+    "acosh": [(1.0, 0.0), (inf, inf), (np.nextafter(1, 0), nan), (0.0, nan), (-2.0, nan), (-inf, nan)],
+    "atanh": [(0.0, 0.0), (-0.0, -0.0), (1.0, inf), (-1.0, -inf), (np.nextafter(1, 2), nan), (-inf, nan), (5e-324, 5e-324)],
+    "erfc": [(0.0, 1.0), (inf, 0.0), (-inf, 2.0), (28.0, 0.0), (1e308, 0.0), (-1e308, 2.0)],
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name):
+    """Infinities, signed zeros, poles and what lies outside; NaN stays NaN."""
+    x, expected = (np.array(part) for part in zip(*EDGES[name], (nan, nan), strict=True))
+    value = evaluate(name, x)
+    np.testing.assert_array_equal(value, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(value[known]), np.signbit(expected[known]))
+
+
+def test_binomial_counts():
+    """Whole numbers are exact below 2^53, rounded k times beyond; the largest results do not overflow on the way."""
+    binomial = function("binomial")
+    table = numba.njit(lambda n, k: binomial(n, k), error_model="numpy")
+    for n in (0, 1, 2, 7, 30, 53, 60, 200, 1029):
+        for k in range(-1, n + 2):
+            exact = comb(n, k) if k >= 0 else 0
+            slack = 0 if n * exact < 2**53 else 4 * sqrt(n) * 2**-53  # roundings of both signs
+            assert abs(int(table(float(n), float(k))) - exact) <= slack * exact, (n, k)
+    assert table(1030.0, 515.0) == inf
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_spherical_bessel_functions(n):
+    """Slopes of sinc: to a few roundings of 1, whichever formula is used."""
+    f = function("spherical_jn")
+    one = numba.njit(lambda x: f(float(n), x), error_model="numpy")
+    for x in np.concatenate([points("sinc")[::20], around(n + 1.0)[::4]]):
+        with mp.workdps(60):
+            a = mp.mpf(abs(x))
+            exact = (1 if x > 0 else (-1) ** n) * mp.sqrt(mp.pi / 2 / a) * mp.besselj(n + 0.5, a) if a else mp.mpf(0)
+        assert abs(one(x) - float(exact)) < 4e-16, x
