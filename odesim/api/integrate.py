@@ -30,6 +30,7 @@ from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
 from odesim.symbolic.clock import BLOW_UP
+from odesim.symbolic.resets import jumping_names, resets_key
 from odesim.symbolic.system import System
 
 OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
@@ -169,11 +170,12 @@ def integrate(
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
-            "kernel": raw.kernel or kernel.key,
+            "kernel": (raw.kernel or kernel.key) + resets_key(system),
             "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),
+            **({"jumps": jumps} if (jumps := jumping_names(system)) else {}),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {

@@ -17,6 +17,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name
+from odesim.symbolic.resets import resets_key
 
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
@@ -67,7 +68,7 @@ def engine_key(engine: AnyEngine) -> str:
         return f"{engine_key(engine.explicit)}_{stiff_key()}"
     seen = observed_key(engine.request.system, engine.request.outputs.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
-        return (engine.request.rescaled or engine.request.right).key + seen
+        return (engine.request.rescaled or engine.request.right).key + seen + resets_key(engine.request.system)
     if isinstance(engine, DeviceEngine):
         return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
     return kernel_name(engine.plan) + seen

@@ -33,4 +33,5 @@ def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype
 def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
     """The EventSpecs of the System's events, whose shapes are these."""
     guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
-    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g) for e, s, g in zip(system.events, shapes, guards, strict=True))
+    facts = zip(system.events, shapes, guards, strict=True)
+    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets)) for e, s, g in facts)

@@ -16,6 +16,8 @@ def part_obstacle(request: EnsembleRequest) -> str:
     """Why lanes cannot integrate a request that runs in parts, so that members run one by one; empty if they can."""
     if not request.switches:
         return ""
+    if request.held is not None and request.held.watched:
+        return "events that set states"
     if request.held is not None and request.held.on_states:
         return "conditions on states that jump"
     if request.options.step is not None:

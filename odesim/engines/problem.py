@@ -15,6 +15,7 @@ from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
+from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
 from odesim.solve import Derivatives, Problem, callback_system
 from odesim.solve.laws import Laws, LawSpec
@@ -42,6 +43,8 @@ _CUDA: Memo["CudaRHS"] = Memo()
 def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
     """The Problem of a System with numbers. laws: watch the invariants; stays: saved states remain on the GPU that computes them."""
     system = compiled.system
+    if any(event.resets and not event.terminal for event in system.events):
+        raise SolveError(f"{system.name} has events that set states, which this integration does not do: take odesim.integrate")
     shapes = compiled.event_shapes(numbers.sizes)
     events = event_specs(system, shapes)
     rhs = right_side(compiled, numbers, stays=stays)
@@ -97,15 +100,17 @@ def held_problem(
 
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
+    from odesim.engines.resets import Resetting
     from odesim.engines.switching import make_switching
 
     span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
     switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
-    if switching is None:
+    if held is None or switching is None:
         return make_problem(compiled, numbers, laws=laws, stays=stays)
+    resets = Resetting(switching) if held.watched else None
     problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
     switching.attach(problem.rhs)
-    return replace(problem, switches=switching)
+    return replace(problem, switches=switching, resets=resets)
 
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:

@@ -20,6 +20,7 @@ from odesim.symbolic.crossings import Times
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
+from odesim.symbolic.resets import Watched
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 from odesim.symbolic.system import System
 
@@ -76,8 +77,8 @@ class Conditions:
     def on_time(self) -> tuple[Switch, ...]:
         return tuple(s for s in self.held.switches if s.times is not None)
 
-    def shape(self, s: Switch) -> tuple[int, ...]:
-        """The shape of a switch's parameter."""
+    def shape(self, s: Switch | Watched) -> tuple[int, ...]:
+        """The shape of the parameter of a switch or an event."""
         return tuple(make_extent(e).value(self.sizes) for e in s.extents) or (1,)
 
     def reads(self, names: frozenset[str]) -> frozenset[str]:
@@ -152,11 +153,12 @@ class Switching:
         self.conditions, self.layout, held = conditions, layout, conditions.held
         self.stops = conditions.stops({}, 1)[0]
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
+        self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}
         self.events = len(held.system.events) - len(held.original.events)
         made = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
-        self._states = [name for name in layout.names if name not in made]
-        self._pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
-        self._rates = {name: f"rate_{name}" for name in self._states}
+        self.states = [name for name in layout.names if name not in made]
+        self.pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
+        self._rates = {name: f"rate_{name}" for name in self.states}
         # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
         self._watched = [(s, way) for s in held.on_states for _, way in switch_events(s)]
         self._right: Any = None
@@ -170,14 +172,14 @@ class Switching:
         """Releases every condition: for a right-hand side at any point, outside runs."""
         for s in self.conditions.held.switches:
             self.modes[s.name][...] = FREE if s.kind == "level" else AS_WRITTEN
-        self._refresh()
+        self.refresh()
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
         for name, mode in self._at(end).items():
             self.modes[name][...] = mode
         for s in self.conditions.held.on_states:
             self.modes[s.name][...] = settled(s, self._value(s.smooth, s, t, y))
-        self._refresh()
+        self.refresh()
         for s in self.conditions.held.on_states:
             g = self._value(s.smooth, s, t, y).ravel()
             there = np.flatnonzero(g == (0 if s.kind == "sign" else np.floor(g)))
@@ -189,10 +191,10 @@ class Switching:
         levels: dict[str, dict[str, Array]] = {}
         caused: dict[str, dict[str, Array]] = {}
         ahead = self._at(end)
-        if not crossed and not self._pairs and not self.events:
+        if not crossed and not self.pairs and not self.events:
             for name, mode in ahead.items():
                 self.modes[name][...] = mode
-            self._refresh()
+            self.refresh()
             return y, ""
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
             new = ahead[s.name].ravel()
@@ -288,24 +290,24 @@ class Switching:
 
         The boundary g = 0 is met at tau with dtau = -(dg/dp + dg/dy S) / (dg/dt + dg/dy f-). cause: dtau where another switch is why.
         """
-        if not self._pairs:
+        if not self.pairs:
             self._set(s, np.array([i]), new)
             return y, {}
-        before, moved = self._rate(t, y), cause
+        before, moved = self.rate(t, y), cause
         if moved is None:
             rate = self._drift(s, t, y)[i]
-            moved = {p: self._slope(s, p, i, t, y) / -rate for p in self._pairs}
+            moved = {p: self._slope(s, p, i, t, y) / -rate for p in self.pairs}
         self._set(s, np.array([i]), new)
-        after, y = self._rate(t, y), y.copy()
+        after, y = self.rate(t, y), y.copy()
         parts = self.layout.split(y)
         for p, dtau in moved.items():
-            for v, twin in self._pairs[p].items():
+            for v, twin in self.pairs[p].items():
                 parts[twin] += np.multiply.outer(before[v] - after[v], dtau).astype(y.dtype)
         return y, moved
 
     def _set(self, s: Switch, there: Array, value: Any) -> None:
         self.modes[s.name].ravel()[there] = value
-        self._refresh([s.name])
+        self.refresh([s.name])
 
     def _at(self, end: float) -> dict[str, Array]:
         """The modes of conditions on time in the part of the span that `end` belongs to, computed for many parts at once."""
@@ -320,14 +322,15 @@ class Switching:
             self._ahead = first, rows = k, c.between(0.5 * edges[:-1] + 0.5 * edges[1:], {})
         return {name: values[k - first] for name, values in rows.items()}
 
-    def _rate(self, t: float, y: Array) -> dict[str, Array]:
+    def rate(self, t: float, y: Array) -> dict[str, Array]:
+        """The derivatives of all states, {name: shape}."""
         out = np.empty_like(y)
         self._right(t, np.ascontiguousarray(y), out)
         return self.layout.split(out.astype(np.float64))
 
     def _drift(self, s: Switch, t: float, y: Array) -> Array:
         """d/dt of a switch's expression along the run, (components,)."""
-        rates = self._rate(t, y)
+        rates = self.rate(t, y)
         more: dict[str, Any] = {twin: rates[name] for name, twin in self._rates.items()}
         known = self.conditions.expressions
         if s.name not in known:
@@ -346,12 +349,16 @@ class Switching:
         return rows[i]
 
     def _value(self, expr: Expr, s: Switch, t: float, y: Array, along: Mapping[Symbol, Any] | None = None, **more: Array) -> Array:
-        """An expression for all values of a switch's indices, and of those along."""
+        return self.value(expr, {**s.axes, **(along or {})}, t, y, **more)
+
+    def value(self, expr: Expr, axes: Mapping[Symbol, Any], t: float, y: Array, **more: Array) -> Array:
+        """An expression for all values of the indices of axes."""
         c = self.conditions
         given = {**c.shared, **self.modes, **self.layout.split(y.astype(np.float64)), **more, str(time): t}
-        return values(expr, {**s.axes, **(along or {})}, c.sizes, given, {})[0]
+        return values(expr, axes, c.sizes, given, {})[0]
 
-    def _refresh(self, names: Iterable[str] | None = None) -> None:
+    def refresh(self, names: Iterable[str] | None = None) -> None:
+        """Brings new modes to the right-hand side."""
         refresh = getattr(self._right, "refresh", None)
         if refresh is not None:
             refresh(self.modes if names is None else names)

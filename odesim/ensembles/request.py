@@ -33,7 +33,7 @@ _MEANINGS = {
     Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
     Status.INTERRUPTED: "was stopped before its end",
     Status.SLIDING: "reached a jump of the right-hand side to which both sides push it back, at t_end; make the jump steep "
-    "but smooth, such as tanh(x/width) for sign(x)",
+    "but smooth, such as tanh(x/width) for sign(x); or an event that sets states happens there ever faster: end the span before it",
     Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
     "before it",
 }

@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.images import draw_cells
+from odesim.plot.jumps import with_jumps
 from odesim.plot.labels import EndLabels, component_labels, end_labels, symbol
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
@@ -29,11 +30,12 @@ SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
 
 @dataclass(frozen=True)
 class Quantity:
-    """A state or observable to draw: values (T, *shape) and the names of the axes of shape."""
+    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps."""
 
     name: str
     values: Array
     dims: tuple[str, ...]
+    jumps: tuple[Array, ...] = ()
 
     @property
     def flat(self) -> Array:
@@ -73,7 +75,8 @@ class Quantity:
         if not index:
             return self
         chosen: Any = (slice(None), *index)
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)))
+        jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps)
 
     @property
     def is_constant(self) -> bool:
@@ -128,7 +131,10 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
     for i in range(n):
-        axes.plot(time_axis.x, values[:, i], color=colors[i], marker="o" if dots else "", clip_on=not dots)
+        x, line, given = time_axis.x, values[:, i], np.arange(len(values))
+        if quantity.jumps:
+            x, line, given = with_jumps(x, line, time_axis.positions(quantity.jumps[i]))
+        axes.plot(x, line, color=colors[i], marker="o" if dots else "", markevery=given.tolist(), clip_on=not dots)
     set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
     ends = last_finite(values)

@@ -12,6 +12,7 @@ from odesim.base.arrays import on_host
 from odesim.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.header import add_header
+from odesim.plot.jumps import jump_times
 from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.marks import draw_events
 from odesim.plot.panels import Quantity, draw_last_values, draw_quantity
@@ -104,7 +105,8 @@ def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
     for name, values in arrays.items():
         values = np.asarray(values)
         dims = tuple(map(str, solution.dims.get(name, ())))
-        result.append(Quantity(name, values, dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)))
+        shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
+        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution)))
     return result
 
 

@@ -53,3 +53,19 @@ class Events(Sequence[dict[str, Any]]):
 
     def __repr__(self) -> str:
         return repr(list(self)) if len(self) <= 8 else f"<{counted(len(self), 'event')}, t = {self.t[0]:g} to {self.t[-1]:g}>"
+
+
+def components_since(events: Events, shape: tuple[int, ...], t: float) -> list[int]:
+    """The flat numbers of the components of an event with this shape that happened at t or later."""
+    late = events.t >= t
+    if events.indices is None:
+        return [0] * bool(late.any())
+    return [int(np.ravel_multi_index(tuple(at), shape)) for at in events.indices[late]]
+
+
+def joined(parts: Sequence[Events]) -> Events:
+    """The events of all parts of a run, in the order of time."""
+    places = [part.indices for part in parts]
+    whole = not places or any(place is None for place in places)
+    times = np.concatenate([part.t for part in parts]) if parts else np.empty(0)
+    return Events(times, None if whole else np.concatenate([p for p in places if p is not None]))

@@ -13,6 +13,7 @@ from odesim.errors import SolveError, counted
 from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst
 from odesim.solve.occurrences import Events
+from odesim.solve.resets import Resets
 
 Progress = Callable[[float], None]
 
@@ -64,13 +65,14 @@ class Guarded:
 @dataclass(frozen=True)
 class EventSpec:
     """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0). guard: of what it is the end, none of its
-    own."""
+    own. resets: it sets states, and ends a segment of a run without ending the run."""
 
     name: str
     shape: tuple[int, ...] = ()
     direction: int = 0
     terminal: bool = False
     guard: Guarded | None = None
+    resets: bool = False
 
     def __post_init__(self) -> None:
         if self.direction not in (-1, 0, 1):
@@ -164,8 +166,8 @@ class Problem:
     linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
     method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
     laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
-    switches: conditions that are held. origin: where the run that this one goes on with began, if not in y0: the state (n,) whose linear
-    invariants a stiff step keeps.
+    switches: conditions that are held; resets: events that set states, where there are any. origin: where the run that this one goes on
+    with began, or was set to by an event, if not in y0: the state (n,) whose linear invariants a stiff step keeps.
     """
 
     rhs: BoundSystem
@@ -180,6 +182,7 @@ class Problem:
     laws: Laws | None = None
     clocked: bool = False
     switches: Switches | None = None
+    resets: Resets | None = None
     origin: Array | None = None
 
     @property

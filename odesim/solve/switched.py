@@ -19,11 +19,15 @@ from odesim.solve.codes import Status
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.laws import with_broken
 from odesim.solve.methods import METHODS
-from odesim.solve.occurrences import Events
+from odesim.solve.occurrences import Events, components_since, joined
 from odesim.solve.options import save_grid
 from odesim.solve.problem import Problem, Raw
+from odesim.solve.report import largest, left
+from odesim.solve.resets import Acted, Which
 from odesim.solve.rosenbrock import ROSENBROCK
 
+TOGETHER = 1e-12
+"""Two events within this part of the time passed are at one time, and so is a saved time."""
 OFTEN, MOMENT = 16, 1e-11
 """Changes of one condition within this part of the time passed that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
@@ -58,7 +62,8 @@ class Segments:
         self.progress = self.options.pop("progress", None)
         inside = (self.switches.stops > problem.t0) & (self.switches.stops < problem.t1)
         self.ends = [*self.switches.stops[inside].tolist(), problem.t1]
-        self.t, self.y = problem.t0, problem.y0
+        self.t, self.y, self.origin = problem.t0, problem.y0, problem.began
+        self.reset: Which | None = None  # the event that set states at the start of this segment
         self.rows: list[Any] = []
         self.saved = 0
         self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
@@ -91,14 +96,21 @@ class Segments:
 
     def _go(self) -> tuple[Status, str]:
         k = 0
+        if self.problem.resets is not None:
+            self.problem.resets.begin()
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
         while not why:
+            begun = self.t
             raw = self._segment(self.ends[k])
             ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
-            if raw.status not in (Status.OK, Status.EVENT) or any(ended[: self.own]):
+            resets = self.problem.resets
+            if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own]) and resets is None):
+                if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset:
+                    return Status.SLIDING, resets.piles_up(self.t, self.reset)
                 return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
+            part = k if self.t >= self.ends[k] else -1
             if self.t >= self.problem.t1:
-                return Status.OK, ""
+                return self._reset(raw, part, self.problem.t1) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -113,8 +125,52 @@ class Segments:
             if self._chatters(crossed):
                 what = self.switches.words(crossed[0])
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
-            self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
+            if resets is None or crossed or part >= 0:
+                self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
+            if not why and (ended_here := self._reset(raw, part, self.ends[k])):
+                return ended_here
         return Status.SLIDING, why
+
+    def _reset(self, raw: Raw, part: int, end: float) -> tuple[Status, str] | None:
+        """Sets the states that events at the end of a segment set; how the run ends, if it does."""
+        self.reset = None
+        if self.problem.resets is None:
+            return None
+        recent = self.t - TOGETHER * max(abs(self.t), self.t - self.problem.t0)
+        own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
+        found = [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
+        acted = self.problem.resets.act(self.t, self.y, found, part, end)
+        if acted is None:
+            return None
+        for e, i in acted.events:
+            event = self.problem.events[e]
+            if (e, i) not in found:
+                at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
+                self.found[event.name].append(Events(np.array([self.t]), at))
+            self.reset = (e, i) if event.resets else self.reset
+        if self.reset:
+            self.y = self.origin = acted.y
+            near = np.flatnonzero(self.save[: self.saved] >= recent)
+            rows = self.rows[-1]
+            for k in range(min(len(near), len(rows))):
+                rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
+        if acted.status is not None:
+            return acted.status, acted.why
+        return self._ended(raw, acted)
+
+    def _ended(self, raw: Raw, acted: Acted) -> tuple[Status, str] | None:
+        """How the run ends where a terminal event or the end of a set is among those that acted."""
+        assert self.problem.resets is not None
+        ends = list(filter(self.problem.resets.ends, acted.events))
+        if not ends:
+            return None
+        if not self.reset and raw.status is Status.EVENT:
+            return raw.status, raw.message
+        where = f"t = {self.t:.9g}"
+        if all(self.problem.events[e].guard is not None for e, _ in ends):
+            return Status.LEFT_DOMAIN, f"{' and '.join(left(self.problem, self.y))} at {where}, where an event set it; change its reset"
+        names = " and ".join(dict.fromkeys(self.problem.events[e].name for e, _ in ends))
+        return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
 
     def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
         """Whether one condition has changed so often within a moment that no step is left between two changes."""
@@ -124,6 +180,10 @@ class Segments:
             if len(times) == OFTEN and self.t - times[0] <= MOMENT * max(abs(self.t), self.t - self.problem.t0):
                 return True
         return False
+
+    def _brief(self, begun: float) -> bool:
+        """Whether nothing but a moment has passed since this time."""
+        return self.t - begun <= MOMENT * max(abs(self.t), self.t - self.problem.t0)
 
     def _tried(self) -> int:
         return int(self.stats["steps"] + self.stats["rejected"])
@@ -135,7 +195,7 @@ class Segments:
         """Integrates to `end`, or to whatever stops the run before it."""
         later = np.searchsorted(self.save, end, side="right")
         laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
-        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, laws=laws, origin=self.problem.began)
+        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, resets=None, laws=laws, origin=self.origin)
         options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
         save = self.save[self.saved : later]
         raw = self._explicit(part, save, options) or self.one(part, method=self.method, save=save, **options)
@@ -174,18 +234,4 @@ class Segments:
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
     """The flat numbers of the components of an event at the end of a run."""
-    if raw.status is not Status.EVENT:
-        return []
-    found = raw.events[name]
-    there = np.flatnonzero(found.t == raw.t_last)
-    if found.indices is None:
-        return [0] * min(len(there), 1)
-    return [int(np.ravel_multi_index(tuple(found.indices[i]), shape)) for i in there]
-
-
-def joined(parts: list[Events]) -> Events:
-    """The events of all segments, in the order of time."""
-    places = [part.indices for part in parts]
-    whole = not places or any(place is None for place in places)
-    times = np.concatenate([part.t for part in parts]) if parts else np.empty(0)
-    return Events(times, None if whole else np.concatenate([p for p in places if p is not None]))
+    return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []

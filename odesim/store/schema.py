@@ -186,6 +186,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "sensitivities": SENSITIVITIES,
         "added_events": list_of(text),
         "event_docs": dict_of(text),
+        "jumps": dict_of(dict_of(text)),
         "even": positive,
         "blow_up_error": number,
         "incomplete": text,

@@ -2,24 +2,18 @@
 
 from keyword import iskeyword
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
-from sympy import Symbol
 from sympy.logic.boolalg import Boolean
 
 from odesim.errors import SpecError, value_text
+from odesim.symbolic.check_resets import Scope, check_resets
 from odesim.symbolic.check_types import error_part
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import time
 
 MOST = 1e300  # largest tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
-
-
-class Scope(Protocol):
-    """The names of a System, for the check of an expression."""
-
-    def check(self, e: Any, free: set[Symbol], where: str, *, states: bool = True) -> None: ...
 
 
 def check_display(s: Definition, scope: Scope) -> None:
@@ -58,6 +52,7 @@ def check_laws(s: Definition, scope: Scope) -> None:
             if not isinstance(event.doc, str):
                 raise SpecError(f"{s.name}: event {event.name!r}: doc says in words what the event means, not {value_text(event.doc)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+            check_resets(s, event, scope)
     for number, c in enumerate(s.constraints):
         with error_part("constraints", number):
             _check_choice(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")

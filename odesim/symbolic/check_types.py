@@ -180,6 +180,7 @@ def computed_expressions(s: "Definition") -> Iterator[Any]:
     yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
     yield from (part for law in s.invariants for part in (law.expr, law.when))
     yield from (*(c.expr for c in s.constraints), *(event.expr for event in s.events))
+    yield from (e for event in s.events for pair in event.resets.items() for e in pair)
     if s.growth is not None:
         yield s.growth
 

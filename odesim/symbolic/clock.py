@@ -36,6 +36,9 @@ def rescaled_clock_system(system: System) -> System:
             f"{system.name} declares no growth rate, so that it has no rescaled clock: give the System growth=..., the positive rate at "
             "which its fastest component runs away"
         )
+    for event in system.events:
+        if event.resets:
+            raise SpecError(f"{system.name}: event {event.name!r} resets states, which the rescaled clock cannot do: take the ordinary one")
     check_clock_names(system)
     t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
     growth = system.growth.xreplace({time: t})

@@ -49,7 +49,14 @@ def describe(system: Definition) -> dict[str, Any]:
             for v in system.invariants
         ],
         "events": [
-            {"name": v.name, "expression": formulas.text(v.expr), "direction": v.direction, "terminal": v.terminal, "doc": v.doc}
+            {
+                "name": v.name,
+                "expression": formulas.text(v.expr),
+                "direction": v.direction,
+                "terminal": v.terminal,
+                "doc": v.doc,
+                "resets": {formulas.print_text(key): formulas.text(e) for key, e in v.resets.items()},
+            }
             for v in system.events
         ],
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],

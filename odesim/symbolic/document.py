@@ -13,7 +13,7 @@ HEAD = r"""\documentclass{article}
 \newcommand{\fit}[1]{\sbox{\formula}{$\displaystyle #1$}%
   \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
 \begin{document}"""
-RELATIONS = {"=": "=", ">=": r"\geq"}
+RELATIONS = {"=": "=", ">=": r"\geq", "<-": r"\leftarrow"}
 TIMES = r" \times "
 
 

@@ -30,7 +30,7 @@ p {{ margin: .3rem 0; }}
 </head>
 <body>
 """
-RELATIONS = {"=": "=", ">=": "≥"}
+RELATIONS = {"=": "=", ">=": "≥", "<-": "←"}
 
 
 def html_page(system: Definition) -> str:

@@ -9,7 +9,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.describe import domain_text
-from odesim.symbolic.parts import free_in_order, key_indices
+from odesim.symbolic.parts import Event, free_in_order, key_indices
 from odesim.symbolic.show import Formulas, LatexPrinter
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
@@ -22,7 +22,8 @@ class Formula:
     """One line of mathematics. left, right: expressions with their names (see Display), or None.
 
     kind: what is done to left: "rate" (its derivative), "start" (its initial value), "set" (it lies in R^right), or "".
-    relation: "=" or ">=". name: a word in the place of left, with left as its indices. ranges: indices and their last values, beside it.
+    relation: "=", ">=" or "<-" (left becomes right). name: a word in the place of left, with left as its indices. ranges: indices and
+    their last values, beside it.
     """
 
     left: Any
@@ -72,7 +73,7 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
         "Observables": list(observables(system, formulas)),
         "Constraints": [Row(Formula(shown(c.expr), sp.S.Zero, "", RELATIONS[c.sense]), c.name) for c in system.constraints],
         "Invariants": [Row(Formula(shown(v.expr)), v.name, SENSES[v.sense], condition(formulas, v.when)) for v in system.invariants],
-        "Events": [Row(Formula(shown(v.expr)), v.name, event_words(v)) for v in system.events],
+        "Events": [row for v in system.events for row in event_rows(v, formulas)],
         "Closed forms": [Row(words=f"{c.name}: {c.kind}, {c.where}") for c in system.closed_forms],
         "Defaults": [Row(words=defaults(system))],
     }
@@ -115,9 +116,18 @@ def condition(formulas: Formulas, when: Any) -> Any:
     return None if when == sp.true else formulas.display.shown(when)
 
 
-def event_words(event: Any) -> str:
-    """How an event passes 0, whether it ends the run, and what it means."""
-    way = f"{WAYS[event.direction]}{' and ends the run' if event.terminal else ''}"
+def event_rows(event: Event, formulas: Formulas) -> Iterator[Row]:
+    """The function of an event, and what it sets states to."""
+    shown = formulas.display.shown
+    yield Row(Formula(shown(event.expr)), event.name, event_words(event))
+    for key, e in event.resets.items():
+        yield Row(Formula(key, shown(e), relation="<-"))
+
+
+def event_words(event: Event) -> str:
+    """How an event passes 0, whether it sets states and ends the run, and what it means."""
+    ends = " and ends the run" if event.terminal else ""
+    way = f"{WAYS[event.direction]}{', where states are set' if event.resets else ''}{ends}"
     return "; ".join(filter(None, (way, event.doc)))
 
 

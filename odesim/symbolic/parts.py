@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -106,6 +106,11 @@ class Event:
     Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
     it; two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions
     with corners may be missed: a smaller max_step finds them. A function that touches zero exactly where a step ends counts.
+
+    resets: state -> expression: the states are set to these there, and the run goes on. v[i] with an index of expr is the component that
+    passed; other indices run over their axes. Every expression sees the states before the reset. Events at one time act one after
+    another, in the order of the System's list and of their components. A reset that takes another event's function across 0, or to it,
+    sets that event off too, at the same time. An event's own function counts again once it has left 0.
     """
 
     name: str
@@ -113,6 +118,7 @@ class Event:
     direction: int = 0
     terminal: bool = False
     doc: str = ""
+    resets: Mapping[Key, Any] = field(default_factory=dict)
 
 
 @readable

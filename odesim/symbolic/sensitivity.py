@@ -82,6 +82,7 @@ def used_names(system: System) -> set[str]:
     parts += [e for e in system.observables.values() if isinstance(e, Expr)]
     parts += [e for law in system.invariants for e in (law.expr, law.when)]
     parts += [*(event.expr for event in system.events), *(c.expr for c in system.constraints)]
+    parts += [e for event in system.events for pair in event.resets.items() for e in pair]
     return all_names(system) | set(system.observables) | {s.name for e in parts for s in sp.sympify(e).atoms(Symbol)}
 
 

@@ -22,6 +22,7 @@ from odesim.symbolic.expr import base_name, free_indices, index, time
 from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.program import names_read
 from odesim.symbolic.reductions import REDUCTIONS
+from odesim.symbolic.resets import Watched, stopped_system, watched_events
 from odesim.symbolic.sensitivity import fresh_indices, used_names
 from odesim.symbolic.system import System
 
@@ -78,17 +79,19 @@ class HeldSystem:
     """A System whose jumping conditions are held by parameters.
 
     original: without held conditions. system: with them; the events of switches on states come last, one or two per switch.
+    watched: the events of the original, where some set states.
     """
 
     original: System
     system: System
     switches: tuple[Switch, ...]
     kinks: tuple[Kink, ...]
+    watched: tuple[Watched, ...] = ()
 
     @property
     def stops(self) -> bool:
-        """Whether a run has to stop at switches or kinks."""
-        return bool(self.switches or self.kinks)
+        """Whether a run has to stop at switches, kinks or events that set states."""
+        return bool(self.switches or self.kinks or self.watched)
 
     @property
     def on_states(self) -> tuple[Switch, ...]:
@@ -102,10 +105,19 @@ def parameter(name: str, indices: tuple[Symbol, ...], extents: tuple[Any, ...]) 
 
 
 def hold_conditions(system: System) -> HeldSystem:
-    """The System with its jumping conditions on time and states held.
+    """The System with its jumping conditions on time and states held, and with events that end a segment where they set states.
 
     Raises SpecError where the times of a condition cannot be computed.
     """
+    held = _hold_conditions(system)
+    watched = watched_events(system)
+    if not watched:
+        return held
+    kinks = (Kink(w.indices, w.extents, w.times) for w in watched if w.times)
+    return replace(held, system=stopped_system(held.system, watched), kinks=(*held.kinks, *kinks), watched=watched)
+
+
+def _hold_conditions(system: System) -> HeldSystem:
     if not any(isinstance(part, STEPPED) for rhs in system.equations.values() for part in sp.preorder_traversal(rhs)):
         return HeldSystem(system, system, (), ())
     work = _SwitchRewriter(system)

@@ -31,6 +31,7 @@ class System(Definition):
 
     def __post_init__(self) -> None:
         from odesim.symbolic.check import check_system
+        from odesim.symbolic.check_resets import resets_as_written
         from odesim.symbolic.check_types import check_parts, error_part
 
         def as_written(field: str, what: str) -> dict[Any, Any]:
@@ -54,6 +55,11 @@ class System(Definition):
             object.__setattr__(self, name, as_written(name, what))
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what))
+        events = []
+        for number, event in enumerate(self.events):
+            with error_part("events", number):
+                events.append(replace(event, resets=resets_as_written(self.name, event)))
+        object.__setattr__(self, "events", tuple(events))
         laws = tuple(replace(v, when=canonical(v.when)) if isinstance(v.when, sp.Basic) else v for v in self.invariants)
         object.__setattr__(self, "invariants", laws)
         if self.growth is not None:

@@ -11,9 +11,10 @@ from sympy import Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
 from odesim.base.gpu import architecture
-from odesim.errors import OdesimError
+from odesim.errors import OdesimError, SolveError
 from odesim.inputs.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from tests.support.balls import BALLS
 from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES
 from tests.support.systems import SOURCE, SYSTEMS, numbers, param
@@ -52,6 +53,15 @@ def test_wide_stops_where_conditions_change(cuda: Shim) -> None:
     cuda()
     options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5, "sizes": {"M": 3}, "params": {"late": [0.7, 3.1, 2.2]}}
     same(odesim.integrate(PULSES, **options), odesim.integrate(PULSES, backend="cuda", **options))
+
+
+def test_wide_sets_states_at_events(cuda: Shim) -> None:
+    """A run on the device is stopped by its events, which set states, with numba's bits; an ensemble there is refused in a sentence."""
+    cuda()
+    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5, "params": {"h": [1.0, 0.5]}}
+    same(odesim.integrate(BALLS, **options), odesim.integrate(BALLS, backend="cuda", **options))
+    with pytest.raises(SolveError, match="an ensemble of balls has no backend cuda for events that set states; the backend numba can"):
+        odesim.ensemble(BALLS, params={"c": [0.7, 0.8]}, backend="cuda")
 
 
 @pytest.mark.slow

@@ -221,6 +221,22 @@ def test_events_keep_to_their_state() -> None:
         assert [len(marks(axes, "axis")) for axes in shown] == below
 
 
+@pytest.mark.parametrize("points", [8, 60])
+def test_jumps_are_vertical(points: int) -> None:
+    """What an event sets has a vertical line at its time, of its own component alone; dots stand at saved times alone."""
+    t = np.linspace(0, 10, points)
+    v = np.stack([np.where(t >= 4.56, 1.0, 0.0), t / 10, np.where(t >= 2.34, t, 0)], axis=1)
+    events = {"hit": [{"t": 2.34, "index": (2,)}, {"t": 4.56, "index": (0,)}]}
+    attrs = {"jumps": {"hit": {"v": "component", "n": "all"}}}
+    figure = figure_of_solution(solution({"v": v, "n": v[:, 0] + v[:, 2]}, t, dims={"v": ("m",)}, events=events, attrs=attrs))
+    curves = [[line for line in ax.lines if np.size(line.get_xdata()) >= points] for ax in figure.axes]
+    for line, jumps in zip([*curves[0], *curves[1]], [(4.56,), (), (2.34,), (2.34, 4.56)], strict=True):
+        x = np.asarray(line.get_xdata())
+        assert tuple(x[1:][np.diff(x) == 0]) == jumps
+        every: Any = line.get_markevery()
+        np.testing.assert_array_equal(x[every], t)
+
+
 def test_events_on_a_map() -> None:
     """In a map the mark of an event of 24 lies at row 24."""
     case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})

@@ -12,9 +12,13 @@ from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, entropy
 from odesim.symbolic.derived import derived_text
 from odesim.symbolic.describe import describe, domain_text
 from odesim.symbolic.display import Display
+from odesim.symbolic.document import latex_document
+from odesim.symbolic.html import html_page
 from odesim.symbolic.named import BINDING, Entropy, LogSumExp, SoftmaxAt
+from odesim.symbolic.page import page_of
 from odesim.symbolic.reductions import unevaluated
 from odesim.symbolic.show import Formulas, definitions_text, equations_text, latex, text_of
+from tests.support.balls import BALLS
 from tests.support.brute import value
 from tests.support.systems import SYSTEMS
 
@@ -171,3 +175,11 @@ def test_domains_in_words(domain, words):
 def test_text_of_a_relation():
     m = sp.Symbol("m", integer=True)
     assert text_of(sp.Piecewise((1, sp.Eq(m, 0)), (sp.Symbol("x") ** 2, True))) == "(1 if m = 0, else x^2)"
+
+
+def test_resets_are_shown() -> None:
+    """What an event sets stands in the description, and as a formula on the page."""
+    assert describe(BALLS)["events"][0]["resets"] == {"v[i]": "-c*v[i]", "n": "n + 1"}
+    rows = page_of(BALLS).sections["Events"]
+    assert [row.formula.relation for row in rows if row.formula] == ["=", "<-", "<-"] and "states are set" in rows[0].words
+    assert r"{v}_{i} \leftarrow - c \, {v}_{i}" in latex_document(BALLS) and "<mo>←</mo>" in html_page(BALLS)

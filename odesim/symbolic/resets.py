@@ -1,0 +1,153 @@
+"""Events that set states, in the form that runs stop at: their functions have a side at the time of a reset, or their times are known.
+
+An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding: until that very time it counts as `side`, of
+the sign to which the run takes it. An event on the time alone stops a run at times that follow from the parameters; its function is held
+at 1, so that no step looks for its zeros.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Symbol
+
+from odesim.symbolic.check_resets import on_time
+from odesim.symbolic.crossings import Times, without_remainders, zero_times
+from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
+from odesim.symbolic.elements import IndexedBase
+from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
+from odesim.symbolic.program import names_read
+from odesim.symbolic.sensitivity import fresh_indices, shape_of, used_names
+from odesim.symbolic.system import System
+
+JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
+MOVED = "reset_moved"
+"""Name of the derivative of an event's time in the slope of a reset."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An event of a System whose events set states: its indices with their extents, and, where it sets some, its parameters.
+
+    side, until: their names, empty where the event sets nothing; their arrays have shape extents, or (1,). times: of an event on the time
+    alone.
+    """
+
+    event: Event
+    indices: tuple[Symbol, ...]
+    extents: tuple[Any, ...]
+    side: str = ""
+    until: str = ""
+    times: tuple[Times, ...] | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return (self.side, self.until) if self.side else ()
+
+    @property
+    def axes(self) -> dict[Symbol, Any]:
+        return dict(zip(self.indices, self.extents, strict=True))
+
+    @property
+    def stopping(self) -> Expr:
+        """The function whose zeros end a segment of a run."""
+        side, until = (IndexedBase(name, shape=self.extents or (1,))[self.indices or (0,)] for name in self.parameters)
+        return side if self.times is not None else sp.Piecewise((side, time <= until), (self.event.expr, True), evaluate=False)
+
+
+def watched_events(system: System) -> tuple[Watched, ...]:
+    """All events of a System, in their order; empty where none sets a state."""
+    if not any(event.resets for event in system.events):
+        return ()
+    taken, found = used_names(system), []
+    for event in system.events:
+        indices = free_in_order(event.expr, system.axes)
+        extents = tuple(system.axes[i] for i in indices)
+        if not event.resets:
+            found.append(Watched(event, indices, extents))
+            continue
+        names = next(
+            pair for pair in ((f"side_{n}", f"until_{n}") for n in count()) if taken.isdisjoint({*pair, *(f"d_{p}" for p in pair)})
+        )
+        taken |= set(names)
+        times = tuple(zero_times(event.expr)) if on_time(system, event.expr) else None
+        found.append(Watched(event, indices, extents, *names, times))
+    return tuple(found)
+
+
+def stopped_system(system: System, watched: Iterable[Watched]) -> System:
+    """The System whose events end a segment of a run where they set states. watched: of its first events."""
+    params, events = list(system.params), list(system.events)
+    for n, w in enumerate(watched):
+        for name in w.parameters:
+            symbol = IndexedBase(name, shape=w.extents or (1,))
+            params.append(Param(symbol, 0.0, sp.Interval(-sp.oo, sp.oo), f"of the event {w.event.name}"))
+            events[n] = replace(w.event, expr=w.stopping, terminal=True)
+    return replace(system, params=tuple(params), events=tuple(events))
+
+
+def event_rate(system: System, w: Watched, twins: Mapping[str, str]) -> Expr:
+    """The time derivative of an event's function, where each state v changes at the rate twins[v]."""
+    ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}
+    for key in system.equations:
+        if base_name(key) in twins:
+            ways[base_name(key)] = twin_direction(twin_state(key, twins[base_name(key)]))
+    return directional_derivative(w.event.expr, ways)
+
+
+def slope(system: System, e: Expr, name: str, *, moved: bool) -> tuple[Expr, dict[Symbol, Any]]:
+    """(derivative of e by `name`, axes of `name`); the System has sensitivities to `name` among its states.
+
+    moved: with the time, whose own derivative is then the parameter MOVED with these axes.
+    """
+    shape = shape_of(system, name)
+    along = fresh_indices(name, len(shape), used_names(system) | {i.name for i in e.atoms(Symbol)})
+    ways: dict[str, Direction] = {}
+    for key in system.equations:
+        twin = system.sensitivities[name].get(base_name(key))
+        if twin is not None:
+            ways[base_name(key)] = twin_direction(twin_state(key, twin, along, shape))
+    if name not in system.states:
+        ways[name] = unit_direction(along)
+    if moved:
+        ways[str(time)] = lambda _: IndexedBase(MOVED, shape=shape)[along] if along else Symbol(MOVED, real=True)
+    return directional_derivative(e, ways), dict(zip(along, shape, strict=True))
+
+
+def jumps(e: Expr) -> bool:
+    """Whether e may jump, so that its derivatives do not say how it changes."""
+    return bool(without_remainders(e).has(*JUMPING))
+
+
+def reads_any(e: Expr, names: Iterable[str]) -> bool:
+    """Whether e reads one of these names."""
+    return not names_read(e).isdisjoint(names)
+
+
+def free_of(key: Any, own: Iterable[Symbol], axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
+    """The indices of a reset's state that are not the event's own: they run over their axes."""
+    return tuple(dict.fromkeys(i for i in key_indices(key) if i in axes and i not in set(own)))
+
+
+def jumping_names(system: System) -> dict[str, dict[str, str]]:
+    """{event: {state or observable that jumps there: "component" where only the event's own component does, else "all"}}."""
+    found = {}
+    for event in system.events:
+        own = free_in_order(event.expr, system.axes)
+        names = {base_name(key): "component" if key_indices(key) == own else "all" for key in event.resets}
+        if names:
+            names |= {twin: "all" for pairs in system.sensitivities.values() for twin in pairs.values() if twin in system.states}
+            reads = [n for n, e in system.observables.items() if not isinstance(e, Expr) or reads_any(e, names)]
+            found[event.name] = {**names, **dict.fromkeys(reads, "all")}
+    return found
+
+
+def resets_key(system: System) -> str:
+    """A text that names what events set, for the identity of a run; empty without such events."""
+    parts = [(event.name, event.terminal, str(key), str(e)) for event in system.events for key, e in event.resets.items()]
+    return f"_{sha256(repr(parts).encode()).hexdigest()[:8]}" if parts else ""

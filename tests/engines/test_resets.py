@@ -1,0 +1,234 @@
+"""Events that set states: when they happen, what they set, what they set off, and what a run is between them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import solve_ivp
+from sympy import Interval, Mod, Symbol, cos, oo, pi, sign, sin
+
+import odesim
+from odesim.errors import SolveError, SpecError
+from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
+from odesim.symbolic import time as t
+from tests.support.balls import BALLS, balls, bounces, flight
+
+REALS = Interval(-oo, oo)
+x, v, n, k, a, b, q = sp.symbols("x v n k a b q", real=True)
+PLAIN: dict[str, Any] = {"backend": "numpy", "rtol": 1e-9, "atol": 1e-11}
+
+
+def system(equations: Any, events: Any, start: Any = 0, params: Any = None, **more: Any) -> System:
+    """A System of numbers that start at `start`, or at {state: value}."""
+    initial = {y: start[y] if isinstance(start, dict) else start for y in equations}
+    own = tuple(Param(p, value, REALS, "") for p, value in (params or {}).items())
+    more = {"axes": {}, "span": (0.0, 10.0), **more}
+    return System(name="own", source=Source("own", "test"), equations=equations, params=own, initial=initial, events=tuple(events), **more)
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "tsit5": {"method": "tsit5"},
+    "numpy": {"backend": "numpy", "method": "vern7"},
+    "rodas5p": {"method": "rodas5p"},
+    "strict": {"strict": True, "method": "rodas5p"},
+    "fixed": {"method": "rk4", "step": 0.07, "backend": "numpy"},
+    "coarse": {"method": "tsit5", "step": 0.4},
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_balls_bounce_at_their_times(run: str) -> None:
+    """Times 2 v/g c^n of each ball, its height and speed in between; parabolas are exact for every method: 1e-12 is rounding."""
+    heights = (1.0, 0.5)
+    found = odesim.integrate(BALLS, params={"h": heights}, save=26, **RUNS[run])
+    for ball, h in enumerate(heights):
+        times = [e["t"] for e in found.events["bounce"] if e["index"] == (ball,)]
+        np.testing.assert_allclose(times, bounces(h), rtol=1e-12)
+        exact = np.array([flight(time, h) for time in found.t])
+        np.testing.assert_allclose(found.y["x"][:, ball], exact[:, 0], atol=1e-11)
+        np.testing.assert_allclose(found.y["v"][:, ball], exact[:, 1], atol=1e-11)
+    assert found.status == "ok" and found.final["n"] == 13
+    assert found.invariants["energy"] is not None and found.invariants["energy"] < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("height", "direction", "c"), [(0, -1, 0.8), (0, 0, 0.5), (0, -1, 0.01), (1000, -1, 0.5), (1000, 0, 0.9), (-3, 0, 0.2)]
+)
+def test_bounces_that_pile_up_end_the_run(height: int, direction: int, c: float) -> None:
+    """No ball falls through the floor: the run ends at the time where infinitely many bounces lie, with a sentence."""
+    found = odesim.integrate(balls(height, direction), params={"c": c}, span=(0, 10), **PLAIN)
+    end = np.sqrt(2 / 9.81) * (1 + 2 * c / (1 - c))
+    assert found.status == "sliding" and "bounce" in found.message and "ever faster" in found.message
+    # above 1000 the floor is known to 1e-13, and a flight of that height takes 3e-7
+    assert found.t_end == pytest.approx(end, abs=1e-5 if height else 1e-9)
+    assert found.final["x"].min() > height - 1e-9
+
+
+KICKS = {"sine": (sin(pi * t / q), 0), "remainder": (Mod(t, q) - q / 2, -1), "cosine": (cos(pi * t / q - pi / 2), 0)}
+
+
+@pytest.mark.parametrize("kick", KICKS)
+@pytest.mark.parametrize("end", [9.7, 10.0])
+def test_kicks_on_time(kick: str, end: float) -> None:
+    """x' = -a x with x + b at every multiple of q, also at the end, not at the start: a sum of powers. 1e-8: the tolerance."""
+    expr, direction = KICKS[kick]
+    model = system({x: -a * x, n: 0}, [Event("kick", expr, direction, resets={x: x + b, n: n + 1})], 0, {a: 0.5, b: 2.0, q: 1.0})
+    found = odesim.integrate(model, span=(0, end), save=[1.0, 2.5, end], **PLAIN)
+    for time, value, count in zip(found.t, found.y["x"], found.y["n"], strict=True):
+        times = np.arange(1, int(time) + 1)
+        assert value == pytest.approx(2 * np.exp(-(time - times) / 2).sum(), rel=1e-8) and count == len(times)
+    first = odesim.integrate(model, span=(0, 1), **PLAIN)
+    assert [e["t"] for e in first.events["kick"]] == [1.0] and first.final["x"] == 2
+    later = odesim.integrate(model, span=(1, 1.5), initial=first.final, **PLAIN)
+    assert not later.events["kick"] and later.final["n"] == 1
+    assert found.at(3.0)["n"] == 3 and found.at(np.nextafter(2.99, 0))["n"] == 2
+
+
+def test_restarts_of_scipy() -> None:
+    """A driven, damped pendulum with a stop and dry friction: the states of solve_ivp that is begun again after each reset."""
+    stop = Event("stop", x - sp.Rational(3, 5), 1, resets={v: -v / 2 + cos(t) / 10, x: sp.Rational(1, 2)})
+    model = system({x: v, v: -sin(x) - sign(v) / 10 + cos(2 * t)}, [stop], {x: 0, v: 1}, span=(0, 6))
+    found = odesim.integrate(model, save=[2.0, 4.0, 6.0], **PLAIN)
+
+    def right(time: float, y: Any) -> list[float]:
+        return [y[1], -np.sin(y[0]) - np.sign(y[1]) / 10 + np.cos(2 * time)]
+
+    def hit(_: float, y: Any) -> float:
+        return float(y[0] - 0.6)
+
+    def turn(_: float, y: Any) -> float:
+        return float(y[1])
+
+    hit.direction, hit.terminal, turn.terminal = 1, True, True  # type: ignore[attr-defined]
+    time, y = 0.0, np.array([0.0, 1.0])
+    hits, at = list[float](), dict[float, Any]()
+    for end in found.t:
+        while time < end:
+            part = solve_ivp(right, (time, end), y, events=(hit, turn), rtol=1e-11, atol=1e-12, max_step=0.1)
+            time, y = part.t[-1], part.y[:, -1]
+            if len(part.t_events[0]):  # type: ignore[index]
+                hits.append(time)
+                y = np.array([0.5, -y[1] / 2 + np.cos(time) / 10])
+            elif len(part.t_events[1]):  # type: ignore[index]  # past the turn, where the other friction holds
+                y[1] = 1e-14 * np.sign(right(time, [y[0], 0.0])[1])
+        at[end] = y
+    assert len(hits) > 1
+    np.testing.assert_allclose([e["t"] for e in found.events["stop"]], hits, atol=1e-7)
+    np.testing.assert_allclose(np.stack([found.y["x"], found.y["v"]], 1), list(at.values()), atol=1e-7)  # of tolerances of 1e-9
+
+
+def test_resets_see_the_states_before() -> None:
+    """A swap is a swap; what a later event sees is what an earlier one of the list left; a saved time of a reset holds what is set."""
+    meet = Event("meet", x - v, resets={x: v, v: x + 10})
+    twice = [Event("add", t - 1, resets={x: x + 1}), Event("double", 2 * t - 2, resets={x: 2 * x})]
+    found = odesim.integrate(system({x: 1, v: -1}, [meet], {x: 0, v: 2}), span=(0, 2), **PLAIN)
+    assert found.final["x"] == pytest.approx(2) and found.final["v"] == pytest.approx(10)
+    for events, value in ((twice, 4.0), (twice[::-1], 3.0)):
+        found = odesim.integrate(system({x: 0}, events, 1), save=[0.5, 1.0, 2.0], span=(0, 2), **PLAIN)
+        assert found.y["x"].tolist() == [1.0, value, value]
+
+
+def test_resets_set_off_events() -> None:
+    """Batches, epochs of three of them, and an end after two epochs: a function that a reset takes to 0 or past it passes it."""
+    batch = Event("batch", sin(pi * t), resets={n: n + 1})
+    epoch = Event("epoch", n - 3, 1, resets={n: 0, k: k + 1})
+    found = odesim.integrate(system({n: 0, k: 0}, [Event("end", k - 2, terminal=True), batch, epoch]), **PLAIN)
+    assert (found.status, found.t_end, found.final["n"], found.final["k"]) == ("event", 6.0, 0, 2)
+    assert "the event end at t = 6" in found.message
+    assert [e["t"] for e in found.events["epoch"]] == [3.0, 6.0] and len(found.events["batch"]) == 6
+    both = [Event("go", t - 1, resets={x: 1}), Event("up", x - 0.5, 1, resets={x: 0}), Event("down", x - 0.5, -1, resets={x: 1})]
+    assert "sets itself off" in odesim.integrate(system({x: 0}, both), **PLAIN).message
+
+
+def test_indices() -> None:
+    """Resets with the event's index, other indices, a whole number and an index parameter set these elements and no other."""
+    (i, j), (N, K) = index("i j"), sizes("N K")
+    y, w, z = IndexedBase("y", shape=(N,)), IndexedBase("w", shape=(N, K)), IndexedBase("z", shape=(N,))
+    psi = IndexedBase("psi", shape=(N,))
+    event = Event("full", y[i] - 1, 1, resets={y[i]: 0, w[i, j]: w[i, j] + i + 10 * j, z[psi[i]]: over(sp.Sum, w[i, j], (j, K)), n: i})
+    model = System(
+        name="own",
+        source=Source("own", "test"),
+        axes={i: N, j: K},
+        equations={y[i]: 1 + i, w[i, j]: 0, z[i]: 0, n: 0},
+        params=(Param(psi, lambda sizes: [2, 0, 1], REALS, "", indexes=N),),
+        initial={y[i]: 0, w[i, j]: 1, z[i]: 0, n: -1},
+        sizes={N: 3, K: 2},
+        span=(0.0, 0.7),
+        events=(event,),
+    )
+    found = odesim.integrate(model, **PLAIN)  # y[1] is full at 1/2, y[2] at 1/3 and 2/3
+    np.testing.assert_array_equal(found.final["w"], [[1, 1], [2, 12], [5, 25]])
+    np.testing.assert_array_equal(found.final["z"], [2, 16, 0])  # the sums before: of w[1], and of w[2] = 3, 13
+    assert found.final["n"] == 2
+
+
+def test_conservation_after_a_reset() -> None:
+    """A stiff step conserves x + v as it is after a reset, not as it was at the start; a law that a reset breaks is reported."""
+    total = Invariant("total", x + v, "constant", tol=1e-6)
+    feed = Event("feed", t - 1, resets={x: x + 3})
+    found = odesim.integrate(system({x: v - 50 * x, v: 50 * x - v}, [feed], {x: 1, v: 0}, invariants=(total,)), method="rodas5p", **PLAIN)
+    assert found.final["x"] + found.final["v"] == pytest.approx(4, abs=1e-12)
+    assert found.invariants["total"] == pytest.approx(3) and "'total' is violated by 3" in found.message
+
+
+def test_runs_that_cannot_go_on() -> None:
+    """What is not a number, and a state outside its set, end a run with a sentence that names the event."""
+    found = odesim.integrate(system({x: -1}, [Event("low", x - 0.5, resets={x: sp.log(x - 1)})], 1), **PLAIN)
+    assert found.status == "non_finite" and "the event low sets x to nan at t = 0.5" in found.message
+    p = Symbol("p", positive=True)
+    found = odesim.integrate(system({p: -p}, [Event("low", p - 0.5, resets={p: p - 1})], 1), **PLAIN)
+    assert found.status == "left_domain" and "the event low sets p to -0.5, which leaves (0, inf)" in found.message
+
+
+def test_members_are_runs() -> None:
+    """Each member of an ensemble, which goes one by one, has the bits of a run; where bounces pile up, only that member ends."""
+    c = np.array([0.2, 0.7, 0.8])
+    found = odesim.ensemble(BALLS, params={"c": c}, save=5, threads=2)
+    assert [found.attrs["status_names"][s] for s in found.status.values] == ["sliding", "ok", "ok"]
+    for member in (1, 2):
+        run = odesim.integrate(BALLS, params={"c": c[member]}, save=5)
+        np.testing.assert_array_equal(found.x[member], run.y["x"])
+        np.testing.assert_array_equal(found.bounce_t[member], [e["t"] for e in run.events["bounce"]][:8])
+
+
+def test_float32() -> None:
+    """In float32 each ball bounces as often as in float64, within the rounding of its times."""
+    found = odesim.integrate(BALLS, params={"h": (1.0, 0.5)}, dtype="float32", backend="numpy", rtol=1e-5, atol=1e-6)
+    times = [e["t"] for e in found.events["bounce"] if e["index"] == (0,)]
+    np.testing.assert_allclose(times, bounces(1.0), rtol=1e-5)
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "no dict": ([x], "resets must be a dict"),
+    "text": ({"x": 0}, "resets has the key 'x': write a state"),
+    "unknown": ({k: 0}, "no state 'k' in resets; it has x, n|no state 'k'"),
+    "parameter": ({a: 0}, "a is a parameter, and resets change states: make it a state with the equation 0"),
+    "value": ({x: "0"}, "the reset of x must be an expression"),
+    "symbol": ({x: b}, "no symbol 'b'"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_resets_are_refused(wrong: str) -> None:
+    """One sentence that names the event."""
+    resets, sentence = WRONG[wrong]
+    with pytest.raises(SpecError, match=sentence) as error:
+        system({x: -a * x, n: 0}, [Event("hit", x - 1, resets=resets)], 0, {a: 1.0})
+    assert "event 'hit'" in str(error.value) and error.value.part == ("events", 0)
+
+
+def test_what_is_not_done_is_refused() -> None:
+    """A function of time that only touches 0 or has no formula for its zeros, two values for one element, the rescaled clock."""
+    for expr, sentence in ((Mod(t, q), "does not pass it"), (t + sin(t), "cannot be computed")):
+        with pytest.raises(SpecError, match=sentence):
+            system({x: 0}, [Event("tick", expr, resets={x: 1})], 0, {q: 1.0})
+    y = IndexedBase("y", shape=(2,))
+    (i,), both = index("i"), Event("twice", t - 1, resets={y[0]: 1, y[1]: 2})
+    assert odesim.integrate(system({y[i]: 0}, [both], axes={i: 2}), **PLAIN).final["y"].tolist() == [1, 2]
+    again = Event("twice", t - 1, resets={y[i]: 1, y[0]: 2})
+    with pytest.raises(SolveError, match="the event twice sets an element of y twice"):
+        odesim.integrate(system({y[i]: 0}, [again], axes={i: 2}), **PLAIN)
+    with pytest.raises(SpecError, match="event 'hit' resets states, which the rescaled clock cannot do"):
+        odesim.integrate(system({x: x**2}, [Event("hit", x - 2, resets={x: 1})], 1, growth=x), clock="rescaled", **PLAIN)
