@@ -218,6 +218,11 @@ class BoundNumba:
         """The address of the address table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
 
+    @property
+    def uses_blas(self) -> bool:
+        """Whether some matrix product is large enough for BLAS."""
+        return self._table.blas
+
     def refresh(self, names: Iterable[str]) -> None:
         """Copies these array parameters into the address table again, after their numbers have changed."""
         for name in names:

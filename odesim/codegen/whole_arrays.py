@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from string import ascii_letters
 from typing import Any
 
 import sympy as sp
@@ -115,7 +116,14 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
     if s.op == "scatter":
         place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
         return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
-    if s.op in ("sum", "dot", "max"):
+    if s.op == "dot":
+        letters = dict(zip(s.loops, ascii_letters, strict=False))
+        left, right, out = ("".join(letters[i] for i in indices) for indices in (*(f.indices for f in s.body.args), s.free))
+        factors = ", ".join(
+            f"_xp.asarray({base_name(f)}, _xp.float64)" if base_name(f) in words.index_arrays else base_name(f) for f in s.body.args
+        )
+        return [f"    {s.name} = _xp.einsum('{left},{right}->{out}', {factors}, optimize=True)"]
+    if s.op in ("sum", "max"):
         whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _needs_broadcast(s) else text
         return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]
     return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _needs_broadcast(s) else f"    {s.name} = {text}"]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.blas import few_blas_threads
 from odesim.engines.lanes.engine import member
 from odesim.engines.problem import held_problem
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve import ROSENBROCK, integrate_problem
 from odesim.solve.problem import Raw
-from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.symbolic.guards import Guard
 
 
@@ -37,7 +37,8 @@ class SingleEngine:
         chunk = into or request.allocate(count)
         chunk.y[...] = np.nan
         # around all threads: a thread that leaves the limit lifts it for the others
-        with few_blas_threads(request.layout.size) if request.options.method in ("auto", *ROSENBROCK) else nullcontext():
+        blas = request.options.method in ("auto", *ROSENBROCK) or (request.right.on.compiles and request.right.text.products)
+        with few_blas_threads(request.layout.size) if blas else nullcontext():
             each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 

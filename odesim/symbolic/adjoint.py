@@ -10,7 +10,7 @@ from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 from odesim.symbolic.derive import directional_derivative, twin_name
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
-from odesim.symbolic.lowering import Lowering, all_names, derivative
+from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import dependency_order, passes
@@ -34,7 +34,8 @@ def lower_vjp(system: System) -> Program:
     r[n] = sum_l a[n, l]*z[psi[n], l]  adds to the adjoint of z[q, l]  sum_n delta(q, psi[n])*a[n, l]*(adjoint of r[n])
     """
     covectors = {base_name(derivative(k)): covector(k) for k in system.equations}
-    work = Lowering(system.axes, system.equations.values(), {*all_names(system), *(twin_name(system, "u", n) for n in system.states)})
+    taken = {*all_names(system), *(twin_name(system, "u", n) for n in system.states)}
+    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system))
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = dependency_order(share(work.statements, work))

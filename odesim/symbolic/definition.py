@@ -47,9 +47,13 @@ class Definition:
 
     @property
     def size_names(self) -> tuple[str, ...]:
-        """Names of the sizes, in the order in which axes and parameters use them."""
+        """Names of the sizes, in the order in which axes, arrays and the values of index parameters use them."""
         names: dict[str, None] = {}
-        extents = [*self.axes.values(), *(d for p in self.params for d in p.shape)]
+        extents = [
+            *self.axes.values(),
+            *(d for p in self.params for d in p.shape),
+            *(p.indexes for p in self.params if p.indexes is not None),
+        ]
         for extent in map(sp.sympify, extents):
             names.update(dict.fromkeys(sorted(s.name for s in extent.free_symbols)))
         return tuple(names)

@@ -7,7 +7,7 @@ from sympy import Expr, Symbol
 
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.lowering import Lowering, all_names, derivative
+from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program
 from odesim.symbolic.schedule import passes
@@ -18,16 +18,18 @@ from odesim.symbolic.system import System
 def lower(system: System) -> Program:
     """The Program of a System's right-hand sides; the output for state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
-    return lower_expressions(outputs, system.axes, all_names(system))
+    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system))
 
 
-def lower_expressions(outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = ()) -> Program:
+def lower_expressions(
+    outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = (), ranges: Mapping[str, Any] | None = None
+) -> Program:
     """The Program of {target: expression}, with outputs in this order.
 
-    taken: names that no temporary (r0, r1, ...) and no summed index may have.
+    taken: names that no temporary (r0, r1, ...) and no summed index may have. ranges: those of a Lowering.
     """
     expressions = {target: canonical(e) for target, e in outputs.items()}
-    work = Lowering(axes, expressions.values(), taken)
+    work = Lowering(axes, expressions.values(), taken, ranges)
     for target, e in expressions.items():
         work.assign(target, e)
     statements = share(work.statements, work)

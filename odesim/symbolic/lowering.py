@@ -1,7 +1,7 @@
 """The rewriting of expressions into statements: reductions get names, sums become loops."""
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, count
+from itertools import chain, combinations, count, permutations
 from typing import Any
 
 import sympy as sp
@@ -10,10 +10,18 @@ from sympy import Expr, Indexed, KroneckerDelta, Symbol
 from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import free_indices, index
+from odesim.symbolic.expr import base_name, free_indices, index
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
+
+MOST_TURNED = 4
+"""Indices of a temporary up to which it is also found with its axes in another order."""
+
+
+def index_ranges(system: Definition) -> dict[str, Any]:
+    """{parameter that names rows: the extent of the axis of these rows}."""
+    return {p.name: p.indexes for p in system.params if p.indexes is not None}
 
 
 def derivative(key: Key) -> Key:
@@ -31,10 +39,12 @@ def all_names(system: Definition) -> set[str]:
 class Lowering:
     """A lowering in progress: the statements so far, and the extents of all indices.
 
-    near: the expressions to lower. taken: further names that no temporary and no summed index may have.
+    near: the expressions to lower. taken: further names that no temporary and no summed index may have. ranges: {integer array: the
+    extent of an axis that all its values are in}.
     """
 
-    def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str]):
+    def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str], ranges: Mapping[str, Any] | None = None):
+        self._ranges = ranges or {}
         self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
         self.statements: list[Statement] = []
         self._order = list(axes)
@@ -90,19 +100,25 @@ class Lowering:
     def new(
         self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None, *, slopes: bool = False
     ) -> Indexed | Symbol:
-        """The temporary that holds a statement; the same statement is made once, whatever its indices are called."""
+        """The temporary that holds a statement; the same statement is made once, whatever its indices are called, turned where needed."""
+        for order in permutations(free) if len(free) <= MOST_TURNED else (free,):
+            made = self._temporaries.get(self._key(e, op, order, bound, via, slopes))
+            if made is not None and (op != "scatter" or order == free):
+                return made.base[order] if free else made
+        name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
+        self.taken.add(name)
+        target = IndexedBase(name, shape=tuple(self.extents[f] for f in free))[free] if free else Symbol(name, real=True)
+        self._temporaries[self._key(e, op, free, bound, via, slopes)] = target
+        self.statements.append(Statement(target, free, op, e, bound, via, slopes))
+        return target
+
+    def _key(self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None, via: Indexed | None, slopes: bool) -> tuple[Any, ...]:
+        """What two statements have in common that hold the same numbers in arrays with the same axes."""
         slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
         slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
+        body = e.xreplace(slots)
         shape = tuple(self.extents[f] for f in free)
-        key = (op, slopes, shape, bound is not None and self.extents[bound], e.xreplace(slots), via and via.xreplace(slots))
-        if key not in self._temporaries:
-            name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
-            self.taken.add(name)
-            target = IndexedBase(name, shape=shape)[free] if free else Symbol(name, real=True)
-            self._temporaries[key] = target
-            self.statements.append(Statement(target, free, op, e, bound, via, slopes))
-        made = self._temporaries[key]
-        return made.base[free] if free else made
+        return op, slopes, shape, bound is not None and self.extents[bound], body, via and via.xreplace(slots)
 
     def _loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
         """The loop index for k: an index with the name of k, or a new one where that name has another extent or meaning in near."""
@@ -158,12 +174,15 @@ class Lowering:
         other = b if a == k else a
         if k not in d.args:
             return any(isinstance(x, Indexed) and k in self.free(x) for x in d.args) and any(x in self.extents for x in d.args)
+        if isinstance(other, Indexed):
+            return k not in other.free_symbols and self._ranges.get(base_name(other)) == self.extents[k]
         return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
 
     def _sum(self, body: Expr, k: Symbol) -> Expr:
         """The sum of body over k: factors without k are moved out, a delta removes the sum, a matrix product becomes one statement.
 
         sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
+        sum_m delta(m, psi[n])*x[m]  ->  x[psi[n]]
         """
         factors = sp.Mul.make_args(body)
         outside = sp.Mul(*(f for f in factors if k not in f.free_symbols))
@@ -179,25 +198,49 @@ class Lowering:
             inside_free = self.free(sp.Tuple(rest, via))
             if row not in inside_free:
                 return outside * self.new(rest, "scatter", (row, *(f for f in inside_free if f != k)), k, via)
-        body = sp.Mul(*inside)
-        free = tuple(f for f in self.free(body) if f != k)
+        free = tuple(f for f in self.free(sp.Mul(*inside)) if f != k)
         product = self._product(inside, free, k)
-        return outside * (self.new(product, "dot", free, k) if product is not None else self.new(body, "sum", free, k))
+        if product is not None:
+            return outside * self.new(product, "dot", free, k)
+        return outside * self.new(sp.Mul(*self._vector_product(inside, free)), "sum", free, k)
 
     def _product(self, factors: list[Expr], free: tuple[Symbol, ...], k: Symbol) -> Expr | None:
-        """left[a, k] * right[b, k] where the factors of a sum are a matrix product, each matrix in an array; None elsewhere."""
-        if len(free) != 2:
-            return None
-        a, b = free
+        """left * right, each an element of an array, where the factors of a sum over k are a product of matrices; None elsewhere.
+
+        Each matrix has a free index that the other lacks; indices that both have make it many products. A matrix times a vector needs
+        no array for the matrix.
+        """
         indices = [set(self.free(f)) for f in factors]
-        if any({a, b} <= i for i in indices):
+        apart = [(a, b) for a, b in combinations(free, 2) if not any({a, b} <= i for i in indices)]
+        splits = [[self._side(a, b, i, indices) for i in indices] for a, b in apart]
+        if not splits:
             return None
-        left = [f for f, i in zip(factors, indices, strict=True) if a in i]
-        right = [f for f, i in zip(factors, indices, strict=True) if a not in i]
-        if not left or not any(b in i for i in indices):
-            return None
-        return sp.Mul(self._array(sp.Mul(*left)), self._array(sp.Mul(*right)), evaluate=False)
+        sides = max(splits, key=lambda sides: len(set().union(*_of(indices, sides, 0)) ^ set().union(*_of(indices, sides, 1))))
+        left, right = (sp.Mul(*_of(factors, sides, side)) for side in (0, 1))
+        return sp.Mul(*sorted((self._array(left), self._array(right)), key=str), evaluate=False)
+
+    @staticmethod
+    def _side(a: Symbol, b: Symbol, own: set[Symbol], indices: list[set[Symbol]]) -> int:
+        """The matrix of a factor with these indices: 0 is that with a, 1 that with b; a factor without them goes where it adds none."""
+        left, right = (set().union(*(i for i in indices if x in i)) for x in (a, b))
+        return int(b in own or (a not in own and not own <= left and own <= right))
+
+    def _vector_product(self, factors: list[Expr], free: tuple[Symbol, ...]) -> list[Expr]:
+        """factors, with all but one in an array where that one is an element of a matrix and the others lack one of its free indices."""
+        matrices = [f for f in factors if self._is_plain(f) and set(free) <= set(self.free(f))]
+        if len(matrices) != 1 or len(factors) < 2:
+            return factors
+        vector = sp.Mul(*(f for f in factors if f is not matrices[0]))
+        return factors if set(free) <= set(self.free(vector)) else [matrices[0], self._array(vector)]
 
     def _array(self, e: Expr) -> Expr:
-        plain = isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
-        return e if plain else self.new(e, "map", self.free(e))
+        return e if self._is_plain(e) else self.new(e, "map", self.free(e))
+
+    @staticmethod
+    def _is_plain(e: Expr) -> bool:
+        return isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
+
+
+def _of(items: list[Any], sides: list[int], side: int) -> list[Any]:
+    """The items that are on this side."""
+    return [item for item, s in zip(items, sides, strict=True) if s == side]

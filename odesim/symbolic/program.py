@@ -14,6 +14,7 @@ class Statement:
 
     op: "map" target = body; "sum", "max" target = op over bound of body; "dot" target[a, b] = sum over bound of
     left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:].
+    more: indices beside bound over which a matrix product is summed; generated code alone has them.
     slopes: a maximum is a value that has a derivative, and no shift that cancels; its body is then an element of an array.
     """
 
@@ -24,6 +25,7 @@ class Statement:
     bound: Symbol | None = None
     via: Indexed | None = None
     slopes: bool = False
+    more: tuple[Symbol, ...] = ()
 
     @property
     def name(self) -> str:
@@ -33,7 +35,7 @@ class Statement:
     def loops(self) -> tuple[Symbol, ...]:
         """All indices of the statement's loops, the summed one last."""
         if self.op == "scatter":
-            return (*((self.bound,) if self.bound is not None else ()), *self.free[1:])
+            return (*self.free[1:], *((self.bound,) if self.bound is not None else ()))
         return (*self.free, *((self.bound,) if self.bound is not None else ()))
 
     def reads(self) -> set[str]:
@@ -73,7 +75,7 @@ class Program:
     @property
     def sizes(self) -> set[str]:
         """Names of the sizes in the extents of its loops."""
-        used = {i for s in self.statements() for i in (*s.loops, *s.free)}
+        used = {i for s in self.statements() for i in (*s.loops, *s.free, *s.more)}
         return {x.name for i in used for x in self.extents[i].free_symbols}
 
     def inputs(self) -> set[str]:

@@ -27,12 +27,35 @@ def share(statements: list[Statement], work: "Lowering") -> list[Statement]:
 
     sum_k P[k]*exp(z[k]), d_z[i] = P[i]*exp(z[i]) / r0  ->  r1[i] = P[i]*exp(z[i]), sum_k r1[k], d_z[i] = r1[i] / r0
     """
+    statements = _read_again(statements, work)
     for _ in range(8):  # a shared function may contain another one
         uses = _candidate(statements, work)
         if uses is None:
             break
         statements = _extract(statements, uses, work)
     return statements
+
+
+def _read_again(statements: list[Statement], work: "Lowering") -> list[Statement]:
+    """The statements with a function that is an array by itself read from there.
+
+    r0 = sum_k exp(z[k]), r1[k] = exp(z[k])  ->  r0 = sum_k r1[k]
+    """
+    holders = [s for s in statements if s.op == "map" and isinstance(s.target, Indexed) and _costly(s.body)]
+    known = {(_key(s.body, work), _base(s.body)[0]): s for s in holders if set(s.free) == set(work.free(s.body))}
+    out = []
+    for s in statements:
+        found = {f: known.get((_key(f, work), _base(f)[0])) for f in (_functions(s) if s not in holders else ())}
+        out.append(replace(s, body=s.body.xreplace({f: _element_for(f, holder, work) for f, holder in found.items() if holder})))
+    work.statements = out
+    return out
+
+
+def _element_for(f: Expr, holder: Statement, work: "Lowering") -> Expr:
+    """The element of the holder's array that is f, which has other indices."""
+    assert isinstance(holder.target, Indexed)
+    names = dict(zip(work.free(holder.body), work.free(f), strict=True))
+    return holder.target.base[tuple(names[i] for i in holder.free)]
 
 
 def _functions(s: Statement) -> list[Expr]:

@@ -1,5 +1,7 @@
 """Sums over products of two arrays: with repeated indices, with whole numbers, and as matrix products, all are what einsum says."""
 
+import re
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from sympy import S, Sum
 
 import odesim
+from odesim.codegen.compiled import compile_system
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
@@ -108,3 +111,63 @@ def test_large_whole_numbers():
     names: dict[str, Any] = {f"y{e}": 0.0 for e in range(n * n)} | {"t": 0.0}
     exec("\n".join(formulas.lines), names)
     assert [eval(text, names) for text in formulas.outputs] == [3.0 * 2.0**80] * n**2
+
+
+PATTERNS = (
+    *("sik,skj->sij", "il,slj->sij", "siw,slw->il", "ki,k->i", "sik,sk->si", "ik,kj,jl->il", "sik,kl,slj->ij", "ik,jk->ij", "ki,kj->ji"),
+    *("abk,ck->abc", "kab,kc->abc", "akb,ck->cab", "ab,cb,db->acd", "ijk,ijk->i", "isk,k->is", "kij,k->ij", "sk,sk->s", "abkl,klc->abc"),
+    *("ablk,klc->cab", "sabk,skc->sabc", "ik,jk,k->ij", "ij,ij,jk->ik", "hik,hjk,hjc->ic", "a,b->ab", "ak,b,k->ab"),
+)
+"""Contractions as einsum writes them: many products, products of three, sums over several indices, vectors, turned matrices."""
+LENGTHS = dict(zip("sihabcdjklw", (3, 11, 2, 5, 4, 6, 7, 12, 13, 10, 9), strict=True))
+
+
+def contractions(patterns: Sequence[str]) -> tuple[System, dict[str, Any]]:
+    """One System with a state for each pattern, whose rate is that contraction of parameters; and their numbers."""
+    rng = np.random.default_rng(3)
+    extent = {letter: sizes(letter.upper() * 2)[0] for letter in LENGTHS}
+    loops = {letter: index(letter)[0] for letter in LENGTHS}
+    equations: dict[Any, Any] = {}
+    params, values = [], {}
+    for n, pattern in enumerate(patterns):
+        inputs, out = pattern.split("->")
+        rate: Any = 1
+        for m, letters in enumerate(inputs.split(",")):
+            base = IndexedBase(f"A{n}n{m}", shape=tuple(extent[x] for x in letters))
+            rate *= base[tuple(loops[x] for x in letters)]
+            params.append(Param(base, 1.0, REAL, "a factor"))
+            values[f"A{n}n{m}"] = rng.normal(size=[LENGTHS[x] for x in letters])
+        summed = [x for x in dict.fromkeys(inputs.replace(",", "")) if x not in out]
+        state = IndexedBase(f"y{n}n", shape=tuple(extent[x] for x in out))
+        total = over(Sum, rate, *((loops[x], extent[x]) for x in summed)) if summed else rate
+        equations[state[tuple(loops[x] for x in out)]] = total
+    axes = {loops[x]: extent[x] for x in LENGTHS}
+    made = System("test.contractions", SOURCE, axes, equations, tuple(params), {key: 0.0 for key in equations})
+    return made, values
+
+
+CASES = [(PATTERNS[:7], "float64", False), *((PATTERNS, dtype, strict) for dtype in ("float64", "float32") for strict in (False, True))]
+
+
+@pytest.mark.parametrize(("patterns", "dtype", "strict"), [CASES[0], *(pytest.param(*c, marks=pytest.mark.slow) for c in CASES[1:])])
+def test_every_contraction(patterns: Sequence[str], dtype: str, strict: bool) -> None:
+    """numba and whole arrays have the sums of einsum, to the rounding of sums in any order."""
+    system, values = contractions(patterns)
+    lengths = {letter.upper() * 2: n for letter, n in LENGTHS.items()}
+    bound = compile_system(system, dtype=dtype, strict=strict).bind(lengths, values)
+    y, out = np.zeros((2, bound.layout.size), dtype)
+    bound(0.0, y, out)
+    arrays = ArrayFunction(lower(system))(lengths, {**values, **bound.layout.split(y), "t": 0.0})
+    for n, (pattern, rates) in enumerate(zip(patterns, bound.layout.split(out).values(), strict=True)):
+        factors = [values[f"A{n}n{m}"] for m in range(pattern.count(",") + 1)]
+        want, most = (np.einsum(pattern, *f, optimize=True) for f in (factors, [np.abs(f) for f in factors]))
+        terms = np.prod([LENGTHS[x] for x in set(pattern) & set(LENGTHS)])
+        for found, eps in ((rates, np.finfo(dtype).eps), (arrays[f"d_y{n}n"], np.finfo(float).eps)):
+            assert np.all(np.abs(found - want) <= terms * eps * most), pattern
+
+
+def test_products_are_calls_of_blas() -> None:
+    """The sums of a flow of matrices are calls of a product; those of several indices add products up."""
+    system, _ = contractions(PATTERNS)
+    text = compile_system(system).source
+    assert text.count("blas_product(gemm_") >= 20 and re.search(r"blas_product\(gemm_, .*, [a-z]+\)\n", text)

@@ -58,3 +58,22 @@ def test_products_of_whole_numbers_and_repeated_indices(dtype: str, cuda: Shim) 
     options: dict[str, Any] = {"sizes": {"N": 5, "M": 3}, "params": {"A": "normal(0,1)", "B": "normal(0,1)"}, "span": (0.0, 0.1)}
     options |= {"dtype": dtype, "method": "rk4", "step": 0.02, "seed": 3, "strict": True}
     same(odesim.integrate(made, **options), odesim.integrate(made, backend="cuda", **options))
+
+
+def test_many_products(cuda: Shim) -> None:
+    """A product for each of many, products that are added up, a turned vector: the bits of numba."""
+    A, C, V, w = (IndexedBase(name, shape=shape) for name, shape in (("A", (Q, N, K)), ("C", (Q, K, M)), ("V", (N, K)), ("w", (K,))))
+    many, added = over(Sum, A[q, i, k] * C[q, k, j], (k, K)), over(Sum, A[q, i, k] * C[q, k, j], (k, K), (q, Q))
+    turned = over(Sum, V[i, k] * w[k], (k, K)) + over(Sum, C[q, k, j] * over(Sum, V[i, k] * 0.5, (i, N)), (k, K))
+    system = System(
+        name="test.many_products", source=Source("none", "made for the tests"), axes={q: Q, i: N, j: M, k: K},
+        equations={
+            A[q, i, k]: over(Sum, many * C[q, k, j], (j, M)) - A[q, i, k],
+            V[i, k]: over(Sum, added * C[0, k, j], (j, M)) - V[i, k],
+            w[k]: over(Sum, V[i, k] * turned.subs(j, 0).subs(q, 0), (i, N)) - w[k],
+        },
+        params=(Param(C, 0.1, S.Reals, "matrices"),), initial={A[q, i, k]: 1 + i - k + q, V[i, k]: 1 / (i + k + 1), w[k]: 1},
+    )  # fmt: skip
+    cuda()
+    run: dict[str, Any] = {"sizes": {"N": 5, "M": 4, "K": 3, "Q": 2}, "span": (0.0, 0.5), "save": 3, "strict": True}
+    same(odesim.integrate(system, backend="cuda", **run), odesim.integrate(system, **run))

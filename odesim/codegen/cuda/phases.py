@@ -73,10 +73,12 @@ class Phases(FunctionText):
                 return [*_shared(total, [f"{named(array)}[e_] = {self._value(value).text};"]), WAIT]
             case ast.Assign(targets=[ast.Subscript()]):
                 return [f"if (team.thread == 0) {{ {' '.join(self._statement(node))} }}"]
+            case ast.For() if _calls(node, "product"):
+                return [*self._products(node), WAIT]
             case ast.For():
                 return self._nest(node)
-            case ast.Expr(value=ast.Call(func=ast.Name(id="matmul"), args=[a, b, ast.Name(id=out)])):
-                return self._matmul(a, b, out)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="product"))):
+                return [*self._products(node), WAIT]
         return self._statement(node)
 
     def _number(self, name: str, tree: str, args: list[ast.expr]) -> list[str]:
@@ -130,7 +132,9 @@ class Phases(FunctionText):
         assert isinstance(blocked.iter, ast.Call)
         length, rows = self._value(blocked.iter.args[1]).text, self._total(loops)
         self._learn("lo_", INT)
-        folds = {_slot(call.args[0]): call.func.id for call in _calls(blocked, "block_") if _is_work(call.args[0])}  # type: ignore[attr-defined]
+        folds = {
+            _slot(call.args[0]): call.func.id for call in _calls(blocked, "block_sum", "block_max", "block_dot") if _is_work(call.args[0])
+        }  # type: ignore[attr-defined]
         self.maxima = {slot for slot, name in folds.items() if name == "block_max"}
         lines = [f"double acc{k}_ = {'-ODESIM_INF' if k in self.maxima else '0.0'}, u{k}_ = 0.0, w{k}_ = 0.0;" for k in sorted(folds)]
         lines += ["const long long row_ = e_ / width_, b_ = e_ % width_;", "e_ = row_;", *self._indices(loops), "lo_ = b_ * 1024;"]
@@ -173,18 +177,26 @@ class Phases(FunctionText):
             return f"odesim_fold_{op}(acc{slot}_, u{slot}_, w{slot}_, {count})"
         return f"odesim_block_{op}(team, {', '.join(self._value(a).text for a in value.args[:-1])}, {count})"
 
-    def _matmul(self, a: Any, b: Any, out: str) -> list[str]:
-        (left, rows, depth, down, along), (right, _, columns, below, beside) = self._matrix(a), self._matrix(b)
-        given = f"{left}, {down}, {along}, {right}, {below}, {beside}, {rows}, {depth}, {columns}, {named(out)}"
-        return [f"odesim_product<{self.arrays[out].entry}>(team, {given});", WAIT]
+    def _products(self, node: Any) -> list[str]:
+        """A matrix product, perhaps in loops: all threads work on one after the other, and each adds to elements of its own."""
+        if isinstance(node, ast.For):
+            assert isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call)
+            self._learn(node.target.id, INT)
+            i, (body,) = named(node.target.id), node.body
+            head = f"for ({i} = 0; {i} < {self._value(node.iter.args[0]).text}; {i} += 1) {{"
+            return [head, *(f"    {line}" for line in self._products(body)), "}"]
+        *arrays, steps, shape, add = node.value.args
+        entry, vectors = self._vector(arrays[0])[0], [self._vector(a)[1] for a in arrays]
+        given = ", ".join([*vectors, *self._whole(steps), *self._whole(shape), self._value(add).text])
+        return [f"odesim_product<{entry}>(team, {given});"]
 
-    def _matrix(self, node: Any) -> tuple[str, str, str, str, str]:
-        """(address, rows, columns, stride of rows, stride of columns) of a matrix."""
-        turned = isinstance(node, ast.Attribute)
-        name = node.value if isinstance(node, ast.Attribute) else node
-        assert isinstance(name, ast.Name)
-        rows, columns = self.arrays[name.id].shape
-        return (named(name.id), columns, rows, "1", f"({columns})") if turned else (named(name.id), rows, columns, f"({columns})", "1")
+    def _vector(self, node: Any) -> tuple[str, str]:
+        """(type of an element, address) of vector(array, start)."""
+        array = self._value(node.args[0])
+        return array.type.entry, f"{array.text} + {self._value(node.args[1]).text}"
+
+    def _whole(self, node: Any) -> list[str]:
+        return [self._value(part).text for part in node.elts]
 
     def _total(self, loops: Loops) -> str:
         return " * ".join(f"({self._value(n).text})" for _, n in loops) or "1"
@@ -259,15 +271,8 @@ def _shared(total: str, lines: list[str]) -> list[str]:
     return [head, "    long long e_ = i_e_;", *(f"    {line}" for line in lines), "}"]
 
 
-def _calls(node: ast.AST, start: str) -> list[ast.Call]:
-    return [
-        c
-        for c in ast.walk(node)
-        if isinstance(c, ast.Call)
-        and isinstance(c.func, ast.Name)
-        and c.func.id.startswith(start)
-        and c.func.id in ("block_sum", "block_max", "block_dot")
-    ]
+def _calls(node: ast.AST, *names: str) -> list[Any]:
+    return [c for c in ast.walk(node) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and c.func.id in names]
 
 
 def _is_blocked(node: Any) -> bool:

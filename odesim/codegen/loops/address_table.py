@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
+from odesim.base.blas import SMALL, gemm_address
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, TableEntry
@@ -19,12 +20,13 @@ class AddressTable:
     """An address table and the memory that it points to.
 
     entries: int64, one for each entry of the ModuleText. references: the arrays behind the addresses, kept alive.
-    arrays: {parameter: its array}.
+    arrays: {parameter: its array}. blas: whether BLAS computes products.
     """
 
     entries: Array
     references: tuple[Array, ...]
     arrays: dict[str, Array]
+    blas: bool
 
     @property
     def address(self) -> int:
@@ -47,12 +49,15 @@ def make_table(
             byte_sizes[n] = prod(extents(entry.shape, sizes)) * width
     memory, starts = arena(byte_sizes)
     base = memory.ctypes.data
+    large = any(prod(extents(product, sizes)) > SMALL for product in text.products)
     table, references, arrays = np.empty(len(text.entries), np.int64), [memory], dict[str, Array]()
     for n, entry in enumerate(text.entries):
         if entry.kind in lengths:
             table[n] = lengths[entry.kind]
         elif entry.kind == "size":
             table[n] = sizes[entry.name]
+        elif entry.kind == "blas":
+            table[n] = gemm_address(dtype) if large else 0
         elif n in starts:
             table[n] = base + starts[n]
         else:
@@ -60,7 +65,7 @@ def make_table(
             references.append(a)
             arrays[entry.name] = a
             table[n] = a.ctypes.data
-    return AddressTable(table, tuple(references), arrays)
+    return AddressTable(table, tuple(references), arrays, large)
 
 
 def _parameter_array(entry: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:

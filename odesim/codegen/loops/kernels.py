@@ -8,8 +8,10 @@ import sympy as sp
 from odesim.codegen.integers import copy_integer_factors
 from odesim.codegen.loops.blocks import BLOCK, HERE, LATE
 from odesim.codegen.loops.fused import FusedLoops
-from odesim.codegen.loops.nests import Nests
+from odesim.codegen.loops.layout import lay_out
+from odesim.codegen.loops.nests import Nests, Start
 from odesim.codegen.loops.passes import LoopPlan
+from odesim.codegen.loops.products import join_products
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
@@ -20,7 +22,7 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One entry of an address table: the length n, a size, or the address of the scalar parameters, an array or scratch memory."""
+    """One entry of an address table: the length n, a size, or the address of the scalar parameters, an array, scratch memory or BLAS."""
 
     kind: str
     name: str
@@ -35,7 +37,7 @@ class Kernel:
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
         whole = {p.name for p in system.params if p.integer}
-        program = copy_integer_factors(program, whole, all_names(system))
+        program = join_products(lay_out(copy_integer_factors(program, whole, all_names(system))))
         self.name, self.system, self.program = name, system, program
         self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
         self.body = "\n".join(self.nests.emit())
@@ -46,7 +48,7 @@ class Kernel:
 
     def arguments(self) -> list[str]:
         """The names of the function's arguments, in order."""
-        return [*self.first, *self.sizes, *self.params, *self.temporaries, "work_", "part_"]
+        return [*self.first, *self.sizes, *self.params, *self.temporaries, "work_", "part_", *["gemm_"] * self.nests.uses_blas]
 
     def definition(self) -> str:
         """The text of the function."""
@@ -75,7 +77,7 @@ class Kernel:
 class RightSide(Kernel):
     """The kernel of a right-hand side; depending on its LoopPlan it also computes the state, and returns a scaled stage."""
 
-    def __init__(self, system: System, plan: LoopPlan, dtype: str):
+    def __init__(self, system: System, plan: LoopPlan, dtype: str, *, blas: bool = False):
         self.plan = plan
         state = system.states[0] if plan.fused else ""
         self.constants = [str(a.base.label) for a in plan.basis.constants] if plan.basis is not None else []
@@ -85,7 +87,7 @@ class RightSide(Kernel):
             lines = [line.replace("coef_", "weights_") for line in lines]
             lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {HERE})" for q, a in enumerate(self.constants)]
         prologue = self.fused.prologue() if self.fused else lines
-        super().__init__("rhs", system, plan.program, dtype, state=state, prologue=prologue, fused=self.fused)
+        super().__init__("rhs", system, plan.program, dtype, blas=blas, start=Start(state, prologue, self.fused))
         if plan.fused:
             self.first = ("t", "y_", "x_", "k_", "rows_", "coef_", "ns_", "out_")
         if plan.local:
@@ -171,11 +173,12 @@ class CFunctions:
             lines.append("    keep_ = 1 if z_ else 0")
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
         else:
-            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_)")
+            given = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was given
+            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {given}, n_)")
         if k.plan.basis is not None:
             lines.append("    scale_ = scales_[rows_[s_]]")
         if not k.plan.fused:
-            lines += [f"    for lo_ in range(0, n_, {BLOCK}):", f"        hi_ = min(lo_ + {BLOCK}, n_)"]
+            lines += [f"    for lo_ in range(0, n_ if ns_ or z_ else 0, {BLOCK}):", f"        hi_ = min(lo_ + {BLOCK}, n_)"]
             lines.append("        combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, block(y_, lo_, hi_))")
         call = ", ".join("row_block(k_, rows_[s_], 0, n_)" if a == "out_" else a for a in k.arguments())
         return "\n".join([*lines, f"    {k.name}({call})"])
@@ -211,7 +214,7 @@ class CFunctions:
         return lines
 
     def _entry_lines(self, k: Kernel, entry: TableEntry, n: int, wanted: list[str]) -> list[str]:
-        if entry.kind in ("length", "size", "blocks"):
+        if entry.kind in ("length", "size", "blocks") or (entry.kind == "blas" and entry.name in wanted):
             return [f"    {entry.name} = at_[{n}]"]
         if entry.kind == "numbers":
             used = [(j, name) for j, name in enumerate(self.numbers) if name in wanted]
@@ -220,7 +223,7 @@ class CFunctions:
         if entry.kind == "scratch":
             return self._scratch(k, entry.name, n, wanted)
         kernel, _, name = entry.name.rpartition(".")
-        if (kernel and kernel != k.name) or name not in wanted:
+        if entry.kind == "blas" or (kernel and kernel != k.name) or name not in wanted:
             return []
         return [f"    {name} = {'ints' if entry.integer else self.real}(at_[{n}], {_shape_text(entry.shape)})"]
 

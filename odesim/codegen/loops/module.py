@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
@@ -12,11 +13,12 @@ from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 RUNTIME = (
-    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight", "matmul",
+    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight",
     "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 )  # fmt: skip
-ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store")
-TWO_MODES = ("combine_block", "matmul")
+ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store", "vector")
+PRODUCTS = ("product", "blas_product")
+TWO_MODES = ("combine_block", "product")
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class ModuleText:
     """A generated module: its source, and the entries of its address table in order.
 
     numbers: scalar parameters. scratch: blocks of scratch memory. scales: numbers stored beside a stage, 0 where stages are not
-    scaled. local: the state is computed block by block in scratch memory unless the caller needs it.
+    scaled. local: the state is computed block by block in scratch memory unless the caller needs it. products: extents of the matrix
+    products that BLAS may compute.
     """
 
     source: str
@@ -33,14 +36,15 @@ class ModuleText:
     scratch: int
     scales: int
     local: bool
+    products: tuple[tuple[Any, ...], ...] = ()
 
 
 def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> ModuleText:
     """The numba module of a System: rhs, stage and combine; find_events and events where it has events."""
-    kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype)
+    kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype, blas=not strict)
     kernels: list[Kernel] = [kernel]
     if events is not None:
-        kernels.append(Kernel("find_events", system, events, dtype))
+        kernels.append(Kernel("find_events", system, events, dtype, blas=not strict))
     numbers = tuple(p.name for p in system.params if not p.shape)
     entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
     entries.append(TableEntry("numbers", "numbers"))
@@ -49,13 +53,20 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     entries += [
         TableEntry("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
     ]
+    entries += [TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels)
     functions = CFunctions(tuple(entries), numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
     body = "\n\n\n".join(
         [*(k.definition() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
     )
     scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
     return ModuleText(
-        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n", tuple(entries), numbers, functions.scratch, scales, kernel.plan.local
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n",
+        tuple(entries),
+        numbers,
+        functions.scratch,
+        scales,
+        kernel.plan.local,
+        tuple(p for k in kernels for p in k.nests.products),
     )
 
 
@@ -69,11 +80,12 @@ def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: b
     if strict and not foreign:
         check_strict(system.name, plain)
     end = "_strict" if strict else ""
-    helpers = [f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in RUNTIME if w in used]
+    helpers, products = ([f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in words if w in used] for words in (RUNTIME, PRODUCTS))
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += [f"from math import {', '.join(plain)}", ""] if plain else []
     lines += ["import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(helpers)}"] if helpers else []
+    lines += [f"from odesim.codegen.runtime.products import {', '.join(products)}"] if products else []
     access = [w for w in ACCESS if w in used]
     lines += [f"from odesim.codegen.runtime.access import {', '.join(access)}"] if access else []
     lines += own_imports(used)

@@ -1,7 +1,7 @@
 """Loop nests of a Program, as Python text for numba."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -12,16 +12,28 @@ from odesim.codegen.integers import integers_as_real
 from odesim.codegen.loops.blocks import BLOCK, HERE, BlockLoop
 from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.printers import ScalarPrinter
+from odesim.codegen.loops.products import Product, find_product
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
+
+
+@dataclass(frozen=True)
+class Start:
+    """How the first pass computes the state block by block: its name ("": it is there), the lines for that; the block is HERE.
+
+    fused: where given, the loop computes the state itself.
+    """
+
+    state: str = ""
+    prologue: Sequence[str] = ()
+    fused: FusedLoops | None = None
 
 
 class Nests:
     """The lines of one kernel.
 
     sizes: names of integers beside the indices. double: arrays are float64, except the integer arrays named in whole.
-    state: the name of the state that the first pass computes block by block; prologue: the lines for that; the block is HERE.
-    fused: where given, the loop computes the state itself.
+    blas: large matrix products are left to BLAS. start: where the state comes from.
     """
 
     def __init__(
@@ -31,12 +43,13 @@ class Nests:
         *,
         double: bool = True,
         whole: Iterable[str] = (),
-        state: str = "",
-        prologue: Sequence[str] = (),
-        fused: FusedLoops | None = None,
+        blas: bool = False,
+        start: Start | None = None,
     ):
-        self.state, self.prologue, self.fused = state, prologue, fused
-        self._loops = 0
+        start = start or Start()
+        self.state, self.prologue, self.fused = start.state, start.prologue, start.fused
+        self._loops, self.blas = 0, blas
+        self.uses_blas, self.products = False, list[tuple[Expr, ...]]()
         self.program, self.double = integers_as_real(program, set(whole)), double
         self.lines: list[str] = []
         self.scratch_blocks = 1  # in use at the same time
@@ -57,8 +70,9 @@ class Nests:
 
     def _pass(self, group: tuple[Statement, ...]) -> None:
         first = group[0]
-        if first.op == "dot":
-            self._dot(first)
+        product = find_product(first, self.program.extents)
+        if product is not None and (self.blas or not product.along_rows):
+            self._product(product)
         elif first.op == "scatter":
             self._scatter(first)
         elif len(first.loops) == 1 and (first.free or first.bound):
@@ -66,7 +80,7 @@ class Nests:
         elif not first.loops:
             self._numbers(group)
         elif first.bound is not None:
-            self._rows(first)
+            (self._columns if self._is_by_columns(first) else self._rows)(first)
         else:
             self._map(first)
 
@@ -166,6 +180,21 @@ class Nests:
         self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
         self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
 
+    def _is_by_columns(self, s: Statement) -> bool:
+        """Whether neighbours in memory belong to different sums or maxima, more often than to one. The fixed order of sums is by rows."""
+        last = [a.indices[-1] for a in s.body.atoms(Indexed) if isinstance(a.indices[-1], Symbol)]
+        return self.blas and self.double and last.count(s.free[-1]) > last.count(s.bound)
+
+    def _columns(self, s: Statement) -> None:
+        """Sums or maxima that are next to each other in memory, all together."""
+        assert s.bound is not None
+        self._put(1, f"{s.name}[...] = {'0.0' if s.op == 'sum' else 'float(' + repr('-inf') + ')'}")
+        depth, (body,) = self._open((*s.free[:-1], s.bound, s.free[-1]), [s.body])
+        if s.op == "sum":
+            self._bodies(depth, [(self._target(s), body)], sign="+=")
+        else:
+            self._put(depth, f"{self._target(s)} = maximum({self._target(s)}, {self.printer.text(body)})")
+
     def _scatter(self, s: Statement) -> None:
         self._put(1, f"{s.name}[...] = 0.0")
         depth, (body,) = self._open(s.loops, [s.body])
@@ -173,13 +202,12 @@ class Nests:
         place = ", ".join([self.printer.subscript(s.via), *(i.name for i in s.free[1:])])
         self._bodies(depth, [(f"{s.name}[{place}]", body)], sign="+=")
 
-    def _dot(self, s: Statement) -> None:
-        a, b = s.free
-        left, right = s.body.args
-        if a not in left.indices:
-            left, right = right, left
-        turn = [f"{base_name(left)}{'' if left.indices[0] == a else '.T'}", f"{base_name(right)}{'' if right.indices[1] == b else '.T'}"]
-        self._put(1, f"matmul({turn[0]}, {turn[1]}, {s.name})")
+    def _product(self, p: Product) -> None:
+        for depth, i in enumerate(p.loops):
+            self._put(depth + 1, f"for {i} in range({self.text(self.program.extents[i])}):")
+        self._put(len(p.loops) + 1, p.call("blas_product(gemm_, " if self.blas else "product("))
+        self.uses_blas |= self.blas
+        self.products += [p.extents] * bool(self.blas and p.extents)
 
     # -- expressions
 

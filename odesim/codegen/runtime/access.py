@@ -81,6 +81,18 @@ def block(typingctx: Any, a: Any, low: Any, high: Any) -> Any:
 
 
 @intrinsic
+def vector(typingctx: Any, a: Any, start: Any) -> Any:
+    """The memory of a contiguous array from its element `start` on, as a vector whose length nobody may ask for."""
+    kind = types.Array(a.dtype, 1, "C")
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
+        return _array(context, builder, kind, data, [context.get_constant(types.intp, 0)])
+
+    return kind(a, types.int64), emit
+
+
+@intrinsic
 def row_block(typingctx: Any, a: Any, row: Any, low: Any, high: Any) -> Any:
     """The block a[row, low:high] of a matrix, 0 <= low <= high <= its width."""
     kind = types.Array(a.dtype, 1, "C")

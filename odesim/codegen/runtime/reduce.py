@@ -24,7 +24,10 @@ _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 
 
 def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """An emitter of code that combines b[0:n], or products of several arrays' elements, in 32 lanes, and then the lanes by halves."""
+    """An emitter of code that combines b[0:n], or products of several arrays' elements, in 32 lanes, and then the lanes by halves.
+
+    Elements of float32 are made float64 first.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         arrays = [context.make_array(kind)(context, builder, a).data for kind, a in zip(signature.args[:-1], args[:-1], strict=True)]
@@ -33,7 +36,11 @@ def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable
         def product(place: Any, vector: bool) -> Any:
             """The product of the arrays' elements at place: a vector of 32 from there on, or one element."""
             at = [builder.gep(data, [place]) for data in arrays]
-            values = [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=8) if vector else builder.load(p) for p in at]
+            single = at[0].type.pointee
+            pack = ir.VectorType(single, LANES).as_pointer()
+            values = [builder.load(builder.bitcast(p, pack), align=8 if single == _F64 else 4) if vector else builder.load(p) for p in at]
+            if single != _F64:
+                values = [builder.fpext(value, _VECTOR if vector else _F64) for value in values]
             return reduce(builder.fmul, values)
 
         lanes = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [start] * LANES))

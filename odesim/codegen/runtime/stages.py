@@ -1,4 +1,4 @@
-"""Functions that generated numba modules call: linear combinations of stages, products of matrices, powers."""
+"""Functions that generated numba modules call: linear combinations of stages, powers."""
 
 from typing import Any
 
@@ -151,28 +151,7 @@ def add_scaled(weight: float, a: Any, out: Any) -> None:
         out[i] += weight * a[i]
 
 
-def _matmul(a: Any, b: Any, out: Any) -> None:
-    """Sets out (N, M) = a (N, K) @ b (K, M); each element is summed from k = 0 up, for any memory layout."""
-    n, depth = a.shape
-    m = b.shape[1]
-    out[...] = 0.0
-    for lo in range(0, m, BLOCK):
-        hi = min(lo + BLOCK, m)
-        for i in range(n):
-            for k in range(0, depth - 3, 4):
-                a0, a1, a2, a3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
-                for j in range(lo, hi):
-                    out[i, j] = (((out[i, j] + a0 * b[k, j]) + a1 * b[k + 1, j]) + a2 * b[k + 2, j]) + a3 * b[k + 3, j]
-            for k in range(depth - depth % 4, depth):
-                a0 = a[i, k]
-                for j in range(lo, hi):
-                    out[i, j] += a0 * b[k, j]
-
-
-matmul = contracting(_matmul)
-matmul_strict = strict(_matmul)
-
 __all__ = [
     "BLOCK", "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "combine_block_strict",
-    "constant_weight", "matmul", "matmul_strict", "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+    "constant_weight", "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
 ]  # fmt: skip

@@ -1,6 +1,8 @@
 """The runtime's functions as straight-line code: loads, stores, sums, maxima, matrix products, as in odesim.codegen.runtime."""
 
 from collections.abc import Sequence
+from itertools import product as iterate
+from math import prod
 from typing import Any
 
 from odesim.codegen.runtime.reduce import LANES, SEQUENCE
@@ -86,13 +88,19 @@ class Calls:
             sums = sums[:half]
         return sums[0]
 
-    def matmul(self, a: View, b: View, out: View) -> None:
-        for i in range(a.shape[0]):
-            for j in range(b.shape[1]):
-                total = self.named(out.stored(ZERO))
-                for k in range(a.shape[1]):
-                    total = self._add(total, Operation("*", (a.cells[a.place((i, k))], b.cells[b.place((k, j))])))
-                out.cells[out.place((i, j))] = total
+    def vector(self, a: View, start: int) -> View:
+        return a.part(start, (prod(a.shape) - start,))
+
+    def product(self, out: View, a: View, b: View, steps: tuple[int, ...], shape: tuple[int, int, int], add: int) -> None:
+        down, beside, a_down, along, below, b_beside = steps
+        rows, depth, columns = shape
+        for i, j in iterate(range(rows), range(columns)):
+            place = out.place((i * down + j * beside,))
+            total = out.cells[place] if add else self.named(out.stored(ZERO))
+            for k in range(depth):
+                factors = a.cells[a.place((i * a_down + k * along,))], b.cells[b.place((k * below + j * b_beside,))]
+                total = self._add(total, Operation("*", factors))
+            out.cells[place] = total
 
     def _sum(self, terms: Sequence[Operand]) -> Any:
         """The sum of operands in the order of odesim.codegen.runtime.reduce."""

@@ -4,11 +4,12 @@ import ctypes
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from typing import Any
 
 from odesim.base.arrays import Array
+from odesim.base.blas import one_blas_thread
 from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
@@ -93,7 +94,8 @@ class ExplicitRun:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun = time.perf_counter()
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
-        with suppress(KeyboardInterrupt), ctrl_c(self.state.stop):
+        blas = one_blas_thread() if getattr(self.problem.rhs, "uses_blas", False) else nullcontext()
+        with suppress(KeyboardInterrupt), ctrl_c(self.state.stop), blas:
             ended = self._slices(most)
         if self.on_device:
             self._run.fetch()  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.blas import few_blas_threads
 from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
@@ -17,7 +18,6 @@ from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw, StiffRun
 from odesim.solve.report import collect
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.rosenbrock.blas import few_blas_threads
 from odesim.solve.rosenbrock.loop import Run
 
 PROGRESS_SECONDS = 0.05

@@ -1,0 +1,148 @@
+"""Sums of products of two arrays as matrix products: which indices are rows, columns, summed, or loops around the product."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.symbolic.expr import base_name
+from odesim.symbolic.program import Program, Statement
+
+Strides = Mapping[Symbol, Expr]
+"""{index of an array: the distance in memory between neighbours along it}"""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension of a product: indices that are neighbours in memory in the same way in all arrays act as one.
+
+    extents: of these indices. last: the last of them, whose distance in memory is that of the dimension.
+    """
+
+    extents: tuple[Expr, ...]
+    last: Symbol
+
+    @property
+    def extent(self) -> Expr:
+        return sp.expand(sp.prod(self.extents))
+
+
+@dataclass(frozen=True)
+class Product:
+    """out[rows, columns] = sum of left[rows, depth] * right[depth, columns], for all values of the indices in `loops`.
+
+    loops: the last `added` of them are summed over as well. None: a matrix with one row, or one column.
+    """
+
+    loops: tuple[Symbol, ...]
+    added: int
+    rows: Dimension | None
+    depth: Dimension
+    columns: Dimension | None
+    arrays: tuple[Indexed, Indexed, Indexed]
+
+    @property
+    def along_rows(self) -> bool:
+        """Whether it is a matrix times a vector, and the elements of a row are neighbours in memory."""
+        matrix = self.arrays[1] if self.columns is None else self.arrays[2]
+        return (self.columns is None or self.rows is None) and strides(matrix)[self.depth.last] == 1
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """Extents whose product is the number of multiplications; () for a matrix times a vector."""
+        if self.rows is None or self.columns is None:
+            return ()
+        return (*self.rows.extents, *self.depth.extents, *self.columns.extents)
+
+    def call(self, start: str) -> str:
+        """The text of a call; start: with the name of the function and perhaps arguments."""
+        out, left, right = self.arrays
+        shapes = ((out, self.rows, self.columns), (left, self.rows, self.depth), (right, self.depth, self.columns))
+        vectors = ", ".join(self._vector(a) for a, _, _ in shapes)
+        steps = ", ".join(str(strides(a)[d.last]) if d else "1" for a, *pair in shapes for d in pair)
+        shape = ", ".join(str(d.extent) if d else "1" for d in (self.rows, self.depth, self.columns))
+        added = self.loops[len(self.loops) - self.added :]
+        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or '0'})"
+
+    def _vector(self, a: Indexed) -> str:
+        """The text of the memory of an array from where the loops are."""
+        steps = strides(a)
+        return f"vector({base_name(a)}, {sp.expand(sum((i * steps[i] for i in self.loops if i in steps), sp.S.Zero))})"
+
+
+def strides(a: Indexed) -> dict[Symbol, Expr]:
+    """The distances in memory between neighbours of an array along each index of this element."""
+    shape = a.base.shape
+    return {i: sp.expand(sp.prod(shape[d + 1 :])) for d, i in enumerate(a.indices)}
+
+
+def find_product(s: Statement, extents: Mapping[Symbol, Expr]) -> Product | None:
+    """A statement as a Product; None where it is none."""
+    factors: tuple[Expr, ...] = s.body.args if s.op == "dot" or (s.op == "sum" and isinstance(s.body, sp.Mul)) else ()
+    if len(factors) != 2 or not s.free or not all(isinstance(f, Indexed) and _is_plain(f) for f in factors):
+        return None
+    first, second = factors[0], factors[1]
+    own = {f: [i for i in s.free if i in f.indices and i not in g.indices] for f, g in ((first, second), (second, first))}
+    left, right = sorted(factors, key=lambda f: s.free.index(own[f][0]) if own[f] else len(s.free))
+    summed = {s.bound, *s.more}
+    batch = tuple(i for i in s.free if i in left.indices and i in right.indices)
+    if not own[left] or not summed <= {*left.indices} & {*right.indices} or {*left.indices, *right.indices} != {*s.free, *summed}:
+        return None
+    assert isinstance(s.target, Indexed)
+    down, rows = _dimension(own[left], (left, s.target), extents)
+    beside, columns = _dimension(own[right], (right, s.target), extents)
+    added, depth = _dimension(summed, (left, right), extents)
+    assert depth is not None
+    return Product((*batch, *down, *beside, *added), len(added), rows, depth, columns, (s.target, left, right))
+
+
+def join_products(program: Program) -> Program:
+    """The Program in which a sum of matrix products is one statement, and a product that is an output is computed there.
+
+    r0[s, i, j] = sum_k Z[s, i, k] * U[s, k, j], r1[i, j] = sum_s r0[s, i, j]  ->  r1[i, j] = sum_(k, s) Z[s, i, k] * U[s, k, j]
+    """
+    statements = {s.name: s for s in program.statements()}
+    readers = {name: [t for t in statements.values() if name in t.reads()] for name in statements}
+    changed: dict[str, tuple[Statement, ...]] = {}
+    for name in statements:  # each after what it reads
+        (s,) = changed.get(name, (statements[name],))
+        made = _joined(s, readers[name], program) if s.op == "dot" and len(readers[name]) == 1 else None
+        if made is not None:
+            changed |= {name: (), made.name: (made,)}
+    passes = (tuple(made for s in group for made in changed.get(s.name, (s,))) for group in program.passes)
+    return replace(program, passes=tuple(filter(None, passes)))
+
+
+def _joined(s: Statement, readers: list[Statement], program: Program) -> Statement | None:
+    """The only statement that reads the matrix product s, with the product in its place; None where it is neither a sum nor an output."""
+    (reader,) = readers
+    if not reader.free or not _is_plain(reader.body) or base_name(reader.body) != s.name or reader.op not in ("map", "sum"):
+        return None
+    if reader.op == "map" and reader.name not in program.outputs:
+        return None
+    swap = dict(zip(s.free, reader.body.indices, strict=True))
+    if {s.bound, *s.more} & {*reader.loops}:
+        return None
+    factors = sp.Mul(*(f.xreplace(swap) for f in s.body.args), evaluate=False)
+    more = s.more if reader.bound is None else (reader.bound, *s.more)
+    made = replace(reader, op="dot", body=factors, bound=s.bound, more=more)
+    return made if find_product(made, program.extents) else None
+
+
+def _is_plain(a: Expr) -> bool:
+    """Whether a is an element of an array at indices that are all different."""
+    return isinstance(a, Indexed) and all(isinstance(i, Symbol) for i in a.indices) and len(set(a.indices)) == len(a.indices)
+
+
+def _dimension(
+    indices: Collection[Symbol], arrays: tuple[Indexed, Indexed], extents: Mapping[Symbol, Expr]
+) -> tuple[tuple[Symbol, ...], Dimension | None]:
+    """(indices that are loops, the dimension of all others): in the order of the first array, as many as possible in the dimension."""
+    order = [i for i in arrays[0].indices if i in indices]
+    if not order:
+        return (), None
+    first = len(order) - 1
+    while first and all(sp.expand(strides(a)[order[first - 1]] - extents[order[first]] * strides(a)[order[first]]) == 0 for a in arrays):
+        first -= 1
+    return tuple(order[:first]), Dimension(tuple(extents[i] for i in order[first:]), order[-1])
