@@ -40,9 +40,43 @@ def _binomial(n: Any, k: Any) -> Any:
     return value
 
 
+def _loggamma(x: Any) -> Any:
+    return array_namespace(x).where(x >= 0, _library(x).gammaln(x), float("nan"))
+
+
+def _digamma(x: Any) -> Any:
+    return array_namespace(x).where(x >= 0, _library(x).digamma(x), float("nan"))
+
+
+def _polygamma(n: float, x: Any) -> Any:
+    return array_namespace(x).where(x >= 0, _library(x).polygamma(int(n), x), float("nan"))
+
+
+def _lambertw(x: Any, branch: int = 0) -> Any:
+    w = _library(x).lambertw(x, branch)
+    return array_namespace(x).where(w.imag == 0, w.real, float("nan"))
+
+
+def _besseli_ratio(n: Any, x: Any) -> Any:
+    """The quotient of scaled functions, near 0 its slope."""
+    xp, special = array_namespace(n, x), _library(n, x)
+    small = abs(x) < 1e-9
+    y = xp.where(small, 1.0, x)
+    ratio = special.ive(n + 1, abs(y)) / special.ive(n, abs(y))
+    return xp.where(small, x / (2 * (n + 1)), xp.where(y < 0, -ratio, ratio))
+
+
 SPECIAL: dict[str, Callable[..., Any]] = {
     "erf": _named("erf"),
     "erfc": _named("erfc"),
+    "erfinv": _named("erfinv"),
+    "loggamma": _loggamma,
+    "digamma": _digamma,
+    "polygamma": _polygamma,
+    "lambertw": _lambertw,
+    "lambertw_lower": lambda x: _lambertw(x, -1),
+    "besseli": _named("iv"),
+    "besseli_ratio": _besseli_ratio,
     "sinc": _sinc,
     "spherical_jn": _spherical_jn,
     "binomial": _binomial,

@@ -21,15 +21,19 @@ from odesim.inputs.numerals import NumberError, call, extreme, number, operate
 from odesim.inputs.tokens import Token, tokens
 from odesim.symbolic.expr import over
 from odesim.symbolic.reductions import MaxOver
+from odesim.symbolic.special import besseli_ratio
 
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": partial(sp.Abs, evaluate=False),
     "acos": sp.acos, "acosh": sp.acosh, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh, "cos": sp.cos,
-    "cosh": sp.cosh, "erf": sp.erf, "erfc": sp.erfc, "exp": sp.exp, "log": sp.log, "sin": sp.sin, "sinc": sp.sinc, "sinh": sp.sinh,
-    "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
+    "cosh": sp.cosh, "erf": sp.erf, "erfc": sp.erfc, "erfinv": sp.erfinv, "exp": sp.exp, "digamma": sp.digamma, "lambertw": sp.LambertW,
+    "lambertw_lower": lambda x: sp.LambertW(x, -1), "log": sp.log, "loggamma": sp.loggamma, "sin": sp.sin, "sinc": sp.sinc,
+    "sinh": sp.sinh, "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
 }  # fmt: skip
-PAIRS: dict[str, Callable[[Any, Any], Any]] = {"binomial": sp.binomial, "mod": sp.Mod}
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {
+    "besseli": sp.besseli, "besseli_ratio": besseli_ratio, "binomial": sp.binomial, "mod": sp.Mod, "polygamma": sp.polygamma,
+}  # fmt: skip
 """Functions of two arguments."""
 OVER = ("max", "min", "sum")
 CALLS = tuple(sorted((*FUNCTIONS, *PAIRS, *OVER)))

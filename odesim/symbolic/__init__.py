@@ -8,10 +8,11 @@ from odesim.symbolic.logs import entropy, xlogy
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift
 from odesim.symbolic.sensitivity import sensitivities
+from odesim.symbolic.special import besseli_ratio
 from odesim.symbolic.system import System
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",
-    "at", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
+    "at", "besseli_ratio", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
     "shift", "shifted_exp", "sizes", "softmax", "time", "xlogy",
 ]  # fmt: skip

@@ -4,7 +4,9 @@ FUNCTIONS = {
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
     "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
     "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erfc": "erfc", "sinc": "sinc",
-    "jn": "spherical_jn", "binomial": "binomial", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
+    "erfinv": "erfinv", "loggamma": "loggamma", "digamma": "digamma", "polygamma": "polygamma", "LambertW": "lambertw",
+    "besseli": "besseli", "besseli_ratio": "besseli_ratio", "jn": "spherical_jn", "binomial": "binomial",
+    "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
 OTHERS = frozenset((

@@ -172,8 +172,32 @@ class MathML(Printer):  # type: ignore[misc]
 
     _print_Max = _print_Min = _print_Mod = _print_Function
 
+    def _of(self, function: str, x: Any) -> str:
+        """function(x)"""
+        return row(function, brackets(self._print(x)))
+
     def _print_jn(self, e: Any) -> str:
-        return row(tag("msub", word("j"), self._print(e.args[0])), brackets(self._print(e.args[1])))
+        return self._of(tag("msub", word("j"), self._print(e.args[0])), e.args[1])
+
+    def _print_besseli(self, e: Any) -> str:
+        return self._of(tag("msub", word("I"), self._print(e.args[0])), e.args[1])
+
+    def _print_besseli_ratio(self, e: Any) -> str:
+        n, x = e.args
+        return tag("mfrac", self._print(sp.besseli(n + 1, x)), self._print(sp.besseli(n, x)))
+
+    def _print_LambertW(self, e: Any) -> str:
+        return self._of(tag("msub", word("W"), self._print(e.args[1])) if len(e.args) > 1 else word("W"), e.args[0])
+
+    def _print_loggamma(self, e: Any) -> str:
+        return self._of(row(tag("mi", "log"), word("Gamma")), e.args[0])
+
+    def _print_polygamma(self, e: Any) -> str:
+        n, x = e.args
+        return self._of(word("psi") if n == 0 else tag("msup", word("psi"), brackets(self._print(n))), x)
+
+    def _print_erfinv(self, e: Any) -> str:
+        return self._of(tag("msup", tag("mi", "erf"), row(sign("−"), tag("mn", "1"))), e.args[0])
 
     def _print_binomial(self, e: Any) -> str:
         return brackets(tag("mfrac", *map(self._print, e.args), linethickness="0"))

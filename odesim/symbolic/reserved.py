@@ -13,7 +13,7 @@ WORDS = frozenset((
     "ahead_", "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "gemm_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_",
     "coef0_", "height_", "i_e_", "n_e_", "row_", "rows0_", "total_", "width_",
     "numbers_", "out_", "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
-    *FUNCTIONS.values(),
+    *FUNCTIONS.values(), "lambertw_lower",
 ))  # fmt: skip
 RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
 """Names of arrays and dimensions in results, beside states and observables."""

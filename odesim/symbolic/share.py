@@ -9,6 +9,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from odesim.symbolic.logs import XLogY
 from odesim.symbolic.program import Statement
+from odesim.symbolic.special import besseli_ratio
 from odesim.symbolic.weighted import Weighted
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 MOST_POWER = 4
 COSTLY = (
     sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
-    sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn,
+    sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn, sp.erfinv, sp.loggamma, sp.digamma, sp.polygamma, sp.LambertW,
+    sp.besseli, besseli_ratio,
 )  # fmt: skip
 
 

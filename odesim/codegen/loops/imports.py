@@ -14,7 +14,10 @@ OWN = {
     "vmath": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor"),
     "circular": ("sin", "cos", "tan", "sinc"),
     "hyperbolic": ("asinh", "acosh", "atanh", "sinh", "cosh"),
-    "error_function": ("erfc",),
+    "error_function": ("erfc", "erfinv"),
+    "gamma": ("loggamma", "digamma", "polygamma"),
+    "lambert": ("lambertw", "lambertw_lower"),
+    "bessel": ("besseli", "besseli_ratio"),
     "spherical": ("spherical_jn",),
     "counting": ("binomial",),
 }
@@ -25,6 +28,9 @@ NEEDS = {
     "circular": (),
     "hyperbolic": (),
     "error_function": (),
+    "gamma": (),
+    "lambert": (),
+    "bessel": (),
     "spherical": ("circular",),
     "counting": (),
 }

@@ -183,6 +183,14 @@ class Printer:
         u, q = e.args
         return self._walk(u - q * sp.floor(u / q, evaluate=False))
 
+    def _polygamma(self, e: Any) -> tuple[str, int]:
+        n, x = e.args
+        return self.call("digamma", self.text(x)) if n == 0 else self.call("polygamma", self.text(n), self.text(x)), ATOM
+
+    def _LambertW(self, e: Any) -> tuple[str, int]:
+        x, *branch = e.args
+        return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.text(x)), ATOM
+
     def _frac(self, e: Any) -> tuple[str, int]:
         return self._walk(e.args[0] - sp.floor(e.args[0], evaluate=False))
 

@@ -10,7 +10,7 @@ from odesim.codegen.runtime.intrinsics import bits, fma, from_bits, polynomial, 
 from odesim.codegen.runtime.vmath import inlined
 
 TWO_OVER_PI = 0.6366197723675814
-HALF_PI, HALF_PI_2, HALF_PI_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33  # their sum is pi/2 to 2^-162
+HALF_PI, HALF_PI_2, HALF_PI_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33  # their sum is pi/2 to 2^-162
 MAGIC = 1.5 * 2.0**52  # adding it rounds to an integer n and leaves n in the low bits
 LARGEST = 2.0**50
 # (sin(r) - r)/r^3 in r^2, abs(r) <= pi/4

@@ -1,10 +1,12 @@
-"""The complement of the error function, without branches.
+"""The complement of the error function, and its inverse, without branches.
 
 docs/functions.md has the errors. The coefficients are least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
 """
 
+from math import inf, nan, sqrt
+
 from odesim.codegen.runtime.intrinsics import fma, polynomial, select
-from odesim.codegen.runtime.vmath import ERF, clamp, exp_of_sum, inlined
+from odesim.codegen.runtime.vmath import ERF, clamp, exp, exp_of_sum, inlined, log, with_sign
 
 ERFCX = (
     1.2329951186255526,
@@ -31,6 +33,34 @@ ERFCX = (
     -1.0259761788226157e-08,
 )
 """(1 + 2 x) e^(x^2) erfc(x) in (x - 4)/(x + 4), 1/2 <= x <= 28."""
+ERFINV = (
+    1.5014093619608668,
+    0.2466402995398501,
+    -0.004177402814547768,
+    -0.0012527734028609132,
+    0.00021835893533995074,
+    -4.9435896763976115e-06,
+    -3.4668012488420095e-06,
+    4.6163775380587106e-07,
+    2.3588249008378776e-08,
+    -8.447759501415625e-09,
+)
+"""erfinv(y)/y in w - 2.5, w = -log(1 - y^2) <= 5: a start, to 1e-8."""
+ERFINV_TAIL = (
+    3.8397821465026345,
+    1.0094952943735371,
+    0.0012814104892562468,
+    -0.0008871070151720336,
+    0.0002792966608822396,
+    -8.061419799132757e-05,
+    7.735681931441123e-05,
+    -5.966087286509496e-05,
+    2.0042392225966714e-05,
+    -2.388965008930259e-06,
+)
+"""The same in sqrt(w) - 4, 5 <= w <= 37: to 4e-6."""
+EPSILON = 2.0**-53
+SLOPE = 1.1283791670955126  # 2/sqrt(pi)
 
 
 @inlined
@@ -52,3 +82,18 @@ def erfc(x: float) -> float:
     near = fma(b, polynomial(b * b, ERF), b)
     tail = erfc_tail(clamp(a, 0.5, 28.0))
     return select(a < 0.5, 1.0 - select(x < 0.0, -near, near), select(x < 0.0, 2.0 - tail, tail))
+
+
+@inlined
+def erfinv(y: float) -> float:
+    """The x with erf(x) = y; NaN for abs(y) > 1. A polynomial, and one step of Halley."""
+    a = clamp(abs(y), 0.0, 1.0 - EPSILON)
+    q = 1.0 - a
+    w = -log(q * (1.0 + a))
+    x = a * select(w < 5.0, polynomial(clamp(w, 0.0, 5.0) - 2.5, ERFINV), polynomial(sqrt(clamp(w, 5.0, 40.0)) - 4.0, ERFINV_TAIL))
+    b = clamp(x, 0.0, 0.5)
+    near = fma(b, polynomial(b * b, ERF), b) - a
+    u = select(a < 0.5, near, q - erfc(x)) / (SLOPE * exp(-(x * x)))
+    x = x - u / fma(x, u, 1.0)
+    size = select(abs(y) < 1.0, x, select(abs(y) == 1.0, inf, nan))
+    return with_sign(size, y)

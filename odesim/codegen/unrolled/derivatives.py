@@ -8,6 +8,7 @@ from math import pi, sqrt
 
 from odesim.codegen.unrolled.builder import CodeBuilder
 from odesim.codegen.unrolled.operations import COMPARISONS, Operand, Operation, is_number, parsed
+from odesim.codegen.unrolled.orders import order_slope
 from odesim.errors import CodegenError
 
 TEXTS = {
@@ -18,6 +19,11 @@ TEXTS = {
     "tanh": "1.0 - f*f",
     "erf": f"{2 / sqrt(pi)!r} * exp(-(a*a))",
     "erfc": f"{-2 / sqrt(pi)!r} * exp(-(a*a))",
+    "erfinv": f"{sqrt(pi) / 2!r} * exp(f*f)",
+    "loggamma": "digamma(a)",
+    "digamma": "polygamma(1.0, a)",
+    "lambertw": "exp(-f) / (1.0 + f)",
+    "lambertw_lower": "exp(-f) / (1.0 + f)",
     "sqrt": "0.5 / f",
     "sin": "cos(a)",
     "cos": "-sin(a)",
@@ -69,8 +75,8 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
                 return new("+", new("*", a, a), new("*", b, b))
 
             return (a, lambda: new("/", b, square())), (b, lambda: times("-1.0", new("/", a, square())))
-        case Operation("spherical_jn", (str(n), str(a))):
-            return ((a, lambda: _spherical_slope(builder, float(n), a)),)
+        case Operation("spherical_jn" | "polygamma" | "besseli" | "besseli_ratio" as function, (str(n), str(a))) if is_number(n):
+            return ((a, lambda: order_slope(builder, function, name, float(n), a)),)
         case Operation("binomial", _):  # of whole numbers
             return ()
         case Operation(function, (str(a),)) if function in RULES:
@@ -83,12 +89,6 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
 def _chosen(builder: CodeBuilder, test: str, a: str, b: str) -> Parts:
     """The derivatives of a if the test holds, else those of b."""
     return (a, lambda: builder.name("if", test, "1.0", "0.0")), (b, lambda: builder.name("if", test, "0.0", "1.0"))
-
-
-def _spherical_slope(builder: CodeBuilder, n: float, a: str) -> str:
-    """The derivative of j_n(a): (n j_(n-1) - (n + 1) j_(n+1))/(2n + 1)."""
-    less, more = (builder.name("spherical_jn", repr(m), a) for m in (n - 1.0, n + 1.0))
-    return builder.name("-", builder.times(repr(n / (2 * n + 1)), less), builder.times(repr((n + 1) / (2 * n + 1)), more))
 
 
 def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
