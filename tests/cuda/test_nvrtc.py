@@ -16,6 +16,7 @@ from odesim.errors import CodegenError
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import System, sensitivities
+from tests.codegen.test_special_functions import INSIDE, together
 from tests.support.matrix import slow_but
 from tests.support.threads import METHODS, MODELS, thread_text
 
@@ -48,6 +49,12 @@ def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, a
 def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     """A right-hand side of several hundred lines has no more registers than another one."""
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
+
+
+@pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in INSIDE])
+def test_nvrtc_compiles_special_functions(name: str) -> None:
+    """Each function alone."""
+    check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90")
 
 
 def check_wide(system: System, dtype: str, strict: bool, arch: str) -> None:
