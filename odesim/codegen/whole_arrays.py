@@ -88,15 +88,15 @@ class ArrayPrinter(Printer):
         return f"{text}{turn}{widen}"
 
 
-def array_text(program: Program, name: str, inputs: list[str]) -> str:
-    """The text of the function name(_xp, inputs...) -> {output: array}."""
+def array_text(program: Program, name: str, inputs: list[str], products: bool = True) -> str:
+    """The text of the function name(_xp, inputs...) -> {output: array}. products: whether sums of products are einsums."""
     sizes = sorted(program.sizes)
     lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
     used = {i for s in program.statements() for i in (*s.loops, *s.free)}
     lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
     integers, index_names = set(sizes) | {i.name for i in program.extents}, index_arrays(program)
     for s in program.statements():
-        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, index_names))
+        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, index_names), products)
     lines.append(f"    return {{{', '.join(f'{o!r}: {o}' for o in program.outputs)}}}")
     return "\n".join(lines)
 
@@ -109,21 +109,21 @@ def index_arrays(program: Program) -> set[str]:
     return {base_name(i) for i in indices if isinstance(i, Indexed)}
 
 
-def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, ...]], ArrayPrinter]) -> list[str]:
+def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, ...]], ArrayPrinter], products: bool) -> list[str]:
     shape = "".join(f"{program.extents[i]}, " for i in s.free)
     words = printer(s.loops)
     text = words.text(s.body)
     if s.op == "scatter":
         place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
         return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
-    if s.op == "dot":
+    if s.op == "dot" and products:
         letters = dict(zip(s.loops, ascii_letters, strict=False))
         left, right, out = ("".join(letters[i] for i in indices) for indices in (*(f.indices for f in s.body.args), s.free))
         factors = ", ".join(
             f"_xp.asarray({base_name(f)}, _xp.float64)" if base_name(f) in words.index_arrays else base_name(f) for f in s.body.args
         )
         return [f"    {s.name} = _xp.einsum('{left},{right}->{out}', {factors}, optimize=True)"]
-    if s.op in ("sum", "max"):
+    if s.op in ("sum", "dot", "max"):
         whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _needs_broadcast(s) else text
         return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]
     return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _needs_broadcast(s) else f"    {s.name} = {text}"]
@@ -143,12 +143,15 @@ def _compiled(text: str) -> Callable[..., dict[str, Any]]:
 
 
 class ArrayFunction:
-    """A Program as a function of whole arrays: called with sizes and {input: value}, it returns {output: array}."""
+    """A Program as a function of whole arrays: called with sizes and {input: value}, it returns {output: array}.
 
-    def __init__(self, program: Program):
+    products: whether sums of products are einsums. These are fast, but a row's last bits vary with the number of rows.
+    """
+
+    def __init__(self, program: Program, products: bool = True):
         self.inputs = sorted(program.inputs())
         self.sizes = sorted(program.sizes)
-        self.source = array_text(program, "f", self.inputs)
+        self.source = array_text(program, "f", self.inputs, products)
         self._call = _compiled(self.source)
         self._index_arrays = index_arrays(program)
 

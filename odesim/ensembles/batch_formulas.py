@@ -57,7 +57,7 @@ def _batch_function(
     extents = {MEMBER: MEMBERS, **dict(axes)}
     program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, own)}, extents)
     loops = {tuple(i for i in s.loops if i != MEMBER) for s in program.statements()}
-    return ArrayFunction(program), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
+    return ArrayFunction(program, products=False), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
 
 
 def _with_member_index(e: Any, own: frozenset[str]) -> Any:

@@ -175,5 +175,5 @@ def _rule(s: System, c: Constraint) -> Rule:
 
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
-    function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes))
+    function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes), products=False)
     return Formula(expr, indices, function, tuple(make_extent(s.axes[i]) for i in indices))
