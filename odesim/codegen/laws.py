@@ -72,8 +72,7 @@ class CompiledLaws:
         entries += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
         functions = CFunctions(tuple(entries), numbers, kernel.nests.scratch_blocks, self.dtype)
         body = f"{kernel.definition()}\n\n\n{functions.events(kernel)}"
-        # functions whose bits vary by machine are allowed in strict mode: only the report on the law varies with them
-        head = head_text(system, body, self.dtype, self.strict, foreign=True)
+        head = head_text(system, body, self.dtype, self.strict)
         return ModuleText(f"{head}\n\n\n{body}\n", tuple(entries), numbers, kernel.nests.scratch_blocks, 0, True)
 
     @cached_property

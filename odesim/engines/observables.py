@@ -17,7 +17,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.extents import extents
-from odesim.codegen.loops.imports import PLAIN, key_for, own_imports
+from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
@@ -205,7 +205,7 @@ def loop_text(model: str, f: Formulas) -> str:
 
     used, states, given = f.words, f.reads("y"), f.reads("p")
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
-    imports = [f"from math import {', '.join(words)}"] if (words := [w for w in PLAIN if w in used]) else []
+    imports = ["from math import sqrt"] if "sqrt" in used else []
     imports += ["import numba as nb"]
     runtime = [w for w in RUNTIME if w in used]
     imports += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []

@@ -233,9 +233,7 @@ def test_unknown_functions_and_backends_are_refused():
     y = IndexedBase("y", shape=(n,))
     with pytest.raises(CodegenError, match=r"besselj in .* has no generated code"):
         evaluate(sp.besselj(0, y[i]), (i,), {i: n}, {"n": 2}, {"y": np.zeros(2)})
-    wave = System(name="wave", source=SOURCE, axes={i: n}, equations={y[i]: sp.atan(y[i])}, params=(), initial={y[i]: 0})
-    with pytest.raises(CodegenError, match="atan of the C library"):
-        _ = compile_system(wave, strict=True).text
+    wave = System(name="wave", source=SOURCE, axes={i: n}, equations={y[i]: sp.sin(y[i])}, params=(), initial={y[i]: 0})
     with pytest.raises(ParamError, match=r"no backend 'nuba'.*did you mean 'numba'"):
         compile_system(wave, backend="nuba")
     with pytest.raises(CodegenError, match="needs cupy, which is not installed"):

@@ -23,6 +23,10 @@ from tests.support.systems import SOURCE
 
 x = Symbol("x", real=True)
 INSIDE: dict[str, tuple[Any, Any, tuple[float, ...]]] = {
+    "asin": (sp.asin(x), mp.asin, (-0.9, 0.3, 0.6)),
+    "acos": (sp.acos(x), mp.acos, (-0.9, 0.3, 0.6)),
+    "atan": (sp.atan(x), mp.atan, (-3.0, 0.3, 40.0)),
+    "atan2": (sp.atan2(x, -2), lambda a: mp.atan2(a, -2), (-3.0, 0.3, 40.0)),
     "asinh": (sp.asinh(x), mp.asinh, (-3.0, 0.2, 40.0)),
     "acosh": (sp.acosh(x), mp.acosh, (1.1, 2.0, 40.0)),
     "atanh": (sp.atanh(x), mp.atanh, (-0.9, 0.1, 0.99)),

@@ -43,8 +43,6 @@ def wide_text(
     kernels: list[Kernel] = [RightSide(system, shape, dtype)]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype))
-    body = "\n\n\n".join(k.definition() for k in kernels)
-    head_text(system, body, dtype, strict)  # raises where there is no strict mode
     if laws is not None:
         kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers = tuple(p.name for p in system.params if not p.shape)
@@ -53,7 +51,7 @@ def wide_text(
     slots += [TableEntry("temporary", f"{k.name}.{r}", s) for k in kernels for r, s in k.temporaries.items()]
     slots += [TableEntry("scratch", "part_"), TableEntry("scratch", "state_")]
     body = "\n\n\n".join(k.definition() for k in kernels)
-    scope = module_scope(f"{head_text(system, body, dtype, strict, foreign=True)}\n\n\n{body}\n")
+    scope = module_scope(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n")
     translation = Translation(own=_orders())
     entry = REAL if dtype == "float64" else SINGLE
     teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry, late) for k in kernels]

@@ -117,7 +117,6 @@ BUILTINS: dict[str, Callable[[list[Typed]], Typed]] = {
     "fma": _same("fma"),
     "rint": _same("rint"),
     "floor": _same("floor"),
-    **{word: _same(word) for word in ("asin", "acos", "atan", "atan2")},
     "bits": lambda args: Typed(INT, f"__double_as_longlong({args[0].text})"),
     "from_bits": lambda args: Typed(REAL, f"__longlong_as_double({args[0].text})"),
     "select": _select,

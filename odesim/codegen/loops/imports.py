@@ -1,11 +1,10 @@
-"""The functions that generated modules import: our own, those of the C library, and the hash of what they inline."""
+"""The functions that generated modules import, and the hash of what they inline."""
 
 import hashlib
 from collections.abc import Collection
 from functools import cache
 
 from odesim.codegen.build.cache import source_of
-from odesim.errors import CodegenError
 
 RUNTIME = "odesim.codegen.runtime"
 INLINED = tuple(f"{RUNTIME}.{name}" for name in ("stages", "reduce", "products", "vmath", "intrinsics", "access"))
@@ -13,6 +12,7 @@ INLINED = tuple(f"{RUNTIME}.{name}" for name in ("stages", "reduce", "products",
 OWN = {
     "vmath": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor"),
     "circular": ("sin", "cos", "tan", "sinc"),
+    "inverse_circular": ("asin", "acos", "atan", "atan2"),
     "hyperbolic": ("asinh", "acosh", "atanh", "sinh", "cosh"),
     "error_function": ("erfc", "erfinv"),
     "gamma": ("loggamma", "digamma", "polygamma"),
@@ -21,11 +21,10 @@ OWN = {
     "spherical": ("spherical_jn",),
     "counting": ("binomial",),
 }
-"""{module of the runtime: its functions}: the same bits on every machine."""
-PLAIN = ("sqrt", "asin", "acos", "atan", "atan2")
-"""Functions of the C library; all but sqrt differ from machine to machine."""
+"""{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
 NEEDS = {
     "circular": (),
+    "inverse_circular": ("circular",),
     "hyperbolic": (),
     "error_function": (),
     "gamma": (),
@@ -57,10 +56,3 @@ def own_imports(used: Collection[str]) -> list[str]:
     """The lines that import those of our functions that are used."""
     words = {module: [w for w in names if w in used] for module, names in OWN.items()}
     return [f"from {RUNTIME}.{module} import {', '.join(names)}" for module, names in words.items() if names]
-
-
-def check_strict(name: str, functions: list[str]) -> None:
-    """Raises CodegenError where the bits of a function vary by machine."""
-    foreign = [w for w in functions if w != "sqrt"]
-    if foreign:
-        raise CodegenError(f"{name}: {', '.join(foreign)} of the C library differ from machine to machine; strict mode has none of them")

@@ -6,7 +6,7 @@ from typing import Any
 
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
-from odesim.codegen.loops.imports import PLAIN, check_strict, key_for, own_imports
+from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.passes import make_loop_plan
 from odesim.symbolic.program import Program
@@ -70,19 +70,13 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     )
 
 
-def head_text(system: System, body: str, dtype: str, strict: bool, *, foreign: bool = False) -> str:
-    """The head of a module: the imports that its body needs, and compiler options.
-
-    foreign: in strict mode allow functions whose bits vary by machine; otherwise these raise CodegenError.
-    """
+def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
+    """The head of a module: the imports that its body needs, and compiler options."""
     used = set(re.findall(r"\w+", body))
-    plain = [w for w in PLAIN if w in used]
-    if strict and not foreign:
-        check_strict(system.name, plain)
     end = "_strict" if strict else ""
     helpers, products = ([f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in words if w in used] for words in (RUNTIME, PRODUCTS))
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
-    lines += [f"from math import {', '.join(plain)}", ""] if plain else []
+    lines += ["from math import sqrt", ""] if "sqrt" in used else []
     lines += ["import numba as nb", ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(helpers)}"] if helpers else []
     lines += [f"from odesim.codegen.runtime.products import {', '.join(products)}"] if products else []

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from odesim.codegen.build.cache import functions_of, source_of
-from odesim.codegen.loops.imports import PLAIN, check_strict, key_for, own_imports
+from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
@@ -88,12 +88,9 @@ def own_key() -> str:
 def head_text(plan: KernelPlan, body: str) -> str:
     """The imports that the body needs, and its compile options."""
     used = set(re.findall(r"\w+", body))
-    plain = [w for w in PLAIN if w in used]
-    if plan.strict:
-        check_strict(plan.name, plain)
     control = [f"@{'exact' if name in EXACT else 'inlined'}\n{text}" for name, text in functions_of(CONTROL).items() if name in used]
     used |= set(re.findall(r"\w+", "\n".join(control)))
-    math = [*plain, *(w for w in ("inf", "nan") if w in used)]
+    math = [w for w in ("sqrt", "inf", "nan") if w in used]
     constants = [w for w in vars(step_control) if w.isupper() and w in used]
     runtime = [w for w in RUNTIME if w in used]
     mode = "False" if plan.strict else '{"contract"}'

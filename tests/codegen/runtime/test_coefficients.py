@@ -3,7 +3,7 @@
 import mpmath as mp
 import pytest
 
-from odesim.codegen.runtime import circular, error_function, gamma, lambert, vmath
+from odesim.codegen.runtime import circular, error_function, gamma, inverse_circular, lambert, vmath
 
 
 def fit(f, low, high, degree, weight=lambda x: 1, centre=0):
@@ -97,7 +97,7 @@ def three_parts(x):
     return *two_parts(x), float(x - float(x) - float(x - float(x)))
 
 
-MODULES = (vmath, circular, error_function, gamma, lambert)
+MODULES = (vmath, circular, inverse_circular, error_function, gamma, lambert)
 TABLE = {
     # the weight is what an error does to exp
     "EXP": lambda: fit(exp_rest, -1.0001 * mp.log(2) / 2, 1.0001 * mp.log(2) / 2, 9, lambda r: r**2),
@@ -114,6 +114,8 @@ TABLE = {
     "HALF_PI HALF_PI_2 HALF_PI_3": lambda: three_parts(mp.pi / 2),
     "SIN": lambda: fit(sine_rest, 0, quarter(), 6, lambda z: z),
     "COS": lambda: fit(cosine_rest, 0, quarter(), 6, lambda z: z * z),
+    "ATAN": lambda: fit(lambda z: (mp.atan(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3, 0, 1, 20, lambda z: z),
+    "ASIN": lambda: fit(lambda z: (mp.asin(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3, 0, mp.mpf(1) / 4, 12, lambda z: z),
     "ERFCX": lambda: fit(erfcx, -mp.mpf(7) / 9, mp.mpf(24) / 32, 21),
     "ERFINV": lambda: fit(erfinv_over_y, 0, mp.mpf(5.1), 9, centre=2.5),
     "ERFINV_TAIL": lambda: fit(lambda s: erfinv_over_y(s * s), 2.2, 6.1, 9, centre=4),

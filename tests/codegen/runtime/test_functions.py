@@ -108,6 +108,9 @@ HARD = {
     "tan": near_zeros_of_sines,
     "sinc": near_zeros_of_sines,
     "acosh": lambda: around(1.0, 2.0**30),
+    "asin": lambda: around(0.5, 1.0),
+    "acos": lambda: around(0.5, 1.0),
+    "atan": lambda: around(1.0),
     "asinh": lambda: around(2.0**-27, 2.0**30),
     "atanh": lambda: around(1.0, -1.0),
     "sinh": lambda: around(2.0**-27, 20.0, 710.0),
@@ -174,6 +177,9 @@ EDGES = {
     "cos": [(0.0, 1.0), (-0.0, 1.0), (inf, nan), (-inf, nan), (2.0**50, nan)],
     "tan": [(0.0, 0.0), (-0.0, -0.0), (inf, nan), (2.0**50, nan)],
     "sinc": [(0.0, 1.0), (-0.0, 1.0), (5e-324, 1.0), (inf, nan)],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (np.nextafter(1, 2), nan), (-inf, nan), (inf, nan)],
+    "acos": [(1.0, 0.0), (np.nextafter(1, 2), nan), (-inf, nan), (inf, nan)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, np.pi / 2), (-inf, -np.pi / 2)],
     "sinh": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, inf), (-inf, -inf), (711.0, inf), (-1e308, -inf)],
     "cosh": [(0.0, 1.0), (inf, inf), (-inf, inf), (711.0, inf), (-1e308, inf)],
     "asinh": [(0.0, 0.0), (-0.0, -0.0), (5e-324, 5e-324), (inf, inf), (-inf, -inf)],
@@ -200,6 +206,31 @@ def test_edges(name):
     np.testing.assert_array_equal(value, expected)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(value[known]), np.signbit(expected[known]))
+
+
+def test_atan2():
+    """To 2 ulp of mpmath in all quadrants, and for zeros, infinities and NaN what C gives."""
+    atan2 = function("atan2")
+
+    @numba.njit(error_model="numpy", fastmath=False)
+    def loop(y, x, out):
+        for i in range(x.size):
+            out[i] = atan2(y[i], x[i])
+
+    rng = np.random.default_rng(3)
+    near, wide = rng.uniform(-1, 1, (2, 800)), 10.0 ** rng.uniform(-150, 150, (2, 400)) * rng.choice([-1, 1], (2, 400))
+    y, x = np.hstack([near, wide, [near[0], near[0] * (1 + 1e-12)]])
+    out = np.empty_like(x)
+    loop(y, x, out)
+    with mp.workdps(40):
+        assert max(error(v, mp.atan2(mp.mpf(a), mp.mpf(b))) for a, b, v in zip(y, x, out, strict=True)) <= 2
+    special = np.array([0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 5e-324, -5e-324, 1e308])
+    y, x = (part.ravel() for part in np.meshgrid(special, special))
+    out = np.empty_like(x)
+    loop(y, x, out)
+    np.testing.assert_allclose(out, np.arctan2(y, x), rtol=2**-51)  # 2 ulp
+    known = ~np.isnan(out)
+    np.testing.assert_array_equal(np.signbit(out[known]), np.signbit(np.arctan2(y, x)[known]))
 
 
 def test_binomial_counts():
