@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from odesim.api.destination import Destination
+from odesim.api.discrete import span_of_steps
 from odesim.api.ensemble_dataset import dataset
 from odesim.api.ensemble_request import check_threads, choose_members, make_request
 from odesim.api.options import check_array_kind
@@ -54,6 +55,7 @@ def ensemble(
     initial: Mapping[str, ArrayLike] | None = None,
     sizes: Mapping[str, int] | None = None,
     span: tuple[float, float] | None = None,
+    steps: int | None = None,
     save: int | str | ArrayLike | None = None,
     method: str = "auto",
     step: float | None = None,
@@ -120,6 +122,7 @@ def ensemble(
     arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
     are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
 
+    steps: the number of updates of the members of a Map.
     stop_at, max_step: as of `integrate`, for all members. Members stop at times of their own where conditions on time change; where those
     on states do, or sensitivities jump, or with a fixed step, they are integrated one by one.
     clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
@@ -130,8 +133,16 @@ def ensemble(
     Raises an OdesimError with one sentence where the request is wrong.
     """
     given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
-    given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "save": save, "method": method, "step": step, "rtol": rtol}
-    given |= {"atol": atol, "max_steps": max_steps, "max_step": max_step, "stop_at": stop_at, "backend": backend, "dtype": dtype}
+    given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "steps": steps, "save": save, "method": method, "step": step}
+    given |= {
+        "rtol": rtol,
+        "atol": atol,
+        "max_steps": max_steps,
+        "max_step": max_step,
+        "stop_at": stop_at,
+        "backend": backend,
+        "dtype": dtype,
+    }
     given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
     given |= {"events": events}
     asked, options = ensemble_arguments(**given)
@@ -202,7 +213,8 @@ def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[
     given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
     system, still = with_sensitivities(system, asked.sensitivities, given)
     here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
-    asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}})
+    span = span_of_steps(system, asked.span, asked.steps)
+    asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}, "span": span})
     chosen = choose_members(system, asked, options.seed)
     check_sensitivities(system, chosen.shared)
     return chosen, make_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.api.discrete import options_for
 from odesim.api.options import check_run_options
 from odesim.base.backends import ENSEMBLE
 from odesim.base.gpu import cupy_here
@@ -63,8 +64,9 @@ def make_request(
 ) -> EnsembleRequest:
     """The checked request of an ensemble. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_max_events(max_events)
+    options = options_for(system, options, members.shared.t0, members.shared.t1)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
-    if chosen not in METHOD_NAMES:
+    if chosen not in METHOD_NAMES and not system.discrete:
         raise SolveError(no_such("method", options.method, METHOD_NAMES))
     if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
@@ -74,7 +76,7 @@ def make_request(
         cupy_here()
     system = guarded_system(system)
     shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
-    times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1)
+    times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1, whole=system.discrete)
     asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
     compiled = compiled_of(system, asked)
     seen = observed_shapes(compiled, names, shared)

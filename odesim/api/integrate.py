@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from odesim.api.discrete import options_for, span_of_steps
 from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import Array, on_same_device
@@ -44,6 +45,7 @@ def integrate(
     initial: Mapping[str, ArrayLike] | None = None,
     sizes: Mapping[str, int] | None = None,
     span: tuple[float, float] | None = None,
+    steps: int | None = None,
     save: int | str | ArrayLike | None = None,
     method: str = "auto",
     step: float | None = None,
@@ -62,10 +64,11 @@ def integrate(
     arrays: str = "numpy",
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
-    """Integrates a model (a name, a System, or a path such as my.py or my.py:OTHER) once.
+    """Integrates a model (a name, a System or Map, or a path such as my.py or my.py:OTHER) once.
 
     params, initial: {name: number, nested list, array of numpy or cupy}; a number fills the shape. sizes: {name: int}, where arrays do
     not say.
+    steps: the number of updates of a Map, from t = 0; its span and saved times are whole numbers.
     save: None keeps start and end, an int that many times with both ends, "log:N" the same on a logarithmic
     grid, an array those times. step: a fixed step.
     method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
@@ -98,13 +101,15 @@ def integrate(
     loaded = with_events(loaded, events)
     original = {**original, **event_attributes(loaded, events)}
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
+    span = span_of_steps(system, span, steps)
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
+    options = options_for(system, options, numbers.t0, numbers.t1)
     check_range(numbers, dtype)
     check_sensitivities(system, numbers)
     grid = to_save(save)
     if arrays == "numpy":
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
-    times = save_times(grid, numbers.t0, numbers.t1)
+    times = save_times(grid, numbers.t0, numbers.t1, whole=system.discrete)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
     given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
@@ -120,14 +125,14 @@ def integrate(
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
         with on_device():
-            told = clocked.integrate(even, {**of_solver, "progress": progress}, method)
+            told = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
         raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
         if told.blow_up:
             about["blow_up_error"] = told.blow_up[1]
     else:
         before = kernel.seconds
         with on_device():
-            raw = integrate_problem(problem, method=method, save=times, progress=progress, **of_solver)
+            raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
@@ -141,6 +146,7 @@ def integrate(
 
     def again(asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
+        asked = save_times(asked, numbers.t0, numbers.t1, whole=system.discrete) if len(asked) else asked
         with there(), on_device():
             if options.rescaled:
                 run = clocked.integrate(asked, of_solver, raw.method).raw

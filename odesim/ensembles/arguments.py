@@ -15,6 +15,7 @@ class EnsembleArguments:
     initial: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, int] | None = None
     span: tuple[float, float] | None = None
+    steps: int | None = None
     save: Any = None
     vary: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Any] = field(default_factory=dict)

@@ -14,13 +14,14 @@ from odesim.ensembles.chunk import Chunk
 from odesim.ensembles.outputs import Outputs
 from odesim.solve.codes import STATUSES, Status
 from odesim.solve.methods import METHODS
+from odesim.solve.methods.discrete import MAP
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
 
 __all__ = ["METHOD_NAMES", "Chunk", "EnsembleRequest", "meanings"]
 
-METHOD_NAMES = (*METHODS, *ROSENBROCK)
+METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name)
 
 # the meaning of each status, and what to do about it
 _MEANINGS = {

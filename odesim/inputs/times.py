@@ -68,11 +68,12 @@ def parse_save(text: str, where: str = "--save") -> Save:
     return Save(times=_check_times(parse_numbers(parts, where), where))
 
 
-def save_times(save: Any, t0: float, t1: float) -> "Array":
+def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Array":
     """The times (T,) to save, increasing, within [t0, t1].
 
     save: None (both ends), a number N of evenly spaced times, a text such as "log:200", a Save, or the times themselves (T,).
-    A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. Raises ParamError.
+    A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. whole: only whole numbers, to which a grid is
+    rounded, each once; a logarithmic one then begins with t0 + 1 at least. Raises ParamError.
     """
     import numpy as np
 
@@ -82,13 +83,18 @@ def save_times(save: Any, t0: float, t1: float) -> "Array":
         outside = times[(times < t0) | (times > t1)]
         if outside.size:
             raise ParamError(f"save: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+        if whole and np.any(times != np.floor(times)):
+            raise ParamError(f"save: {times[times != np.floor(times)][0]:g} is no time of a Map, which has whole numbers of updates")
         return times
     if save.log:
-        later = t0 + np.geomspace(FIRST * (t1 - t0), t1 - t0, save.count - 1)
+        first = max(FIRST * (t1 - t0), 1.0) if whole else FIRST * (t1 - t0)
+        later = t0 + np.geomspace(first, t1 - t0, save.count - 1)
         grid = np.concatenate([[t0], later])
     else:
         grid = np.linspace(t0, t1, save.count)
     grid[-1] = t1
+    if whole:
+        return np.unique(np.rint(grid))
     if not np.all(np.diff(grid) > 0):
         raise ParamError(f"save: the span {t0:g}:{t1:g} is too short for {save.count} different times")
     return grid

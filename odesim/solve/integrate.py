@@ -7,6 +7,7 @@ from odesim.errors import SolveError, no_such
 from odesim.solve.auto import integrate_auto
 from odesim.solve.explicit.run import integrate_explicit
 from odesim.solve.methods import METHODS
+from odesim.solve.methods.discrete import MAP
 from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
 
@@ -16,10 +17,12 @@ METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
 def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
     """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
 
-    method: one of METHOD_NAMES. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
+    method: one of METHOD_NAMES, or that of a Map. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
     strict: stiff methods do without LAPACK.
     Raises SolveError for options that make no sense, and what the right-hand side raised.
     """
+    if method == MAP.name:
+        return integrate_explicit(problem, MAP, save=save, **options)
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if problem.switches is not None:

@@ -10,6 +10,7 @@ from odesim.errors import counted
 from odesim.solve.codes import Code, Status
 from odesim.solve.laws import Worst, with_broken
 from odesim.solve.methods import Method
+from odesim.solve.methods.discrete import MAP
 from odesim.solve.occurrences import Events
 from odesim.solve.problem import Problem, Raw
 from odesim.solve.standing import Standing
@@ -133,7 +134,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right-hand side or has a kink there: "
                 "end the span before it"
             )
-        case _ if bad := not_finite(problem, t, state.y):
+        case _ if bad := not_finite(problem, t, state.y, "update" if state.method.name == MAP.name else "derivative"):
             return f"{bad} at {where}; change the initial values or the parameters, or end the span before"
         case _ if standing.steps == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
@@ -143,12 +144,15 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
             )
 
 
-def not_finite(problem: Problem, t: float, y: Array) -> str:
-    """`the derivative of v[2] is inf (v[2] = 0)` for the first component of y (n,) or of its derivative that is not finite; else ""."""
+def not_finite(problem: Problem, t: float, y: Array, right: str) -> str:
+    """`the derivative of v[2] is inf (v[2] = 0)` for the first component of y (n,) or of its derivative that is not finite; else "".
+
+    right: what the right-hand side is called.
+    """
     with np.errstate(all="ignore"):
         slope = np.empty_like(y)
         problem.rhs(t, y, slope)
-    for what, values in (("", y), ("the derivative of ", slope)):
+    for what, values in (("", y), (f"the {right} of ", slope)):
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
             name, i = component(problem, int(bad[0])), int(bad[0])

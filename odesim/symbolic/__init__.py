@@ -5,6 +5,7 @@ from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import index, logsumexp, over, shift, shifted_exp, sizes, softmax, time
 from odesim.symbolic.gradients import grad, gradient_flow
 from odesim.symbolic.logs import entropy, xlogy
+from odesim.symbolic.maps import Map
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift
 from odesim.symbolic.sensitivity import sensitivities
@@ -12,7 +13,7 @@ from odesim.symbolic.special import besseli_ratio
 from odesim.symbolic.system import System
 
 __all__ = [
-    "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "MaxOver", "Param", "Shift", "Source", "System",
+    "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",
     "at", "besseli_ratio", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
     "shift", "shifted_exp", "sizes", "softmax", "time", "xlogy",
 ]  # fmt: skip

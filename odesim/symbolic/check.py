@@ -14,6 +14,7 @@ from sympy.core.function import AppliedUndef
 from odesim.errors import SpecError, counted, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.check_laws import check_display, check_laws
+from odesim.symbolic.check_map import check_map
 from odesim.symbolic.check_types import DEEPEST, LONGEST, depth_of, element_text, error_part
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
@@ -53,6 +54,7 @@ def check_system(s: Definition) -> None:
     check_assumptions(s)
     with error_part("span"):
         _check_span(s)
+    check_map(s)
 
 
 def _check_span(s: Definition) -> None:

@@ -85,6 +85,8 @@ def check_parts(s: "Definition") -> None:
             raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(pairs)} of {value_text(name)} is none")
     if not isinstance(s.time, str):
         raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {value_text(s.time)}")
+    if not isinstance(s.discrete, bool):
+        raise SpecError(f"{s.name}: discrete says with True or False whether equations give the next state, not {value_text(s.discrete)}")
 
 
 def _check_axes(s: "Definition") -> None:

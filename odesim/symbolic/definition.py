@@ -34,6 +34,7 @@ class Definition:
     growth: Any = None
     sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     display: Mapping[str, Any] = field(default_factory=dict)
+    discrete: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:

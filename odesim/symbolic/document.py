@@ -64,6 +64,6 @@ def left_latex(formulas: Formulas, f: Formula) -> str:
     if f.name:
         index = f"_{{{','.join(map(formulas.print_latex, f.left))}}}" if f.left else ""
         return rf"\mathtt{{{escape(f.name)}}}{index}"
-    if f.kind == "rate":
-        return rate_latex(formulas, f.left)
+    if f.kind in ("rate", "next"):
+        return rate_latex(formulas, f.left, f.kind == "next")
     return formulas.print_latex(f.left) + "(0)" * (f.kind == "start")

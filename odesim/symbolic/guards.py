@@ -23,7 +23,7 @@ SLACK = "assumed_slack"
 
 @dataclass(frozen=True)
 class Guard(Event):
-    """The event that a component of a state is SLACK or more outside its set and moves further out.
+    """The event that a component of a state is SLACK or more outside its set and moves further out; of a Map, that it is outside.
 
     state: its name. sign: sign * state is the distance from the boundary, positive inside. words: the set.
     """
@@ -47,7 +47,9 @@ def add_guards(system: System) -> System:
         if name in sets:
             sign = 1 if sets[name].start == 0 else -1
             axes = [(i, system.axes[i]) for i in key_indices(key)]
-            out = sp.Min(-sign * key - slack, -sign * system.equations[key], evaluate=False)
+            out = -sign * key - slack
+            if not system.discrete:
+                out = sp.Min(out, -sign * system.equations[key], evaluate=False)
             words = set_text(sets[name])
             expr = -(over(MaxOver, out, *axes) if axes else out)
             guards.append(Guard(f"{name} leaves {words}", expr, -1, True, state=name, sign=sign, words=words))

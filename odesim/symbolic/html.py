@@ -80,7 +80,8 @@ class Formatter:
         left = self(f.left)
         if f.kind == "rate":
             return row(tag("mfrac", tag("mi", "d", mathvariant="normal"), row(tag("mi", "d", mathvariant="normal"), tag("mi", "t"))), left)
-        return row(left, brackets(tag("mn", "0"))) if f.kind == "start" else left
+        arguments = {"start": tag("mn", "0"), "next": row(tag("mi", "t"), sign("+"), tag("mn", "1"))}
+        return row(left, brackets(arguments[f.kind])) if f.kind in arguments else left
 
     def ranges(self, f: Formula) -> str:
         """The values that the indices take, in words of mathematics."""

@@ -21,7 +21,8 @@ WAYS = {-1: "falls through 0", 0: "passes 0", 1: "rises through 0"}
 class Formula:
     """One line of mathematics. left, right: expressions with their names (see Display), or None.
 
-    kind: what is done to left: "rate" (its derivative), "start" (its initial value), "set" (it lies in R^right), or "".
+    kind: what is done to left: "rate" (its derivative), "next" (its value after an update), "start" (its initial value), "set" (it lies in
+    R^right), or "".
     relation: "=", ">=" or "<-" (left becomes right). name: a word in the place of left, with left as its indices. ranges: indices and
     their last values, beside it.
     """
@@ -83,8 +84,9 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
 
 def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
     """The equations, each with the ranges of its indices."""
+    kind = "next" if system.discrete else "rate"
     for key, rhs in system.equations.items():
-        yield Row(Formula(key, formulas.display.shown(rhs), "rate", ranges=ranges(system, key_indices(key))))
+        yield Row(Formula(key, formulas.display.shown(rhs), kind, ranges=ranges(system, key_indices(key))))
 
 
 def ranges(system: Definition, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:

@@ -48,20 +48,20 @@ class Formulas:
 def latex(system: Definition) -> str:
     """The equations as a LaTeX aligned block, with the definitions of the names in them."""
     formulas = Formulas(system)
-    rows = [rf"{rate_latex(formulas, key)} &= {formulas.latex(rhs)}" for key, rhs in system.equations.items()]
+    rows = [rf"{rate_latex(formulas, key, system.discrete)} &= {formulas.latex(rhs)}" for key, rhs in system.equations.items()]
     rows += [f"{formulas.print_latex(key)} &= {formulas.print_latex(e)}" for key, e in formulas.display.definitions().items()]
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
 
-def rate_latex(formulas: Formulas, key: Key) -> str:
-    """The derivative of a state by the time."""
-    return rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\, {formulas.print_latex(key)}"
+def rate_latex(formulas: Formulas, key: Key, discrete: bool) -> str:
+    """The derivative of a state by the time; in discrete time the next state."""
+    return rf"{formulas.print_latex(key)}(t + 1)" if discrete else rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}}\, {formulas.print_latex(key)}"
 
 
 def equations_text(system: Definition) -> str:
     """The equations as plain text, one per line."""
-    formulas = Formulas(system)
-    return "\n".join(f"d{formulas.print_text(key)}/dt = {formulas.text(rhs)}" for key, rhs in system.equations.items())
+    formulas, left = Formulas(system), "{}(t + 1)" if system.discrete else "d{}/dt"
+    return "\n".join(f"{left.format(formulas.print_text(key))} = {formulas.text(rhs)}" for key, rhs in system.equations.items())
 
 
 def definitions_text(system: Definition) -> str:

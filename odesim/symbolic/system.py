@@ -26,6 +26,7 @@ class System(Definition):
     growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
     display: name -> expression that formulas print as that name, with its definition below; later names may be made of earlier ones.
+    discrete: the equations give the next state, and t counts updates; Map() makes such a System.
     Raises SpecError where its parts do not fit together.
     """
 

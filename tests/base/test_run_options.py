@@ -60,7 +60,7 @@ def test_an_option_is_on_the_command_line_and_in_files():
     from odesim.cli.commands.integrate import integrate_command
     from odesim.cli.options.table import ROWS
 
-    assert set(ROWS) == {*NAMES, "span", "save"}
+    assert set(ROWS) == {*NAMES, "span", "steps", "save"}
     for command in (integrate_command, ensemble_command):
         taken = {p.name: p for p in command.params}
         for name in NAMES:

@@ -66,7 +66,7 @@ def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = 
             np.testing.assert_array_equal(found[f"{word}_t"].values[i, : len(events)], events.t[:8])
 
 
-def asked(model: str, **options: Any) -> tuple[Any, DeviceEngine]:
+def asked(model: Any, **options: Any) -> tuple[Any, DeviceEngine]:
     """Members and engine of the backend cuda with the options of odesim.ensemble."""
     members, request = ask(load_model(model), *ensemble_arguments(**{"method": "tsit5", "backend": "cuda", **options}))
     engine = make_engine(request, members)
@@ -74,7 +74,7 @@ def asked(model: str, **options: Any) -> tuple[Any, DeviceEngine]:
     return members, engine
 
 
-def thread_text(model: str, method: str, **options: Any) -> str:
+def thread_text(model: Any, method: str, **options: Any) -> str:
     """The CUDA text of an ensemble; where nothing is said to differ, the first parameter does."""
     if not any(options.get(name) for name in ("grid", "vary", "params", "initial")):
         options["grid"] = {load_model(model).params[0].name: "linspace(0.9,1.0,3)"}

@@ -162,7 +162,13 @@ def ensemble_command(
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     varied = {name for values in design.values() for name in values}
     request = make_request(params, sizes, initial, options, file, points=None, other=varied)
-    numbers: dict[str, Any] = {"params": request.params, "initial": request.initial, "sizes": request.sizes, "span": request.span}
+    numbers: dict[str, Any] = {
+        "params": request.params,
+        "initial": request.initial,
+        "sizes": request.sizes,
+        "span": request.span,
+        "steps": request.steps,
+    }
     kept: dict[str, Any] = {"save": request.save, "sensitivities": sensitivities, "observe": observe, "max_events": max_events}
     kept |= {"events": events}
     asked = EnsembleArguments(**numbers, **design, members=members, **kept)

@@ -107,7 +107,13 @@ def integrate_command(
 
     from odesim.api.integrate import integrate
 
-    numbers: dict[str, Any] = {"params": request.params, "sizes": request.sizes, "initial": request.initial, "span": request.span}
+    numbers: dict[str, Any] = {
+        "params": request.params,
+        "sizes": request.sizes,
+        "initial": request.initial,
+        "span": request.span,
+        "steps": request.steps,
+    }
     numbers |= {"save": request.save, "sensitivities": sensitivities, "events": events}
     with Progress(model, False if quiet else None) as progress:
         solution = integrate(model, **numbers, progress=progress, **vars(request.run))

@@ -36,6 +36,11 @@ class RunArguments:
         """(start, end); None for the model's own."""
         return self.options.get("span")
 
+    @property
+    def steps(self) -> int | None:
+        """The number of updates of a Map; None for the model's own."""
+        return self.options.get("steps")
+
 
 def make_request(
     params: Sequence[str],

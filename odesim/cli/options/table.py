@@ -1,4 +1,4 @@
-"""The options of a run on the command line: one row a field of RunOptions, and the span and the saved times."""
+"""The options of a run on the command line: one row a field of RunOptions, and the span, the steps of a Map and the saved times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ class Row:
 METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}."
 ROWS: dict[str, Row] = {
     "span": Row("T0:T1", str, "Start and end time; default: those of the model."),
+    "steps": Row("N", Count(1), "Number of updates of a Map, whose times are whole numbers."),
     "save": Row(
         "N|log:N|T1,T2,...",
         str,

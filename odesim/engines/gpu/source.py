@@ -12,7 +12,7 @@ from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS
 from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words
-from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops
+from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops, saved_text
 from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -104,8 +104,8 @@ def member(at, S, T, zeros, i):
         {finish}
 """.strip("\n")
 
-ADVANCE_TO_SAVE = """
-t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)
+TIMES = "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)"
+STEP_TO_SAVE = """
 due = save[q] if q < saves else inf
 if due < new:
     hold(S)
@@ -122,10 +122,7 @@ if saves > 0 and save[0] == t0:
 
 FIXED_SAVING = """
 while q < saves and save[q] <= {last}:
-    if save[q] < new:
-        interpolate(S, (save[q] - t) / h, h)
-    else:
-        copy(S)
+    {saved}
     {put}
     q += 1
 """.strip("\n")
@@ -232,6 +229,7 @@ def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a fixed step, and member(at, S, T, zeros, i)."""
     words = {**AT, **WORDS, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     march = "march(S, t0, t1, step, total, h, k, k + 1)"
+    to_save = f"{TIMES}\n{march}" if plan.discrete else f"{TIMES}\n{STEP_TO_SAVE}"
     ending = ending_words(plan, rows, WHERE, **SEARCHED)
     terminal = plan.watch is not None and plan.watch.terminal
     end, until = "pass" if plan.saves else put_state(WHERE.first, rows.y, 1), f"S[{rows.until}]"
@@ -241,8 +239,10 @@ def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         finish=ending["finish"],
         watching=ending["watching"],
         landing=fit(LANDING, **WORDS, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
-        advance=ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else march,
+        advance=ADVANCE_AND_WATCH if plan.watch is not None else to_save if plan.saves else march,
         first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
-        saving=fit(FIXED_SAVING, last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1)) if plan.saves else "pass",
+        saving=fit(FIXED_SAVING, saved=saved_text(plan), last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1))
+        if plan.saves
+        else "pass",
     )
     return [*fixed_loops(plan, rows), text]

@@ -26,6 +26,7 @@ from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import stored
 from odesim.solve.methods import METHODS
+from odesim.solve.methods.discrete import MAP
 from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.step.control import longest_step
@@ -39,7 +40,7 @@ BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a t
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right-hand side and its Jacobian, for a stiff method
-METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK}
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, MAP.name: MAP}
 _PLANS: Memo[KernelPlan | str] = Memo()
 
 
@@ -313,6 +314,6 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
     return WatchedEvents(
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
-        max(4, method.P.shape[1] + (request.options.method in ROSENBROCK)),
+        1 if method is MAP else max(4, method.P.shape[1] + (request.options.method in ROSENBROCK)),
         bool(request.outputs.events),
     )

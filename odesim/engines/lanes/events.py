@@ -53,7 +53,7 @@ def watch_text(plan: KernelPlan, rows: Rows) -> str:
     size, samples = range(watch.size), rows.samples
     lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
     lines += param_lines(plan, rows)
-    lines += load_lines(plan, rows, watch.reads("y"))
+    lines += [] if plan.discrete else load_lines(plan, rows, watch.reads("y"))
     lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"b_{i} = {at(rows.last[i], w)}" for i in size]
     lines += [f"{at(samples[0][i], w)}, {at(samples[1][i], w)} = b_{i}, a0_{i}" for i in size]
@@ -101,6 +101,8 @@ def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
     if plan.watch is None or not plan.watch.terminal:
         return []
     w, states = plan.width, range(plan.formulas.states)
+    if plan.discrete:
+        return [f"@kernel\ndef settle(S, l):\n    {at(rows.t, w)} = {at(rows.until, w)}"]
     lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
     inside = [*load_lines(plan, rows, states), *between_lines(plan, states), *restore_lines(plan, rows, "z")]
     lines += [f"    {line}" for line in inside]
@@ -112,7 +114,8 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a kernel with events."""
     if plan.watch is None:
         return []
-    return [watch_text(plan, rows), sample_text(plan, rows), probe_text(plan, rows), *settle_text(plan, rows)]
+    probe = [] if plan.discrete else [probe_text(plan, rows)]
+    return [watch_text(plan, rows), sample_text(plan, rows), *probe, *settle_text(plan, rows)]
 
 
 def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -146,13 +149,18 @@ if watch(S) > 0:
         if S[{hit} + l] != 0.0 and {member} >= 0:
             {scratch}
             before, new = S[{before} + l], S[{done} + l]
-            found, last, theta = search(
-                sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}
-            )
+            {search}
             {again}
             {keeping}
             {stopping}
 """.strip("\n")
+
+SEARCH = """
+found, last, theta = search(
+    sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}
+)
+""".strip("\n")
+PASSED = "found, last, theta = passed(sample, {searched}, l, facts, {size}, new, zeros, 0, {room})"
 
 KEEPING = "keep(zeros, found, last, facts, {size}, {member} * {names}, kept, times, places_of, counts)"
 

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, STOPPING, WATCHING, watching_words
+from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, STOPPING, WATCHING, watching_words
 from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -225,6 +225,7 @@ def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) ->
     parts = {
         "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
         "stopping": fit(STOPPING, **more) if terminal else "pass",
+        "search": (PASSED if plan.discrete else SEARCH).format(**more),
     }
     words |= {"watching": fit(WATCHING, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}
     if terminal:

@@ -11,7 +11,7 @@ from odesim.engines.lanes.events import begin_lines, event_texts, happen_text
 from odesim.engines.lanes.explicit_step import stage_lines
 from odesim.engines.lanes.feed import ending_words, fill_lines
 from odesim.engines.lanes.interpolant import blend_lines, interpolant_texts, load_lines, weight_lines
-from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state
+from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit, lane_where, put_state
@@ -95,11 +95,16 @@ if due > new and k >= careful:
     while ahead < most and moment(k + ahead + 1, t0, t1, step, total) < due:
         ahead += 1
 hold(S)
+{advance}
+""".strip("\n")
+
+WITHIN = """
 if due < new:
     dense(S, t, h, new)
 else:
-    march(S, t0, t1, step, total, h, k, k + ahead)
+    {march}
 """.strip("\n")
+MARCH = "march(S, t0, t1, step, total, h, k, k + {ahead})"
 
 # where events are watched every step leaves its stages behind
 ADVANCE_AND_WATCH = """
@@ -132,16 +137,32 @@ if saves > 0 and save[0] == t0:
 
 SAVING = """
 while q < saves and save[q] <= new:
-    if save[q] < new:
-        interpolate(S, (save[q] - t) / h, h)
-    else:
-        copy(S)
+    {saved}
     for l in range(count):
         i = tile + l
         if {saves_here}:
             {put}
     q += 1
 """.strip("\n")
+
+
+SAVED = """
+if save[q] < new:
+    interpolate(S, (save[q] - t) / h, h)
+else:
+    copy(S)
+""".strip("\n")
+
+
+def advance_to_save(plan: KernelPlan, text: str, ahead: str) -> str:
+    """text, an ADVANCE_TO_SAVE, with the step to the next saved time, which a map never has within one."""
+    march = MARCH.format(ahead=ahead)
+    return fit(text, advance=march if plan.discrete else fit(WITHIN, march=march), unseen=UNSEEN)
+
+
+def saved_text(plan: KernelPlan) -> str:
+    """The lines that compute the state at the next saved time."""
+    return "copy(S)" if plan.discrete else SAVED
 
 
 def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -152,7 +173,7 @@ def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 def fixed_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step of given length."""
     events = [happen_text(plan.watch), *event_texts(plan, rows)] if plan.watch is not None else []
-    return [*interpolant_texts(plan), *step_loops(plan, rows), *(dense_loops(plan, rows) if plan.dense else []), *events]
+    return [*interpolant_texts(plan), *step_loops(plan, rows), *dense_loops(plan, rows), *events]
 
 
 def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -160,7 +181,8 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     that are not finite."""
     w, before = plan.width, load_numbers(plan, rows)
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old.values(), *rows.old_f), strict=True)]
-    start = [*before, call_right(plan, "t0", "y", "f"), *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
+    slope = [] if plan.discrete else [call_right(plan, "t0", "y", "f")]
+    start = [*before, *slope, *(f"{at(row, w)} = f{d}" for d, row in enumerate(rows.f))]
     start += [f"{at(rows.code, w)} = {float(Code.RUNNING)}", *(f"{at(row, w)} = 0.0" for row in rows.extra), *begin_lines(plan, rows)]
     steps = [
         "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)",
@@ -182,27 +204,29 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def dense_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The text of dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
+    """The text, where it is needed, of dense: a step whose stages are kept; interpolate: the state at theta; copy: the new state."""
     n, w, m = plan.formulas.states, plan.width, plan.method
     lines = step_lines(plan, rows, m.stages - 1)
-    lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
+    lines += [f"{at(row, w)} = k{s}_{d}" for s, stage in enumerate(rows.stages) for d, row in stage.items()]
     extra = " + ".join(f"(k{s}_{d} - k{s}_{d})" for s in range(m.last + 1, m.stages) for d in range(n))
     lines += [f"{at(row, w)} = {extra}" for row in rows.extra]
     lines += [f"{at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)} = t, h, new"] if plan.watch is not None else []
-    if not plan.saves:
-        return [kernel("dense(S, t, h, new)", loop(w, lines))]
-    inside = [*load_lines(plan, rows, range(n)), *blend_lines(plan, range(n))]
-    inside += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.saved)]
-    return [
-        kernel("dense(S, t, h, new)", loop(w, lines)),
-        kernel("interpolate(S, theta, h)", [*weight_lines(plan), *loop(w, inside)]),
-        kernel("copy(S)", loop(w, [f"{at(a, w)} = {at(b, w)}" for a, b in zip(rows.saved, rows.y, strict=True)])),
-    ]
+    texts = [kernel("dense(S, t, h, new)", loop(w, lines))] if plan.dense or plan.watch is not None else []
+    if plan.saves and not plan.discrete:
+        inside = [*load_lines(plan, rows, range(n)), *blend_lines(plan, range(n))]
+        inside += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.saved)]
+        texts.append(kernel("interpolate(S, theta, h)", [*weight_lines(plan), *loop(w, inside)]))
+    if plan.saves:
+        texts.append(kernel("copy(S)", loop(w, [f"{at(a, w)} = {at(b, w)}" for a, b in zip(rows.saved, rows.y, strict=True)])))
+    return texts
 
 
 def step_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
-    """Lines for a step with the stages to `last`; the new state and derivative overwrite the old ones."""
+    """Lines for a step with the stages to `last`, or an update of a map; the new state and derivative overwrite the old ones."""
     w, m = plan.width, plan.method
+    if plan.discrete:  # 0.0 + as a single run adds the one term of its sum
+        new = [f"{at(row, w)} = {real(plan, f'0.0 + k0_{d}')}" for d, row in enumerate(rows.y)]
+        return [*load_numbers(plan, rows), call_right(plan, "t", "y", "k0_"), *new]
     lines = [*load_numbers(plan, rows), *load_state(plan, "k0_", rows.f), *stage_lines(plan, 1, last)]
     lines += [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)]
     return [*lines, *(f"{at(row, w)} = k{m.last}_{d}" for d, row in enumerate(rows.f))]
@@ -239,6 +263,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         words["saves_here"] = f"{here} or (status[i] == {Code.RUNNING} and save[q] <= S[{rows.until * w} + l])"
         words["landing"] = fit(LANDING, end="pass" if plan.saves else first, stopped=ending["stopped"], **words)
     words["first_save"] = fit(FIRST_SAVE, put=first, **words) if plan.saves else "pass"
-    words["saving"] = fit(SAVING, put=later, **words) if plan.saves else "pass"
-    words["advance"] = fit(ADVANCE_AND_WATCH if plan.watch is not None else ADVANCE_TO_SAVE if plan.saves else ADVANCE, **words)
+    words["saving"] = fit(SAVING, put=later, saved=saved_text(plan), **words) if plan.saves else "pass"
+    to_save = advance_to_save(plan, ADVANCE_TO_SAVE, "ahead")
+    words["advance"] = fit(ADVANCE_AND_WATCH if plan.watch is not None else to_save if plan.saves else ADVANCE, **words)
     return fit(RUN, **words)

@@ -104,7 +104,9 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     lines += (
-        ["from odesim.engines.lanes.runtime import keep", "from odesim.solve.step.search import search"] if plan.watch is not None else []
+        ["from odesim.engines.lanes.runtime import keep", f"from odesim.solve.step.search import {'passed' if plan.discrete else 'search'}"]
+        if plan.watch is not None
+        else []
     )
     lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []

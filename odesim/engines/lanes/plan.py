@@ -100,7 +100,12 @@ class KernelPlan:
     @property
     def dense(self) -> bool:
         """Whether a step keeps what its interpolant needs."""
-        return self.saves or self.watch is not None
+        return not self.discrete and (self.saves or self.watch is not None)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether a step is an update of a map, which has no interpolant."""
+        return not self.stiff and self.method.last == 0
 
     @property
     def by_powers(self) -> bool:

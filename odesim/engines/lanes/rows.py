@@ -10,7 +10,7 @@ class Rows:
     def __init__(self, plan: KernelPlan) -> None:
         n, m = plan.formulas.states, plan.method
         self.count = 0
-        self.y, self.f = self.take(n), self.take(n)
+        self.y, self.f = self.take(n), self.take(0 if plan.discrete else n)
         self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
         self.p = self.take(plan.formulas.count)
         self.sums = self.take(len(plan.invariants))
@@ -22,6 +22,7 @@ class Rows:
             some = plan.watch is not None and not (plan.fixed or plan.saves or plan.loops or plan.watch.terminal)
             wanted = plan.watch.reads("y") if plan.watch is not None and some else range(n)
             self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
+        if plan.dense or plan.watch is not None:
             self.before, self.step, self.done = self.take(3)
             self.until = self.done
         if plan.saves:
@@ -42,7 +43,7 @@ class Rows:
             (self.longest,) = self.take(1)
         if plan.fixed:
             self.old = self.old or dict(enumerate(self.take(n)))
-            self.old_f = self.take(n)
+            self.old_f = self.take(len(self.f))
             self.extra = self.take(int(plan.dense and m.stages > m.last + 1))
             (self.wrong,) = self.take(1)
         if plan.loops:

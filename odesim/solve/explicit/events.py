@@ -13,6 +13,7 @@ from odesim.solve.explicit.places import (
     EVENTS,
     FACTS,
     FOUND,
+    LAST,
     LENGTH,
     PIECES,
     REAL,
@@ -29,7 +30,7 @@ from odesim.solve.explicit.places import (
     N,
     T,
 )
-from odesim.solve.step.search import search
+from odesim.solve.step.search import passed, search
 
 
 @helper
@@ -85,9 +86,12 @@ def find_events(at: Any, t: float, h: float, new: float) -> bool:
     for piece in range(last):
         evaluate(at, t, h, new, (piece + 1) / last, piece + 1)
     facts, zeros = ints(at[FACTS]), doubles(at[ZEROS])
-    count[FOUND], real[T_STOP], real[THETA_STOP] = search(
-        sample, probe, at, np.int64(0), facts, at[SIZE], last, t, h, new, zeros, count[FOUND], at[ROOM]
-    )
+    if at[LAST] == 0:
+        count[FOUND], real[T_STOP], real[THETA_STOP] = passed(sample, at, np.int64(0), facts, at[SIZE], new, zeros, count[FOUND], at[ROOM])
+    else:
+        count[FOUND], real[T_STOP], real[THETA_STOP] = search(
+            sample, probe, at, np.int64(0), facts, at[SIZE], last, t, h, new, zeros, count[FOUND], at[ROOM]
+        )
     for i in range(at[SIZE]):
         put(at, np.int64(-1), i, sample(at, np.int64(0), last - 1, i))
         put(at, np.int64(0), i, sample(at, np.int64(0), last, i))

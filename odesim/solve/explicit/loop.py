@@ -63,12 +63,19 @@ from odesim.solve.step.control import moment, step_end, too_small
 
 @helper
 def begin(at: Any) -> bool:
-    """Computes the first derivative, first step, events and saved state at t0; returns False if the derivative is not finite."""
+    """Computes the first derivative, first step, events and saved state at t0; returns False if it or the state is not finite.
+
+    A map (LAST = 0) has no derivative.
+    """
     count, real, y = ints(at[COUNT]), doubles(at[REAL]), at[WORK]
-    call(at[STAGE], (at[TABLE], real[T0], y, at[K], at[ROWS], at[COEF], 0, 0, 0))
-    count[RHS_CALLS] += 1
-    if not all_finite(at, np.int64(0), y):
-        return False
+    if at[LAST] == 0:
+        if squares(at, y, np.int64(0), y, y, math.inf, 0.0) != 0.0:
+            return False
+    else:
+        call(at[STAGE], (at[TABLE], real[T0], y, at[K], at[ROWS], at[COEF], 0, 0, 0))
+        count[RHS_CALLS] += 1
+        if not all_finite(at, np.int64(0), y):
+            return False
     if real[FIXED] == 0.0:
         set_first_step(at)
     if at[SIZE] > 0:
@@ -105,6 +112,15 @@ def error_norm(at: Any, h: float, old: int, new: int) -> float:
 
 
 @helper
+def update(at: Any, t: float, old: int, after: int) -> None:
+    """Sets after (n,) to the right-hand side at t and old (n,): one update of a map."""
+    call(at[STAGE], (at[TABLE], t, old, at[K], at[ROWS], at[COEF], 0, 0, 0))
+    doubles(at[COEF])[0] = 1.0
+    fill(at, np.int64(0), np.int64(1), after)
+    ints(at[COUNT])[RHS_CALLS] += 1
+
+
+@helper
 def take_step(at: Any, t: float, h: float, new: float) -> float:
     """The error norm of a step from t to new, not finite where the step cannot be used; 0 with a fixed step.
 
@@ -120,6 +136,8 @@ def take_step(at: Any, t: float, h: float, new: float) -> float:
         target = after if s == at[LAST] else np.int64(0)
         call(at[STAGE], (at[TABLE], t + c * h if c < 1.0 else new, old, at[K], at[ROWS], at[COEF], s, s, target))
     count[RHS_CALLS] += at[LAST]
+    if at[LAST] == 0:
+        update(at, t, old, after)
     error = 0.0
     unseen = True
     if real[FIXED] == 0.0:

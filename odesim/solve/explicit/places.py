@@ -5,7 +5,8 @@
 #   WORK (3, n): two states that take turns and scratch; BLOCK (1024,), SUMS; SAVE (SAVES,), OUT (SAVES + 1, n);
 #   G (PIECES + 3, SIZE): samples -1 to PIECES of the events, and one more; FACTS (2, SIZE), ZEROS: as
 #   odesim.solve.step.search has them.
-# Then numbers: LAST: the stage at the new point, the first stage of the next step; ROWS_ALL: stages with those for dense output;
+# Then numbers: LAST: the stage at the new point, the first stage of the next step; 0 of a map, where
+#   stage 0 is the new state; ROWS_ALL: stages with those for dense output;
 #   WIDTH: bytes of a component; PIECES: parts of a step searched for events; ROOM: of ZEROS;
 #   NEEDED: zeros that one step may have; MAX: steps allowed; TOTAL: fixed steps to the end.
 STAGE, COMBINE, EVENTS, TABLE, COUNT, REAL, A, C, E, P, K, ROWS, COEF, WORK, BLOCK, SUMS, SAVE, OUT = range(18)

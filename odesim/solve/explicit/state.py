@@ -29,8 +29,8 @@ class RunState:
 
     def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        # one value more than the interpolant has powers
-        self.pieces = max(4, method.P.shape[1])
+        # one value more than the interpolant has powers; a map has no times between two updates
+        self.pieces = max(4, method.P.shape[1]) if method.last else 1
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early

@@ -16,7 +16,7 @@ class Method:
     """An explicit method with s = `last` stages, one more at the new point, and those that only dense output needs.
 
     A (S, S), c (S,): row `last` of A is b, the weights of the new state, and stage `last` is the derivative there, which is
-    the first stage of the next step; S counts the stages of dense output too.
+    the first stage of the next step; S counts the stages of dense output too. Of a map s = 0: stage 0 is the new state.
     E (2, last + 1): weights of the error estimate, all zero where there is none; a second row that is not zero belongs to a second
     estimate, mixed with the first as in DOP853.
     P (S, degree): y(t + theta h) = y + h sum_j sum_p P[j, p] theta^(p+1) k_j, of order dense_order.

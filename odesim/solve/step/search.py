@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve.step.roots import guess, helper, narrowed
+from odesim.solve.step.roots import guess, helper, narrowed, passes
 from odesim.solve.step.samples import crosses, inserted, place, places_in
 from odesim.solve.step.sizes import EXACT, FEW, POINTS
 
@@ -147,3 +147,17 @@ def search(
                 if facts[size + i] != 0 and (theta_stop < 0.0 or time < stop):
                     stop, theta_stop = time, theta
     return count, stop, theta_stop
+
+
+@helper
+def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, found: Any, first: int, room: int) -> Any:
+    """search() for a step of one piece within which nothing happens, an update of a map: what passes zero does so at its end, new."""
+    count, theta_stop = first, -1.0
+    for i in range(size):
+        if passes(sample(at, l, np.int64(0), i), sample(at, l, np.int64(1), i), facts[i]):
+            if count < room:
+                found[2 * count], found[2 * count + 1] = new, float(i)
+                count += 1
+            if facts[size + i] != 0:
+                theta_stop = 1.0
+    return count, new, theta_stop
