@@ -22,7 +22,7 @@ from tests.support.cupy_arrays import make_arrays
 # a machine with a GPU may have no more than numpy, scipy, sympy, numba, cupy and pytest: what needs these packages is left out there
 NEEDS = {
     ("click", "matplotlib", "platformdirs", "xarray", "zarr"): (
-        *("test_arrays.py", "test_failures.py", "test_requests.py", "test_threads.py", "test_training_runs.py"),
+        *("test_arrays.py", "test_failures.py", "test_maps.py", "test_requests.py", "test_threads.py", "test_training_runs.py"),
     ),
     ("threadpoolctl",): ("test_training.py",),
 }
