@@ -11,10 +11,10 @@ from odesim.base.run_options import RunOptions
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pairs import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution
-from odesim.engines.problem import compiled_parts, make_problem
+from odesim.engines.problem import compiled_parts, right_side
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
-from odesim.solve.descent import descend
+from odesim.symbolic.momentum import descent
 from odesim.symbolic.system import System
 
 RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
@@ -40,30 +40,32 @@ def theory_of(
             run = integrate(system, params=own, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
             sides.append(side_of_solution(run))
         else:
-            sides.append(descent(system, own, initial, trained.t, clock.step, facts.momentum))
+            sides.append(side_of_descent(system, own, initial, trained.t, clock.step, facts.momentum))
     return merge_sides(sides)
 
 
-def descent(
+def side_of_descent(
     system: System, params: Mapping[str, Any], initial: Mapping[str, Array], iterations: Array, step: float, momentum: float
 ) -> Side:
-    """States and observables of a System under explicit Euler steps of its right-hand side, at these iterations (T,)."""
-    numbers = bind(system, params=params, initial=initial, span=(0.0, max(step * float(iterations[-1]), step)))
+    """States and observables of a System under gradient descent with its right-hand side, at these iterations (T,)."""
+    run = integrate(
+        descent(system, step=step, momentum=momentum), params=params, initial=initial, steps=int(iterations[-1]), save=iterations
+    )
+    reached = run.t[np.isin(run.t, iterations)]
+    states = {name: run.y[name][: len(reached)] for name in system.states}
+    numbers = bind(system, params=params, initial=initial)
     compiled, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
-    problem = make_problem(compiled, numbers)
-    layout = problem.rhs.layout
-    reached, y = descend(problem, iterations, step=step, momentum=momentum)
-    states = layout.split(y)
+    right = right_side(compiled, numbers)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = np.empty(layout.size)
-        problem.rhs(t, layout.join(now), out)
-        return layout.split(out)
+        out = np.empty(right.layout.size)
+        right(t, right.layout.join(now), out)
+        return right.layout.split(out)
 
     with np.errstate(all="ignore"):
         seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {**states, **seen}
-    notes = () if len(reached) == len(iterations) else (f"the discrete map is not finite after iteration {reached[-1]}",)
+    notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
 
     def maker(name: str) -> Callable[[], Array]:
         return lambda: np.asarray(values[name], float)[None]

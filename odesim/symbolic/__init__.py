@@ -6,6 +6,7 @@ from odesim.symbolic.expr import index, logsumexp, over, shift, shifted_exp, siz
 from odesim.symbolic.gradients import grad, gradient_flow
 from odesim.symbolic.logs import entropy, xlogy
 from odesim.symbolic.maps import Map
+from odesim.symbolic.momentum import descent
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift
 from odesim.symbolic.sensitivity import sensitivities
@@ -14,6 +15,6 @@ from odesim.symbolic.system import System
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",
-    "at", "besseli_ratio", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
+    "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "logsumexp", "over", "sensitivities",
     "shift", "shifted_exp", "sizes", "softmax", "time", "xlogy",
 ]  # fmt: skip
