@@ -58,7 +58,7 @@ def module_name(text: str, stem: str) -> str:
 @cache
 def _builder() -> str:
     """The source of the builder of machine code: a change of it gives new names."""
-    return source_of("odesim.codegen.build.native")
+    return source_of("odesim.codegen.build.native") + source_of("odesim.codegen.build.front_end")
 
 
 def load_module(text: str, stem: str) -> ModuleType:

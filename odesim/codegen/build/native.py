@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
+from odesim.codegen.build.front_end import scalar_front_end
 from odesim.errors import CodegenError
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python
@@ -91,7 +92,7 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
     """The machine code of these functions, with C calling convention and the names odesim_<name>."""
     import llvmlite.binding as llvm
 
-    with _unoptimised():
+    with _unoptimised(), scalar_front_end():
         module = load_module(text, stem)
     functions = [_overload(getattr(module, name)) for name in names]
     whole = llvm.parse_assembly("")

@@ -98,7 +98,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
     what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
     lines = [f'"""{what}: generated, runtime {key_for(used)}, {own_key()}."""', ""]
     lines += [f"from math import {', '.join(math)}", ""] if math else []
-    kinds = [w for w in ("float32", "float64") if w in used]
+    kinds = [w for w in ("float32", "float64", "int64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)

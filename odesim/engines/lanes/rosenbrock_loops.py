@@ -71,6 +71,11 @@ def each(count: int, width: int, *body: str) -> list[str]:
     return [f"for d in range(0, {count * width}, {width}):", f"    for l in range({width}):", *inner] if count else []
 
 
+def offset(number: int) -> str:
+    """A whole number as an argument: of a literal numba would compile the function once for each."""
+    return f"int64({number})"
+
+
 def row(first: range | int, width: int) -> str:
     """The text of an element of a row in such a loop, d beyond the first; of a row of its own for a number."""
     return f"S[{first.start * width} + d + l]" if isinstance(first, range) else at(first, width)
@@ -193,8 +198,8 @@ def stage_lines(plan: KernelPlan, rows: Rows, i: int) -> list[str]:
     m: Rosenbrock = plan.method
     w, n, loops = plan.width, plan.formulas.states, rows.loops
     u = [row(r, w) for r in loops.u]
-    place, g = loops.u[i].start * w, at(loops.g, w)
-    later = [f"later(S, {loops.z[0] * w if i == 0 else place}, {float(m.d[i])!r})"] if plan.linear.moves else []
+    place, g = offset(loops.u[i].start * w), at(loops.g, w)
+    later = [f"later(S, {offset(loops.z[0] * w) if i == 0 else place}, {float(m.d[i])!r})"] if plan.linear.moves else []
     if i == 0:
         checks = [] if loops.factors is not None and loops.factors.exact else ["check(S)"]
         begin = each(n, w, f"{row(loops.z, w)} = {g} * {row(rows.f, w)}")
@@ -238,10 +243,10 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         *each(n, w, f"{after} = {z} + {u[-1]}"),
         *(["restore(S)"] if plan.invariants else []),
         *each(n, w, f"{z} = {weighted(row(rows.y, w), [(c, u[j]) for j, c in enumerate(place)])}"),
-        f"side(S, {q[0] * w}, {CHECKED!r})",
+        f"side(S, {offset(q[0] * w)}, {CHECKED!r})",
         *each(n, w, f"{row(q, w)} = {weighted('', [(m.gamma * c, u[j]) for j, c in enumerate(slope)])} - {g} * {row(q, w)}"),
         *each(len(loops.late), w, f"{row(loops.late, w)} = 0.0"),
-        f"solve(S, {q[0] * w})",
+        f"solve(S, {offset(q[0] * w)})",
         *each(
             n,
             w,
