@@ -107,6 +107,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     if status is Status.OK:
         return f"reached t = {t:.9g} in {counted(standing.steps, 'step')}"
     h = standing.h if step is None else step
+    right, before = ("update", "do fewer updates") if state.method.name == MAP.name else ("derivative", "end the span before it")
     where = f"t = {t:.9g}"
     at_step = f"with a step of {h:.3g}" if h > 0 else "before the first step"
     what = f"where {largest(problem, state.y)} is the largest component"
@@ -114,7 +115,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
         case Status.LEFT_DOMAIN:
-            return f"{' and '.join(left(problem, state.y))} at {where}; write the symbol without the assumption, or end the span before it"
+            return f"{' and '.join(left(problem, state.y))} at {where}; write the symbol without the assumption, or {before}"
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
@@ -134,8 +135,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right-hand side or has a kink there: "
                 "end the span before it"
             )
-        case _ if bad := not_finite(problem, t, state.y, "update" if state.method.name == MAP.name else "derivative"):
-            return f"{bad} at {where}; change the initial values or the parameters, or end the span before"
+        case _ if bad := not_finite(problem, t, state.y, right):
+            return f"{bad} at {where}; change the initial values or the parameters, or {before}"
         case _ if standing.steps == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import sympy as sp
 
+from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.reductions import MaxOver, unevaluated
@@ -12,10 +13,15 @@ from odesim.symbolic.system import System
 
 
 def derived_text(system: System) -> Iterator[str]:
-    """The statements of the right-hand side in the order in which they are computed, one per line; d_v is the derivative of v."""
+    """The statements of the right-hand side in the order in which they are computed, one per line.
+
+    d_v is the derivative of v, next_v the next state of a Map.
+    """
     program = lower(system)
     for statement in program.statements():
-        yield statement_text(statement, program)
+        text = statement_text(statement, program)
+        following = system.discrete and base_name(statement.target) in program.outputs
+        yield text.replace("d_", "next_", 1) if following else text
 
 
 def statement_text(s: Statement, program: Program) -> str:
