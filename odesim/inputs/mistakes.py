@@ -4,6 +4,7 @@ import ast
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from odesim.errors import SpecError, nearest, value_text
@@ -169,13 +170,13 @@ def _name(e: BaseException, message: str, _: str, names: Mapping[str, Any]) -> s
 
 def _argument(e: BaseException, message: str, *_: Any) -> str | None:
     """Wrong arguments of a part of a System: System(parameters=...), Param(s, 1.0)."""
-    from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Source, System
+    from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Map, Param, Source, System
 
-    match = re.match(r"(\w+)\.__init__\(\) (.*)", message)
-    kinds = {kind.__name__: kind for kind in (ClosedForm, Constraint, Event, Invariant, Param, Source, System)}
+    match = re.match(r"(\w+)(?:\.__init__)?\(\) (.*)", message)
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (ClosedForm, Constraint, Event, Invariant, Map, Param, Source, System)}
     if not isinstance(e, TypeError) or not match or match[1] not in kinds:
         return None
-    fields = list(kinds[match[1]].__dataclass_fields__)
+    fields = list(signature(kinds[match[1]]).parameters)
     if unknown := re.search(r"unexpected keyword argument '(\w+)'", message):
         return f"{match[1]} has no {unknown[1]}; it takes {', '.join(fields)}{nearest(unknown[1], fields)}"
     if missing := re.search(r"missing \d+ required positional arguments?: (.*)", message):

@@ -50,4 +50,5 @@ def Map(
     except SpecError as error:
         if error.part is not None and error.part[0] == "equations":
             error.part = ("updates", error.part[1])
+            error.args = (str(error).replace("the equation of", "the update of").replace("equations ", "updates "),)
         raise

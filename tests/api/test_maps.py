@@ -1,5 +1,6 @@
 """Maps: whole numbers of updates, held against plain loops."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from odesim.symbolic.document import latex_document
 from odesim.symbolic.html import html_page
 from odesim.symbolic.show import equations_text
 from tests.support.maps import CASES, MOMENTUM, SOURCE, TENT, orbit
+from tests.support.systems import SYSTEMS, numbers
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 a, q = symbols("a q", real=True)
@@ -35,6 +37,18 @@ def test_a_map_is_its_loop(case, backend, strict):
     start = {name: rows[0] for name, rows in found.y.items()}
     for name, rows in orbit(case, start, found.attrs["params"], steps).items():
         np.testing.assert_allclose(found.y[name], rows, rtol=0 if case.exact else 1e-12, atol=0 if case.exact else 1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "shuffled"])  # whose numbers need a permutation
+def test_every_right_side_is_an_update(name):
+    """The updates of each difficulty of lowering are those of the plain arrays; 1e-12 is rounding of sums of seven."""
+    x = numbers(SYSTEMS[name])
+    start: dict[str, Any] = {state: value if np.ndim(value) else float(value) for state, value in x.states.items()}
+    asked: dict[str, Any] = {"params": x.params, "initial": start, "sizes": x.sizes, "steps": 3}
+    system = replace(SYSTEMS[name], discrete=True, span=(0.0, 3.0))
+    found, plain = (odesim.integrate(system, backend=backend, **asked) for backend in ("numba", "numpy"))
+    for state, value in plain.final.items():
+        np.testing.assert_allclose(found.final[state], value, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES.values() if case.by], ids=lambda case: case.by)
@@ -154,7 +168,8 @@ def test_a_system_is_no_map(options, said):
     ("parts", "said", "field"),
     [
         ({"steps": 0}, "steps must be a whole number of at least 1, not 0", "steps"),
-        ({"updates": {q: a * q + Symbol("b")}}, "no symbol 'b'", "updates"),
+        ({"updates": {q: a * q + Symbol("b")}}, "in the update of q: no symbol 'b'", "updates"),
+        ({"updates": {"q": a}}, "updates has the text 'q' as a key", "updates"),
         ({"events": (Event("drop", q - 2, resets={q: 1}),)}, "in a Map write that into the updates", "events"),
     ],
 )

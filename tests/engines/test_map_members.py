@@ -92,3 +92,12 @@ def test_a_member_that_leaves_its_set():
     assert [found.attrs["status_names"][int(s)] for s in found.status] == ["ok", "left_domain", "ok"]
     np.testing.assert_array_equal(found.t_end, [8.0, 3.0, 8.0])
     np.testing.assert_array_equal(found.half_t[:, 0], [4.0, 2.0, np.nan])
+
+
+def test_large_members_run_one_by_one():
+    """More states than lanes hold: the same bits again."""
+    run: dict[str, Any] = {"sizes": {"M": 70}, "strict": True, "steps": 3}
+    found = odesim.ensemble(CASES["momentum"].system, params={"eta": [0.1, 0.2]}, **run)
+    for i, eta in enumerate((0.1, 0.2)):
+        one = odesim.integrate(CASES["momentum"].system, params={"eta": eta}, **run)
+        assert found.w.values[i, -1].tobytes() == one.final["w"].tobytes()

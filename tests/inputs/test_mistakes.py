@@ -224,3 +224,11 @@ def test_what_a_file_prints_is_no_result(tmp_path):
     done = subprocess.run([sys.executable, "-m", "odesim", "show", str(path), "--json"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == "hello\n"
     assert json.loads(done.stdout)["name"] == "my.linear"
+
+
+def test_wrong_arguments_of_a_map(tmp_path):
+    """Its own names, which are not those of a System."""
+    file = tmp_path / "my.py"
+    file.write_text("from odesim.symbolic import Map\nSYSTEM = Map(name='x', equations={})\n")
+    with pytest.raises(ModelError, match=r"my.py, line 2: Map has no equations; it takes name, source, axes, updates, params, initial"):
+        odesim.load_model(file)
