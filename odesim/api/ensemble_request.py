@@ -14,7 +14,7 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
-from odesim.engines.lanes.strict_run import strict_obstacle
+from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_parts, rescaled_system
 from odesim.engines.switching import held_of

@@ -57,14 +57,14 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
     if compiled.on.gpu:  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
-    def strict(*asked: Any, **options: Any) -> StiffRun:
-        from odesim.engines.lanes.strict_run import LaneRun
+    def alone(*asked: Any, **options: Any) -> StiffRun:
+        from odesim.engines.lanes.single_run import LaneRun
 
         return LaneRun(compiled, numbers, *asked, **options)
 
-    alone = strict if compiled.strict and set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
-    costs = make_costs(compiled, numbers.sizes, linear, lanes=alone is not None)
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, alone, watched, system.growth is not None)
+    lanes = alone if set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
+    costs = make_costs(compiled, numbers.sizes, linear, lanes=compiled.strict and lanes is not None)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, lanes, watched, system.growth is not None)
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
@@ -110,7 +110,8 @@ def held_problem(
     resets = Resetting(switching) if held.watched else None
     problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
     switching.attach(problem.rhs)
-    return replace(problem, switches=switching, resets=resets)
+    lanes = problem.lanes if compiled.strict else None  # segments are short
+    return replace(problem, switches=switching, resets=resets, lanes=lanes)
 
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:

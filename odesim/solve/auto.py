@@ -6,8 +6,8 @@ in time than the explicit method has come, it goes on to the end and its run is 
 (odesim.codegen.jacobian.costs), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
 method that it names. An explicit run that was chosen beside a trial costs at most three times what rodas5p would: its last trial had a
 third of that, or the run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by
-stability pays 12 right-hand sides an inspection. In strict mode rodas5p runs in lanes where the system fits them, gets half as much a
-trial, and begins again each time; what compiling takes is not counted.
+stability pays 12 right-hand sides an inspection. A small system's rodas5p is a compiled kernel, which gets half as much a trial, and
+begins again each time; what compiling takes is not counted.
 """
 
 from collections.abc import Callable
@@ -153,7 +153,7 @@ class Rival:
         assert costs is not None
         right = costs.right()
         spent = tried * step_cost(self.method, right, self.problem.rhs.layout.size)
-        first = SHARE * spent * (0.5 if self.strict else 1.0) - costs.derivation()
+        first = SHARE * spent * (0.5 if self.problem.lanes else 1.0) - costs.derivation()
         return int(first / costs.stiff(ROSENBROCK[STIFF].stages)) if first > 0 else 0
 
 

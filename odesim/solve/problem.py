@@ -119,6 +119,10 @@ class Costs:
     stiff: Callable[[int], float]
 
 
+class NoLanesError(SolveError):
+    """A stiff method has no compiled kernel for this problem."""
+
+
 class StiffRun(Protocol):
     """A run of a stiff method, as odesim.solve.rosenbrock.run has it."""
 
@@ -163,8 +167,8 @@ class Switches(Protocol):
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. strict: makes the run of a stiff
-    method that has the same bits on every machine, of (problem, name, save, **options); it raises SolveError where there is none.
+    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. lanes: makes the run of a stiff
+    method by a compiled kernel without LAPACK, of (problem, name, save, **options); it raises NoLanesError where there is none.
     laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
     switches: conditions that are held; resets: events that set states, where there are any. origin: where the run that this one goes on
     with began, or was set to by an event, if not in y0: the state (n,) whose linear invariants a stiff step keeps.
@@ -178,7 +182,7 @@ class Problem:
     ref: str = ""
     linear: Callable[[], Derivatives] | None = None
     costs: Costs | None = None
-    strict: Callable[..., StiffRun] | None = None
+    lanes: Callable[..., StiffRun] | None = None
     laws: Laws | None = None
     clocked: bool = False
     switches: Switches | None = None

@@ -56,7 +56,7 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
         case Operation("-", (str(a), str(b))):
             return (a, lambda: "1.0"), (b, lambda: "-1.0")
         case Operation("*", (str(a), str(b))):
-            return (a, lambda: b), (b, lambda: a)
+            return _half_power(builder, a, b) or ((a, lambda: b), (b, lambda: a))
         case Operation("/", (str(a), str(b))):
             return (a, lambda: new("/", "1.0", b)), (b, lambda: times(times("-1.0", name), new("/", "1.0", b)))
         case Operation("-", (str(a),)):
@@ -84,6 +84,30 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
         case Operation(function, _) if function in (*COMPARISONS, "and", "or"):
             return ()
     raise CodegenError(f"no derivative of: {str(operation)[:60]}")
+
+
+def _half_power(builder: CodeBuilder, x: str, root: str) -> Parts:
+    """The derivatives of x*sqrt(a) where a is a factor of x: sqrt(a) by x, and (x/a)*sqrt(a)/2 by a, not 0*inf at a = 0; else none."""
+    match builder.code.get(root):
+        case Operation("sqrt", (str(a),)) if (rest := _without(builder, x, a)) is not None:
+            return (x, lambda: root), (a, lambda: builder.times(builder.times("0.5", rest), root))
+    return ()
+
+
+def _without(builder: CodeBuilder, x: str, a: str) -> str | None:
+    """The product x without one factor a; None where it has none."""
+    if x == a:
+        return "1.0"
+    match builder.code.get(x):
+        case Operation("-", (str(p),)) if (rest := _without(builder, p, a)) is not None:
+            return builder.times("-1.0", rest)
+        case Operation("*", (str(p), str(q))):
+            for one, other in ((p, q), (q, p)):
+                if (rest := _without(builder, one, a)) is not None:
+                    return builder.times(rest, other)
+        case Operation("powi", (str(base), str(n))) if base == a and int(n) > 1:
+            return builder.name("powi", a, str(int(n) - 1))
+    return None
 
 
 def _chosen(builder: CodeBuilder, test: str, a: str, b: str) -> Parts:

@@ -15,7 +15,7 @@ from odesim.errors import SolveError
 from odesim.solve.codes import Code
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.options import check_options, save_grid
-from odesim.solve.problem import Problem, Progress, Raw, StiffRun
+from odesim.solve.problem import NoLanesError, Problem, Progress, Raw, StiffRun
 from odesim.solve.report import collect
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.rosenbrock.loop import Run
@@ -24,12 +24,19 @@ PROGRESS_SECONDS = 0.05
 
 
 def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
-    """A run of a stiff method, not yet started. strict: with the same bits on every machine, unlike LAPACK. Raises SolveError."""
-    if not strict:
-        return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
-    if problem.strict is None:
+    """A run of a stiff method, not yet started: compiled where the system is small, else a loop in Python around LAPACK.
+
+    strict: with the same bits on every machine, unlike LAPACK. Raises SolveError.
+    """
+    if strict and problem.lanes is None:
         raise SolveError(f"{name} has a strict mode only for a right-hand side that numba compiles")
-    return problem.strict(problem, name, save, **options)
+    if problem.lanes is not None:
+        try:
+            return problem.lanes(problem, name, save, **options)
+        except NoLanesError:
+            if strict:
+                raise
+    return RosenbrockRun(problem, ROSENBROCK[name], save, **options)
 
 
 class RosenbrockRun:

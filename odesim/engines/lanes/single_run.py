@@ -1,7 +1,7 @@
-"""One system integrated by a lane kernel: the stiff methods in strict mode, without LAPACK, whose bits are the machine's.
+"""One system integrated by a lane kernel: the stiff methods of small systems, compiled and without LAPACK.
 
-The kernel is the one that members of an ensemble have, so that a run has the bits of a member. It is told as a run of any integrator
-is: odesim.solve.report reads from here what it reads from theirs.
+The kernel is the one that members of an ensemble have, so that a run has the bits of a member. odesim.solve.report reads from here what
+it reads from the runs of other integrators.
 """
 
 import ctypes
@@ -23,12 +23,12 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.outputs import make_outputs
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import SolveError
+from odesim.errors import counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import STATUSES, UNDONE, Code, Status
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.options import check_options, save_grid, usable
-from odesim.solve.problem import Problem, Progress, Raw
+from odesim.solve.problem import NoLanesError, Problem, Progress, Raw
 from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -37,6 +37,8 @@ from odesim.symbolic.clock import START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""
+MOST_ALONE = 400
+"""Operations of a right-hand side and its Jacobian beyond which the kernel of one run would take over 5 s to compile."""
 WAIT = 0.05  # s between two looks at the run
 LEAVE = 2
 _SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
@@ -65,7 +67,7 @@ def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[s
 class LaneRun:
     """A run of a stiff method in lanes, one of which is used; options as of odesim.solve.rosenbrock.run.RosenbrockRun.
 
-    What is left before its end begins again from the start when it is gone on with. Raises SolveError where lanes cannot do it.
+    What is left before its end begins again from the start when it is gone on with. Raises NoLanesError where lanes cannot do it.
     """
 
     def __init__(
@@ -90,7 +92,9 @@ class LaneRun:
         numbers = replace(numbers, initial=problem.rhs.layout.split(problem.y0), t0=problem.t0, t1=problem.t1)
         plan = lane_plan(request, numbers, frozenset())
         if not isinstance(plan, KernelPlan):
-            raise SolveError(no_strict(name, plan))
+            raise NoLanesError(no_strict(name, plan))
+        if not compiled.strict and (size := len(plan.linear.code)) > MOST_ALONE:
+            raise NoLanesError(f"a Jacobian of {counted(size, 'operation')} takes too long to compile for one run")
         self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
         self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0

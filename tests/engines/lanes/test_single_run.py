@@ -1,4 +1,4 @@
-"""Stiff methods of `integrate` in strict mode: a lane of an ensemble, told as a run."""
+"""Stiff methods of `integrate` by a lane kernel, in strict mode and by default."""
 
 import re
 import signal
@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Rational, sqrt, symbols
 
 import odesim
-from odesim.engines.lanes import strict_run as lane_alone
+from odesim.engines.lanes import single_run as lane_alone
 from odesim.errors import SolveError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import ROSENBROCK
+from odesim.symbolic import System
 from tests.engines.test_events import check_alone, turning
 from tests.support.matrix import LONG
+from tests.support.systems import SOURCE
 
 SPIN = {"w": np.array([0.0, 3.0])}  # the first stands still, so that nothing ends the run
 SMALL = [n for n in list_models() if n not in (*LONG, "scan_snap.symmetric")]
@@ -63,6 +66,21 @@ def test_events_and_ends(method):
     check_alone(found, turning(), "w", w, range(5), **run)
     one = odesim.integrate(turning(), params={"w": w[0]}, **run)
     np.testing.assert_array_equal(one.at(float(one.t[1]))["x"], one.y["x"][1])
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0])
+def test_powers_of_half_a_whole_number(start):
+    """Right-hand sides whose slopes at 0 are finite though sqrt has none: at rest there, and elsewhere as in the closed form."""
+    f, g, h, k, q = symbols("f g h k q", nonnegative=True)
+    halves = {f: -2 * f * sqrt(f), g: -(g ** Rational(3, 2)), h: -(h**2) * sqrt(h), k: -3 * q * k * sqrt(k), q: -q}
+    system = System(
+        name="made.halves", source=SOURCE, axes={}, params=(), equations=halves, initial={**dict.fromkeys((f, g, h, k), 1), q: 1}
+    )
+    run = odesim.integrate(system, initial=dict.fromkeys("fghk", start), span=(0, 1), method="rodas5p", rtol=1e-9, atol=1e-12)
+    known = {"f": 1 / 4, "g": 4 / 9, "h": 2.5 ** (-2 / 3), "k": (1 + 1.5 * (1 - np.exp(-1))) ** -2}
+    assert run.status == "ok"
+    for state, value in known.items():
+        assert run.y[state][-1] == pytest.approx(start * value, rel=1e-8)
 
 
 def test_more_events_than_room(monkeypatch):
