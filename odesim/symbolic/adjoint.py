@@ -35,7 +35,7 @@ def lower_vjp(system: System) -> Program:
     """
     covectors = {base_name(derivative(k)): covector(k) for k in system.equations}
     taken = {*all_names(system), *(twin_name(system, "u", n) for n in system.states)}
-    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system))
+    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system), system.sizes)
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = dependency_order(share(work.statements, work))

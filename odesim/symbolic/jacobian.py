@@ -54,7 +54,7 @@ def linearize(system: System) -> LocalDerivatives:
 
     d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
     """
-    work = Lowering(system.axes, system.equations.values(), all_names(system), index_ranges(system))
+    work = Lowering(system.axes, system.equations.values(), all_names(system), index_ranges(system), system.sizes)
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = dependency_order(work.statements)

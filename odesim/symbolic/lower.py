@@ -18,18 +18,22 @@ from odesim.symbolic.system import System
 def lower(system: System) -> Program:
     """The Program of a System's right-hand sides; the output for state v is called d_v."""
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
-    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system))
+    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system), system.sizes)
 
 
 def lower_expressions(
-    outputs: Mapping[Key, Expr], axes: Mapping[Symbol, Any], taken: Iterable[str] = (), ranges: Mapping[str, Any] | None = None
+    outputs: Mapping[Key, Expr],
+    axes: Mapping[Symbol, Any],
+    taken: Iterable[str] = (),
+    ranges: Mapping[str, Any] | None = None,
+    sizes: Mapping[Symbol, int] | None = None,
 ) -> Program:
     """The Program of {target: expression}, with outputs in this order.
 
-    taken: names that no temporary (r0, r1, ...) and no summed index may have. ranges: those of a Lowering.
+    taken: names that no temporary (r0, r1, ...) and no summed index may have. ranges, sizes: those of a Lowering.
     """
     expressions = {target: canonical(e) for target, e in outputs.items()}
-    work = Lowering(axes, expressions.values(), taken, ranges)
+    work = Lowering(axes, expressions.values(), taken, ranges, sizes)
     for target, e in expressions.items():
         work.assign(target, e)
     statements = share(work.statements, work)

@@ -11,9 +11,10 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
+from odesim.symbolic.orders import cheapest_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
-from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
+from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
 
 MOST_TURNED = 4
 """Indices of a temporary up to which it is also found with its axes in another order."""
@@ -40,11 +41,18 @@ class Lowering:
     """A lowering in progress: the statements so far, and the extents of all indices.
 
     near: the expressions to lower. taken: further names that no temporary and no summed index may have. ranges: {integer array: the
-    extent of an axis that all its values are in}.
+    extent of an axis that all its values are in}. sizes: default sizes, by which the order of sums over several indices is chosen.
     """
 
-    def __init__(self, axes: Mapping[Symbol, Any], near: Iterable[Any], taken: Iterable[str], ranges: Mapping[str, Any] | None = None):
-        self._ranges = ranges or {}
+    def __init__(
+        self,
+        axes: Mapping[Symbol, Any],
+        near: Iterable[Any],
+        taken: Iterable[str],
+        ranges: Mapping[str, Any] | None = None,
+        sizes: Mapping[Symbol, int] | None = None,
+    ) -> None:
+        self._ranges, self._sizes = ranges or {}, sizes or {}
         self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
         self.statements: list[Statement] = []
         self._order = list(axes)
@@ -69,21 +77,26 @@ class Lowering:
 
     def _hoist(self, e: Expr) -> Expr:
         if isinstance(e, REDUCTIONS):
-            body = e.function
+            body, limits = e.function, list(e.limits)
+            while isinstance(e, SumOver) and isinstance(body, SumOver):
+                body, limits = body.function, [*body.limits, *limits]
             bound: list[Symbol] = []
-            for k, low, high in e.limits:  # all of them first: the inner sum may hold the index of an outer one
+            for k, low, high in limits:  # all of them first: the inner sum may hold the index of an outer one
                 j = self._loop_index(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
                 body = body if j == k else body.xreplace({k: j})
                 bound.append(j)
             if isinstance(e, AtMax):
                 return self._at_max(self.hoist(body[0]), self.hoist(body[1]), bound)
-            for j in bound:
+            for j in cheapest_order(self.hoist(body), bound, self.free, self._size) if isinstance(e, SumOver) else bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
         if isinstance(e, sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent):
             plain = sp.to_nnf(e)
             return self.hoist(plain) if plain != e else e
         return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
+
+    def _size(self, i: Symbol) -> Any:
+        return sp.sympify(self.extents[i].xreplace(self._sizes))
 
     def free(self, e: Any) -> tuple[Symbol, ...]:
         """The indices of e, in the order of the axes they belong to."""
