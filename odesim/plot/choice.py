@@ -79,9 +79,19 @@ class Choice:
             raise ParamError(f"at = {self.at:g} is outside the saved times, which go {saved}")
         return int(np.argmin(np.abs(times - self.at)))
 
-    def is_log(self, scale: str, natural: bool) -> bool:
-        """Whether a scale (x, y or c) is logarithmic; natural: whether it is where nothing was chosen."""
-        return natural if self.log is None else scale in self.log if self.log != "none" else False
+    def scale(self, letter: str) -> bool | None:
+        """Whether x, y or c is to be logarithmic; None where nothing was chosen."""
+        return None if self.log is None else letter in self.log
+
+    def is_log(self, letter: str, natural: bool) -> bool:
+        """Whether x, y or c is logarithmic; natural: whether it is where nothing was chosen."""
+        chosen = self.scale(letter)
+        return natural if chosen is None else chosen
+
+    def refuse_colors(self) -> None:
+        """Raises ParamError if logarithmic colours were chosen for a picture that has no map."""
+        if self.scale("c"):
+            raise ParamError("log c: this picture has no colours, which are those of maps; leave c out of log")
 
     def refuse_axes(self, kind: str) -> None:
         """Raises ParamError if a choice is one of ensembles alone. kind: what the run is."""

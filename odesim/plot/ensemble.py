@@ -48,6 +48,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     with project_style():
         if len(axes_over) == 2:
             return map_figure(run, drawn, axes_over, row, choice, Canvas(hidden, ax))
+        choice.refuse_colors()
         if axes_over:
             return curve_figure(run, drawn, axes_over[0], row, choice, Canvas(hidden, ax))
         if run.sizes["time"] > 1 and choice.at is None:
@@ -105,7 +106,9 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
         own, values, equal = without_copies(d, end_values(run, d, row))
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
-        labels.append(draw_curve(ax, x, own, values, choice, alone=alone))
+        label, more = draw_curve(ax, x, own, values, choice, alone=alone)
+        labels.append(label)
+        notes += more
         if len(x.points) > 1:
             ax.set_xlim(x.points[0], x.points[-1])
     share_axes(axes)
@@ -117,13 +120,14 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
 
 def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, canvas: Canvas) -> Figure:
     """Median and middle 80 % of all members against time, a panel for each quantity."""
-    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""))
+    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x"))
     figure, axes = canvas.panels([False] * len(drawn))
-    labels = [draw_members(ax, run, d, time_axis, choice) for ax, d in zip(axes, drawn, strict=True)]
+    panels = [draw_members(ax, run, d, time_axis, choice) for ax, d in zip(axes, drawn, strict=True)]
+    notes = [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x"))) + [note for _, more in panels for note in more]
     lowest = label_time(axes, time_axis)
     if not canvas.ax:
         fit_time(figure, lowest, axes, time_axis)
-    canvas.finish(title_of(run), ["median and middle 80 % of the members", *status_notes(run)], labels)
+    canvas.finish(title_of(run), ["median and middle 80 % of the members", *notes, *status_notes(run)], [label for label, _ in panels])
     return figure
 
 

@@ -10,6 +10,7 @@ from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.logarithmic import make_log
 from odesim.plot.members import BYTES, Drawn, blocks, spans, values_of
 from odesim.plot.panels import last_finite, spread_indices, thousands
 from odesim.plot.quantiles import quantiles
@@ -26,8 +27,10 @@ BINS = (8, 60)  # smallest and largest number
 REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
 
 
-def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> EndLabels | None:
-    """Draws median and middle 80 % of all done members against time, a colour for each component; returns their labels, or None."""
+def draw_members(
+    axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws median and middle 80 % of all done members against time, a colour for each component; returns their labels and notes."""
     shown = spread_indices(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
     numbers = len(rows) * len(drawn.indices)
@@ -42,15 +45,15 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
         axes.plot(x, marks[1, :, k], color=color)
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
-    axes.set_xscale("log" if choice.is_log("x", time_axis.log) else "linear")
-    if choice.is_log("y", spans(marks[1])):
-        axes.set_yscale("log")
+    axes.set_xscale("log" if time_axis.log else "linear")
+    notes = make_log(axes, drawn.label) if choice.is_log("y", spans(marks[1])) else []
     axes.set_ylabel(drawn.label)
     axes.set_xlim(x[0], x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    return end_labels(axes, drawn.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
+    labels = end_labels(axes, drawn.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
+    return labels, notes
 
 
 def colors_of(drawn: Drawn) -> list[Any]:
@@ -69,10 +72,11 @@ def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None
     """Draws histograms of values (N, C) of members, filled for one component, an outline for each of several."""
     finite = values[np.isfinite(values)]
     complete = int(np.isfinite(values).all(axis=1).sum())
-    beyond = 0
+    beyond = below = 0
     if len(finite):
-        log = bool(finite.min() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
-        scaled = np.log(values) if log else values
+        log = bool(finite.max() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
+        below = int((finite <= 0).sum()) if log else 0
+        scaled = np.log(np.where(values > 0, values, np.nan)) if log else values
         low, high = central_range(scaled[np.isfinite(scaled)])
         edges = np.linspace(low, high, bin_count(scaled[np.isfinite(scaled)], low, high) + 1)
         beyond = int(((scaled < low) | (scaled > high)).sum())
@@ -84,7 +88,8 @@ def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None
             axes.hist(drawn_edges[:-1], drawn_edges.tolist(), weights=counts, histtype=style, color=color, label=drawn.labels[k])
     if choice.is_log("y", False):
         axes.set_yscale("log")
-    set_panel_note(axes, drawn, complete, len(values), f"{beyond} beyond" * bool(beyond))
+    more = [f"{beyond} beyond"] * bool(beyond) + [f"{below} ≤ 0, not shown"] * bool(below)
+    set_panel_note(axes, drawn, complete, len(values), ", ".join(more))
     axes.set_xlabel(drawn.label)
     axes.set_ylabel("members")
     few_ticks(axes)

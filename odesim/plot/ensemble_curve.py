@@ -10,6 +10,7 @@ from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble_map import medians
 from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.logarithmic import check_axis, make_log
 from odesim.plot.members import Drawn, Varied, spans
 from odesim.plot.panels import last_finite
 from odesim.plot.quantiles import nan_quantiles
@@ -20,15 +21,17 @@ GROUPS = 40  # of members with neighbouring values, where no two members share o
 DOTS = 40  # largest number of values marked by dots
 
 
-def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool) -> EndLabels | None:
-    """Draws values (N, C) of components against x; returns labels of the lines. alone: whether nothing else differs between members.
+def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool) -> tuple[EndLabels | None, list[str]]:
+    """Draws values (N, C) of components against x; returns labels of the lines, and notes. alone: whether nothing else differs.
 
     Where members share a value of x, the line is their median and the band their middle 80 %. Where other things differ too and none
     is shared, neighbours in groups of equal size take the place of those that share.
     """
     place, group, count = make_groups(x, alone)
     parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
-    axes.set_xscale("log" if choice.is_log("x", x.is_log) and len(place) and np.nanmin(place) > 0 else "linear")
+    if choice.is_log("x", x.is_log):
+        check_axis("x", x.name, x.points)
+        axes.set_xscale("log")
     curves = []
     for k, color in enumerate(parts):
         middle = medians(group, values[:, k], count)
@@ -39,14 +42,13 @@ def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choic
         curves.append(middle)
     lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
     axes.plot(lost, np.full(len(lost), 0.02), "x", color=FAINT, ms=2.5, mew=0.5, transform=axes.get_xaxis_transform())
-    if choice.is_log("y", spans(np.array(curves))):
-        axes.set_yscale("log")
+    notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
     axes.set_xlabel(x.label)
     axes.set_ylabel(drawn.label)
     few_ticks(axes)
     few_log_ticks(axes)
     ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
-    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None
+    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
 
 
 def make_groups(x: Varied, alone: bool) -> tuple[Array, Array, int]:

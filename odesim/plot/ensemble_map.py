@@ -5,19 +5,21 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
-from matplotlib.ticker import MaxNLocator
+from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.members import Varied, spans
+from odesim.plot.colors import ColorScale, add_bar, color_scale
+from odesim.plot.logarithmic import check_axis
+from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
-from odesim.plot.style import DIVERGING, FAINT, SEQUENTIAL, few_log_ticks, few_ticks
+from odesim.plot.style import FAINT, few_log_ticks, few_ticks
 from odesim.plot.times import cell_edges
 
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 HATCH = "////////"
+PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,7 @@ def make_cells(x: Varied, y: Varied, values: Array, choice: Choice) -> Cells:
     for varied, scale in ((x, "x"), (y, "y")):
         if is_grid(x, y):
             points = varied.points
-            log = choice.is_log(scale, varied.is_log) and points[0] > 0
-            edges = outer_edges(points, log)
+            edges = outer_edges(points, choice.is_log(scale, varied.is_log))
             place = np.clip(np.searchsorted(points, varied.values), 0, len(points) - 1)
         else:
             edges = np.linspace(varied.points[0], varied.points[-1], CELLS + 1)
@@ -88,59 +89,49 @@ def outer_edges(points: Array, log: bool) -> Array:
 def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice) -> list[str]:
     """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes."""
     notes: list[str] = []
-    for set_scale, set_label, varied, scale in ((axes.set_xscale, axes.set_xlabel, x, "x"), (axes.set_yscale, axes.set_ylabel, y, "y")):
-        log = choice.is_log(scale, varied.is_log and is_grid(x, y)) and bool(len(varied.points)) and varied.points[0] > 0
+    for set_scale, set_label, varied, letter in ((axes.set_xscale, axes.set_xlabel, x, "x"), (axes.set_yscale, axes.set_ylabel, y, "y")):
+        log = choice.is_log(letter, varied.is_log and is_grid(x, y))
+        if log:
+            check_axis(letter, varied.name, varied.points)
         set_scale("log" if log else "linear")
         set_label(varied.label)
     if is_grid(x, y) or len(values) > POINTS:
         cells = make_cells(x, y, values, choice)
-        norm, cmap = color_scale(cells.values, choice)
-        mesh: Any = axes.pcolormesh(cells.x, cells.y, np.ma.masked_invalid(cells.values), norm=norm, cmap=cmap, rasterized=True)
-        hatch_cells(axes, cells)
+        scale = color_scale(cells.values, label, choice.scale("c"), robust=True)
+        shown = np.ma.masked_where(without_color(cells.values, scale), cells.values)
+        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True)
+        fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, HATCH)
+        fill_cells(axes, cells, np.isfinite(cells.values) & without_color(cells.values, scale))
         axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
         notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
     else:
-        norm, cmap = color_scale(values, choice)
+        scale = color_scale(values, label, choice.scale("c"), robust=True)
         size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
-        lost = ~np.isfinite(values)
-        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=values[~lost], norm=norm, cmap=cmap, lw=0)
+        lost, pale = ~np.isfinite(values), np.isfinite(values) & without_color(values, scale)
+        drawn = ~(lost | pale)
+        mesh = axes.scatter(x.values[drawn], y.values[drawn], s=size, c=values[drawn], norm=scale.norm, cmap=scale.cmap, lw=0)
+        if pale.any():
+            axes.scatter(x.values[pale], y.values[pale], s=size, c=PALE, lw=0)
         axes.scatter(x.values[lost], y.values[lost], s=size + 4, c=FAINT, marker="x", lw=0.5)
-    add_bar(axes, mesh, label)
+    add_bar(axes, mesh, label, scale)
     few_ticks(axes, x=4, y=4)
     few_log_ticks(axes)
-    return notes
+    return [*notes, *scale.notes]
 
 
-def hatch_cells(axes: Axes, cells: Cells) -> None:
-    """Hatches the cells in which members have no value, row by row in one patch for neighbours."""
-    lost = ~np.isfinite(cells.values) & ~cells.empty
-    for j in range(len(lost)):
-        changes = np.flatnonzero(np.diff(np.concatenate([[0], lost[j].astype(int), [0]])))
+def without_color(values: Array, scale: ColorScale) -> Array:
+    """Which values (...) are not finite, or have no logarithm on a scale that needs it."""
+    known: Array = np.isfinite(values)
+    return ~(known & (values > 0)) if isinstance(scale.norm, LogNorm) else ~known
+
+
+def fill_cells(axes: Axes, cells: Cells, which: Array, hatch: str | None = None) -> None:
+    """Fills cells which (m, n) with grey, or with a hatch, row by row in one patch for neighbours."""
+    for j in range(len(which)):
+        changes = np.flatnonzero(np.diff(np.concatenate([[0], which[j].astype(int), [0]])))
         for a, b in zip(changes[::2], changes[1::2], strict=True):
-            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], facecolor="#ececec", edgecolor=FAINT, hatch=HATCH, lw=0)
-
-
-def color_scale(values: Array, choice: Choice) -> tuple[Normalize, str]:
-    """The scale of colours and its name: logarithmic over three decades, diverging around 0 for both signs."""
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    if low > 0 and choice.is_log("c", spans(finite)):
-        return LogNorm(low, high if high > low else 2 * low), SEQUENTIAL
-    size = max(abs(low), abs(high))
-    if low < -0.1 * size and high > 0.1 * size:
-        return Normalize(-size, size), DIVERGING
-    return (Normalize(low, high) if high > low else Normalize(low - (0.5 * size or 0.5), high + (0.5 * size or 0.5))), SEQUENTIAL
-
-
-def add_bar(axes: Axes, mesh: Any, label: str) -> None:
-    """A colour bar above the axes with its label."""
-    figure: Any = axes.get_figure(root=True)
-    ticks = None if isinstance(mesh.norm, LogNorm) else MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
-    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=1.5, pad=0.8, which="both")
-    bar.ax.minorticks_off()
-    bar.set_label(label, labelpad=2.5)
+            color = "#ececec" if hatch else PALE
+            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], facecolor=color, edgecolor=FAINT, hatch=hatch, lw=0)
 
 
 def lost_note(statuses: Any, names: list[str], lost: Array, total: int) -> str:

@@ -79,7 +79,7 @@ def matrix_frames(film: Film) -> tuple[Figure, Show]:
     figure = new_figure((table.height if film.dims[1] in film.labels else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
     axes = figure.add_subplot()
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    mesh = draw_cells(axes, x, y, shown[0], symbol(film.name, film.dims), over=shown)
+    mesh, _ = draw_cells(axes, x, y, shown[0], symbol(film.name, film.dims), over=shown)
     if film.dims[1] in film.labels:
         label_places(axes, table)
     else:

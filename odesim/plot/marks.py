@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.panels import Quantity
+from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, MARKERS, literal
 from odesim.plot.times import TimeAxis
 from odesim.solve.occurrences import Events

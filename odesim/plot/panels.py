@@ -1,7 +1,6 @@
 """Draws one quantity against time: lines for few components, a map for many, bands of quantiles for very many or a matrix."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -11,88 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
+from odesim.plot.choice import Choice
 from odesim.plot.images import draw_cells
 from odesim.plot.jumps import with_jumps
 from odesim.plot.labels import EndLabels, component_labels, end_labels, symbol
+from odesim.plot.logarithmic import make_log
+from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
 
-LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
-WIDE = 26  # letters above a colour bar
+WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
 SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps."""
-
-    name: str
-    values: Array
-    dims: tuple[str, ...]
-    jumps: tuple[Array, ...] = ()
-
-    @property
-    def flat(self) -> Array:
-        """The values (T, n) with components in C order."""
-        return np.asarray(self.values, float).reshape(len(self.values), -1)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape[1:]
-
-    @property
-    def count(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
-
-    @property
-    def kind(self) -> str:
-        """How it is drawn: `lines`, `map` (a vector) or `bands`."""
-        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
-
-    @property
-    def is_matrix(self) -> bool:
-        """Whether it is a matrix whose last values are drawn too."""
-        return self.count > LINES and len(self.shape) > 1 and max(self.shape[0], self.count // self.shape[0]) <= ROWS
-
-    @property
-    def title(self) -> str:
-        """The name with its axes: `V[l, k]`."""
-        return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
-
-    @property
-    def label(self) -> str:
-        """The name with its axes, as a symbol."""
-        return symbol(self.name, self.dims)
-
-    def part(self, index: tuple[int, ...] | None) -> "Quantity":
-        """One component as a number, whose label has the index; all of it for None."""
-        if not index:
-            return self
-        chosen: Any = (slice(None), *index)
-        jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps)
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether it has few components and none changes by more than rounding."""
-        if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
-            return False
-        return bool(np.all(np.ptp(self.flat, axis=0) <= 1e-14 * np.abs(self.flat[0])))
-
-    @property
-    def neighbours(self) -> int:
-        """Number of neighbouring components of which a map shows the largest."""
-        return -(-self.count // ROWS) if self.kind == "map" else 1
-
-    def component(self, i: int) -> str:
-        """The index of component i as text: `3`, or `1,0` of a matrix."""
-        return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
 def draw_quantity(
@@ -101,17 +35,18 @@ def draw_quantity(
     time_axis: TimeAxis,
     labelled: Mapping[Any, str] = MappingProxyType({}),
     places: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> EndLabels | None:
-    """Draws the quantity; returns the labels of its lines, not placed yet, or None.
+    choice: Choice = Choice(),  # noqa: B008  frozen
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws the quantity; returns the labels of its lines, not placed yet, or None, and notes on values that are not shown.
 
     labelled {(dims, shape): name of a panel with the same colours and labels}: lines that end close together refer to it.
-    places {axis: names of its places}, drawn beside the rows of a map.
+    places {axis: names of its places}, drawn beside the rows of a map. choice: logarithmic scales of values and colours.
     """
     axes.set_xscale("log" if time_axis.log else "linear")
     values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
-    labels = None
+    labels, notes = None, list[str]()
     if quantity.kind == "map":
-        draw_map(axes, quantity, values, time_axis)
+        notes += draw_map(axes, quantity, values, time_axis, log=bool(choice.scale("c")))
     elif quantity.kind == "bands":
         labels = draw_bands(axes, quantity, values, time_axis)
     else:
@@ -119,11 +54,15 @@ def draw_quantity(
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes, whole=quantity.kind == "map")
+    if quantity.kind != "map" and choice.scale("y"):
+        notes += make_log(axes, symbol(quantity.name, quantity.dims, most=LONG))
+    elif quantity.kind != "map" and choice.scale("y") is False:
+        axes.set_yscale("linear")
     few_log_ticks(axes)
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
         names = [literal(str(name)) for name in places[quantity.dims[0]]]
         axes.set_yticks(range(len(names)), names, fontsize=SMALL)
-    return labels
+    return labels, notes
 
 
 def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, panel: str) -> EndLabels | None:
@@ -146,27 +85,30 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     return component_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
-def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> None:
-    """Draws a vector as a map: time to the right, component 0 on top, the value as colour."""
+def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool) -> tuple[str, ...]:
+    """Draws a vector as a map: time to the right, component 0 on top, the value as colour; returns notes."""
     columns = spread_indices(len(time_axis.x), COLUMNS)
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
-    draw_cells(axes, cell_edges(time_axis.x[columns], time_axis.log), rows, shown.T, symbol(quantity.name, most=WIDE))
+    edges = cell_edges(time_axis.x[columns], time_axis.log)
+    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), log=log)[1]
 
 
-def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis) -> None:
-    """Draws the last finite values of a matrix: row 0 on top, the other indices to the right, the value as colour."""
+def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
+    """Draws the last finite values of a matrix: row 0 on top, the other indices to the right, the value as colour; returns notes."""
     values = np.ma.masked_invalid(quantity.flat)
     finite = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
     last = int(finite[-1]) if len(finite) else len(values) - 1
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
-    draw_cells(axes, x, y, matrix, f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}")
+    label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}"
+    _, notes = draw_cells(axes, x, y, matrix, label, log=log)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+    return notes
 
 
 def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:

@@ -15,8 +15,9 @@ from odesim.plot.header import add_header
 from odesim.plot.jumps import jump_times
 from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.marks import draw_events
-from odesim.plot.panels import Quantity, draw_last_values, draw_quantity
-from odesim.plot.style import few_log_ticks, literal, new_figure, project_style
+from odesim.plot.panels import LONG, draw_last_values, draw_quantity
+from odesim.plot.quantity import Quantity
+from odesim.plot.style import literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.solve.occurrences import Events
 
@@ -25,7 +26,7 @@ ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
 FOOT = 7.0  # mm: the time label
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
-TITLE, SHORT, LONG = 42, 12, 60  # letters that fit across the picture, surely under one of two columns, and in a note
+TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 
 
 def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
@@ -52,7 +53,9 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     hidden = [*states[PANELS:], *observables[len(right) :]]
     notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
-    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""))
+    refuse_scales(choice, drawn)
+    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
+    notes += [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
     with project_style():
         events = {name: Events.of(found) for name, found in solution.events.items() if len(found)}
         if ax is not None:
@@ -62,15 +65,14 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
         for ax, quantity in zip(axes, drawn, strict=True):
-            label = draw_quantity(ax, quantity, time_axis, labelled)
+            label, more = draw_quantity(ax, quantity, time_axis, labelled, choice=choice)
+            notes += more
             if label and quantity.kind == "lines":
                 labelled.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
         for ax, quantity in zip(beside, [q for q in drawn if q.is_matrix], strict=True):
-            draw_last_values(ax, quantity, time_axis)
+            notes += draw_last_values(ax, quantity, time_axis, log=bool(choice.scale("c")))
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
-        for ax in axes:
-            set_scales(ax, choice)
         lowest = label_time(axes, time_axis)
         add_header(figure, literal(str(solution.model)), [*end_notes(solution), *notes], handles)
         figure.align_ylabels(axes)
@@ -83,20 +85,18 @@ def draw_one(axes: Axes, drawn: Sequence[Quantity], time_axis: TimeAxis, choice:
     """Draws one quantity on the user's Axes. Raises ParamError if there are several."""
     if len(drawn) != 1:
         raise ParamError(f"ax is one panel, and this picture has {len(drawn)}: choose one with var ({', '.join(q.name for q in drawn)})")
-    label = draw_quantity(axes, drawn[0], time_axis)
-    set_scales(axes, choice)
+    label, _ = draw_quantity(axes, drawn[0], time_axis, choice=choice)
     axes.set_xlabel(time_axis.label)
     if label:
         label.place()
 
 
-def set_scales(axes: Axes, choice: Choice) -> None:
-    """Makes the axes logarithmic, or linear, as chosen; where nothing was chosen they stay."""
-    if choice.log is not None:
-        axes.set_xscale("log" if choice.is_log("x", False) else "linear")
-        axes.set_yscale("log" if choice.is_log("y", False) else "linear")
-        axes.autoscale(axis="both")
-        few_log_ticks(axes)
+def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:
+    """Raises ParamError if a logarithmic scale was chosen that no panel has."""
+    if not any(q.kind == "map" or q.is_matrix for q in drawn):
+        choice.refuse_colors()
+    if choice.scale("y") and drawn and all(q.kind == "map" for q in drawn):
+        raise ParamError(f"log y: the vertical axis is the component of {drawn[0].name}, from 0; log c makes its colours logarithmic")
 
 
 def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:

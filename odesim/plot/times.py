@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.errors import ParamError
 from odesim.plot.style import literal
 
 
@@ -22,24 +23,37 @@ class TimeAxis:
     log: bool
     label: str
 
+    @property
+    def left_out(self) -> str:
+        """The note on times that a logarithmic axis does not have; empty if it has all."""
+        count = len(self.t) - len(self.rows)
+        times = f"$t$ = {self.t[0]:g}" if count == 1 else f"{count} of {len(self.t)} times"
+        return f"{times}, not shown (log)" if count else ""
+
     def positions(self, t: Any) -> Array:
         """Positions on the axis of times t (n,); on a logarithmic axis only of those after start."""
         x = (np.asarray(t, float) - self.start) / self.unit
         return x[x > 0] if self.log else x
 
 
-def make_time_axis(t: Array, phrase: str = "") -> TimeAxis:
-    """The TimeAxis of saved times t (T,). phrase: their unit.
+def make_time_axis(t: Array, phrase: str = "", log: bool | None = None) -> TimeAxis:
+    """The TimeAxis of saved times t (T,). phrase: their unit; log: whether it is logarithmic.
 
-    It is logarithmic if the times are geometric, from 0 or from the first one. Powers of 1000 go into the label.
+    By default it is if the times are geometric, from 0 or from the first one. Powers of 1000 go into the label. Raises ParamError if
+    it is to be logarithmic and no time is positive.
     """
     t = np.asarray(t, float)
     suffix = f" ({literal(phrase)})" if phrase else ""
-    for start in dict.fromkeys((0.0, float(t[0]))):
+    for start in dict.fromkeys((0.0, float(t[0]))) if log is not False else ():
         rows = np.flatnonzero(t > start)
         if is_geometric(t[rows] - start):
             since = f" − {start:g}" if start else ""
             return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"$t${since}{suffix}")
+    if log:
+        rows = np.flatnonzero(t > 0)
+        if not len(rows):
+            raise ParamError(f"log x: no saved time is > 0, the last is {t[-1]:g}; leave x out of log")
+        return TimeAxis(t, t[rows], rows, 0.0, 1.0, True, f"$t${suffix}")
     largest = float(np.max(np.abs(t)))
     power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
     unit = 10.0**power

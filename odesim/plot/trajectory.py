@@ -14,8 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from odesim.errors import StoreError, counted
 from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
-from odesim.plot.panels import LINES, Quantity, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.solution import ALONE, BAR, FOOT, LONG, ROW, cells_of_two, label_time
+from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
+from odesim.plot.quantity import LINES, Quantity
+from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tokens import Table, draw_table
@@ -55,7 +56,7 @@ def figure_of_trajectory(run: "xarray.Dataset", labels: Mapping[str, Any] | None
         ends = []
         for ax, name in zip(axes, shown, strict=True):
             if means[name].shape:
-                ends.append(draw_quantity(ax, means[name], time_axis, places=labels))
+                ends.append(draw_quantity(ax, means[name], time_axis, places=labels)[0])
             else:
                 draw_seeds(ax, name, values[name].values, time_axis)
         for ax, table in zip(below, drawn, strict=True):

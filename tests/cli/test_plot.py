@@ -13,6 +13,7 @@ WRONG = {
     "no index": ("--index 1,x", "--index takes whole numbers from 0, as in 3 or 1,0, not '1,x'"),
     "time": ("--at 9", "at = 9 is outside the saved times, which go from 0 to 5"),
     "scale": ("--log w", "log takes letters of x, y and c"),
+    "no colours": ("--x mu --log c", "log c: this picture has no colours"),
 }
 
 

@@ -10,6 +10,7 @@ from matplotlib.text import Text
 
 from odesim.errors import ParamError
 from odesim.plot.choice import Choice
+from odesim.plot.colors import color_scale
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.style import SMALL
 from tests.support.texts import clashes, drawn_texts
@@ -108,6 +109,9 @@ WRONG = {
     "x is y": (Choice(x="mu", y="mu"), "x and y are both 'mu'"),
     "time twice": (Choice(x="time", at=1.0), "x = 'time' shows all times"),
     "scale": (Choice(log="z"), "log takes letters of x, y and c (colours), or none, not 'z'"),
+    "log of an axis of both signs": (Choice(x="gain", log="x"), "log x: gain goes down to -1, and a logarithmic axis needs values > 0"),
+    "log of a map's axis from 0": (Choice(x="mu", y="gain", log="y"), "log y: gain goes down to -1"),
+    "log of colours without a map": (Choice(x="time", log="c"), "log c: this picture has no colours"),
 }
 
 
@@ -122,9 +126,56 @@ def test_a_number_that_no_member_has_is_refused():
 def test_what_the_run_does_not_have_is_one_sentence(wrong):
     """The value, the choices and the nearest spelling."""
     choice, sentence = WRONG[wrong]
+    run = grid()
     with pytest.raises(ParamError) as raised:
-        figure_of_ensemble(grid(), choice)
+        figure_of_ensemble(run if "log" not in wrong else run.assign_coords(gain=run["mu"] - 1.5), choice)
     assert sentence in str(raised.value)
+
+
+LEFT_OUT = {  # gap of 7 x 5 members, or medians over those with one mu, or over all members at three times
+    "map": (Choice(x="mu", y="v_start", var=("gap",), at=1.0, log="c"), "gap: 10 of 35 values ≤ 0, not shown (log)"),
+    "curve": (Choice(x="mu", var=("gap",), at=1.0, log="y"), "gap: 2 of 7 values ≤ 0, not shown (log)"),
+    "bands": (Choice(x="time", var=("gap",), log="y"), "gap: 1 of 3 values ≤ 0, not shown (log) gap: the band reaches below 0"),
+    "time": (Choice(x="time", var=("gap",), log="x"), "$t$ = 0, not shown (log)"),
+    "nothing positive": (Choice(x="time", var=("loss",), log="y"), "loss: no value > 0, so that its axis is linear"),
+    "no colour": (Choice(var=("loss",), log="c"), "loss: no value > 0, so that its colours are linear"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_values_without_a_logarithm_are_left_out_and_counted(case):
+    """Of a logarithmic scale for values, and of one for time; no line goes to the foot of the panel."""
+    run = grid()
+    run["loss"] = -1 - run["gap"] ** 2
+    run.attrs["observables"] = ["gap", "loss"]
+    choice, sentence = LEFT_OUT[case]
+    figure = figure_of_ensemble(run, choice)
+    assert sentence in notes(figure)
+    axes = figure.axes[0]
+    if axes.get_yscale() == "log" and case != "map":
+        heights = np.asarray(axes.lines[0].get_ydata(), float)
+        assert np.isnan(heights).sum() == int(sentence[5]) and np.nanmin(heights) > 0
+    if case == "map":
+        mesh: Any = axes.collections[0]
+        assert np.ma.getmaskarray(mesh.get_array()).sum() == 10
+
+
+@pytest.mark.parametrize(
+    ("values", "shown", "beyond"),
+    [
+        ([*range(20), 5e5], (0, 19), "1 of 21 values beyond the colours (up to 5e+05)"),
+        ([*range(20), -5e5], (0, 19), "1 of 21 values beyond the colours (down to -5e+05)"),
+        ([*range(40), -5e5, 7e5], (0, 39), "2 of 42 values beyond the colours (-5e+05 to 7e+05)"),
+        ([*range(20), 150], (0, 150), ""),  # all are seen
+        ([0.0] * 20 + [1.0], (0, 1), ""),  # two colours
+        ([*range(10), *[5e5] * 5], (0, 5e5), ""),  # a third is not few
+    ],
+)
+def test_few_far_values_do_not_make_all_others_one_colour(values, shown, beyond):
+    """They have the colour at the end of a pointed bar, and are counted."""
+    scale = color_scale(np.array(values, float), "w", False, robust=True)
+    assert (scale.norm.vmin, scale.norm.vmax) == shown
+    assert [note.removeprefix("w: ") for note in scale.notes] == [beyond] * bool(beyond) and (scale.extend == "neither") is not bool(beyond)
 
 
 RIGHT = {
@@ -134,6 +185,7 @@ RIGHT = {
     "bands": Choice(x="time"),
     "at": Choice(at=0.9, var=("v",), index=(1,)),
     "log": Choice(log="xyc"),
+    "log of values": Choice(x="time", log="xy"),
     "linear": Choice(log="none"),
 }
 

@@ -13,7 +13,8 @@ from matplotlib.text import Text
 
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.marks import SIZE
-from odesim.plot.panels import MAP, ROWS, SAMPLE
+from odesim.plot.panels import SAMPLE
+from odesim.plot.quantity import MAP, ROWS
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from odesim.plot.times import cell_edges, make_time_axis

@@ -33,7 +33,11 @@ PATH = click.Path(path_type=Path)
 @click.option("--y", metavar="NAME", help="Put this varied number of an ensemble on the vertical axis: a map.")
 @click.option("--at", metavar="T", type=RealKind(), help="Draw an ensemble at the saved time nearest to T; default: the last.")
 @click.option("--index", metavar="I[,J]", help="Draw this component of an array.")
-@click.option("--log", metavar="xyc|none", help="Make these axes logarithmic (c: colours); default: by the values.")
+@click.option(
+    "--log",
+    metavar="xyc|none",
+    help="Make these axes logarithmic (c: colours); default: by the values. Values <= 0 are left out and counted.",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
     """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out.

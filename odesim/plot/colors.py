@@ -1,0 +1,77 @@
+"""The scale of colours of a map: limits, colours, and notes on values that it does not show."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.ticker import MaxNLocator
+
+from odesim.base.arrays import Array
+from odesim.plot.logarithmic import left_out
+from odesim.plot.members import spans
+from odesim.plot.style import DIVERGING, SEQUENTIAL
+
+SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
+FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
+
+
+@dataclass(frozen=True)
+class ColorScale:
+    """A norm, the name of its colours, at which ends values lie beyond it (`neither`, `min`, `max`, `both`), and notes."""
+
+    norm: Normalize
+    cmap: str
+    extend: Any = "neither"
+    notes: tuple[str, ...] = ()
+
+
+def color_scale(values: Array, label: str, log: bool | None = None, *, robust: bool = False) -> ColorScale:
+    """The ColorScale of values: diverging around 0 for both signs, logarithmic over three decades.
+
+    log: whether it is logarithmic, None: by the values. robust: leave out few values far from all others, which have the colour at an end.
+    """
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if (log or (log is None and spans(finite))) and high > 0:
+        low = float(finite[finite > 0].min())
+        notes = [left_out(label, finite)] * bool((finite <= 0).any())
+        return ColorScale(LogNorm(low, high if high > low else 2 * low), SEQUENTIAL, notes=tuple(notes))
+    notes = [f"{label}: no value > 0, so that its colours are linear"] * bool(log)
+    extend = "neither"
+    if robust and len(finite):
+        first, last = limits(finite)
+        beyond = int(((finite < first) | (finite > last)).sum())
+        if beyond:
+            extend = "both" if low < first and high > last else "min" if low < first else "max"
+            reach = {"both": f"{low:.3g} to {high:.3g}", "min": f"down to {low:.3g}", "max": f"up to {high:.3g}"}[extend]
+            notes.append(f"{label}: {beyond} of {len(finite)} values beyond the colours ({reach})")
+        low, high = first, last
+    size = max(abs(low), abs(high))
+    if low < -0.1 * size and high > 0.1 * size:
+        return ColorScale(Normalize(-size, size), DIVERGING, extend, tuple(notes))
+    half = 0.5 * size or 0.5
+    return ColorScale(Normalize(low, high) if high > low else Normalize(low - half, high + half), SEQUENTIAL, extend, tuple(notes))
+
+
+def limits(finite: Array) -> tuple[float, float]:
+    """The smallest and the largest of values (n,), without few that are far off and would make all others one colour."""
+    low, high = np.quantile(finite, (0.25, 0.75))
+    reach = FAR * (high - low)
+    inside = finite[(finite >= low - reach) & (finite <= high + reach)]
+    few = len(finite) - len(inside) <= max(SHARE * len(finite), 1)
+    kept = inside if few and np.ptp(finite) > FAR * np.ptp(inside) > 0 else finite
+    return float(kept.min()), float(kept.max())
+
+
+def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:
+    """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default three round ones."""
+    figure: Any = axes.get_figure(root=True)
+    if ticks is None and not isinstance(scale.norm, LogNorm):
+        ticks = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
+    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=1.5, pad=0.8, which="both")
+    bar.ax.minorticks_off()
+    bar.set_label(label, labelpad=2.5)

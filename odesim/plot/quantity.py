@@ -1,0 +1,78 @@
+"""A state or observable of one run to draw, and how: as lines, as a map, as bands."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.plot.labels import symbol
+
+LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps."""
+
+    name: str
+    values: Array
+    dims: tuple[str, ...]
+    jumps: tuple[Array, ...] = ()
+
+    @property
+    def flat(self) -> Array:
+        """The values (T, n) with components in C order."""
+        return np.asarray(self.values, float).reshape(len(self.values), -1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape[1:]
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn: `lines`, `map` (a vector) or `bands`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is a matrix whose last values are drawn too."""
+        return self.count > LINES and len(self.shape) > 1 and max(self.shape[0], self.count // self.shape[0]) <= ROWS
+
+    @property
+    def title(self) -> str:
+        """The name with its axes: `V[l, k]`."""
+        return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
+
+    @property
+    def label(self) -> str:
+        """The name with its axes, as a symbol."""
+        return symbol(self.name, self.dims)
+
+    def part(self, index: tuple[int, ...] | None) -> "Quantity":
+        """One component as a number, whose label has the index; all of it for None."""
+        if not index:
+            return self
+        chosen: Any = (slice(None), *index)
+        jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has few components and none changes by more than rounding."""
+        if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
+            return False
+        return bool(np.all(np.ptp(self.flat, axis=0) <= 1e-14 * np.abs(self.flat[0])))
+
+    @property
+    def neighbours(self) -> int:
+        """Number of neighbouring components of which a map shows the largest."""
+        return -(-self.count // ROWS) if self.kind == "map" else 1
+
+    def component(self, i: int) -> str:
+        """The index of component i as text: `3`, or `1,0` of a matrix."""
+        return ",".join(map(str, np.unravel_index(i, self.shape)))
