@@ -89,7 +89,7 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
         notes += [f"{shown[d.name]} of {counted(d.count, 'component')} of {symbol(d.name)}" for d in drawn if shown[d.name] < d.count]
     points = not is_grid(x, y) and len(lost) <= POINTS
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
-    notes += [("crosses: " if points else "hatched: ") + sentence] * bool(sentence)
+    notes += [("× " if points else "hatched: ") + sentence] * bool(sentence)
     canvas.finish(title_of(run, row), list(dict.fromkeys(notes)))
     return figure
 
@@ -109,11 +109,9 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
         label, more = draw_curve(ax, x, own, values, choice, alone=alone)
         labels.append(label)
         notes += more
-        if len(x.points) > 1:
-            ax.set_xlim(x.points[0], x.points[-1])
     share_axes(axes)
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
-    notes += [f"crosses: {sentence}"] * bool(sentence)
+    notes += [f"× {sentence}"] * bool(sentence)
     canvas.finish(title_of(run, row), notes, labels)
     return figure
 

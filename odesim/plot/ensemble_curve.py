@@ -14,11 +14,12 @@ from odesim.plot.logarithmic import check_axis, make_log
 from odesim.plot.members import Drawn, Varied, spans
 from odesim.plot.panels import last_finite
 from odesim.plot.quantiles import nan_quantiles
-from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, ordered_colors
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
 
 LEVELS = np.array([0.1, 0.9])
 GROUPS = 40  # of members with neighbouring values, where no two members share one
-DOTS = 40  # largest number of values marked by dots
+DOTS, MARGIN = 40, 0.03  # largest number of values marked by dots; of the axis, beside them
+NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
 
 
 def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool) -> tuple[EndLabels | None, list[str]]:
@@ -28,20 +29,24 @@ def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choic
     is shared, neighbours in groups of equal size take the place of those that share.
     """
     place, group, count = make_groups(x, alone)
+    dots = count <= DOTS and len(drawn.indices) == 1
     parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
     if choice.is_log("x", x.is_log):
         check_axis("x", x.name, x.points)
         axes.set_xscale("log")
+    if len(x.points) > 1:
+        fit_axis(axes, x.points[[0, -1]], MARGIN if dots else 0.0)
     curves = []
     for k, color in enumerate(parts):
         middle = medians(group, values[:, k], count)
         if count < len(x.values):
             low, high = group_quantiles(group, values[:, k], count)
             axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
-        axes.plot(place, middle, color=color, marker="o" if count <= DOTS and len(parts) == 1 else "")
+        axes.plot(place, middle, color=color, marker="o" if dots else "")
         curves.append(middle)
     lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
-    axes.plot(lost, np.full(len(lost), 0.02), "x", color=FAINT, ms=2.5, mew=0.5, transform=axes.get_xaxis_transform())
+    if len(lost):
+        draw_lost(axes, *np.unique(lost, return_counts=True))
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
     axes.set_xlabel(x.label)
     axes.set_ylabel(drawn.label)
@@ -49,6 +54,26 @@ def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choic
     few_log_ticks(axes)
     ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
     return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
+
+
+def fit_axis(axes: Axes, ends: Array, margin: float) -> None:
+    """Sets the horizontal limits to the two ends, with a margin, in shares of the axis, in which the outer dots are whole."""
+    log = axes.get_xscale() == "log"
+    low, high = np.log(ends) if log else ends
+    room = margin * (high - low)
+    limits = np.array([low - room, high + room])
+    axes.set_xlim(*(np.exp(limits) if log else limits))
+
+
+def draw_lost(axes: Axes, places: Array, counts: Array) -> None:
+    """Marks above the panel the places (n,) at which members have no value: `3×` for three of them, a cross alone where places are many."""
+    axes.yaxis.get_offset_text().set(x=-0.01, ha="right")  # a power of ten stands there too: left of the panel
+    style: Any = {"transform": axes.get_xaxis_transform(), "color": FAINT, "clip_on": False}
+    if len(places) > NUMBERED:
+        axes.plot(places, np.full(len(places), ABOVE), "x", ms=2.5, mew=0.5, **style)
+        return
+    for place, count in zip(places, counts, strict=True):
+        axes.text(place, ABOVE, f"{count}×" if count > 1 else "×", ha="center", va="center", fontsize=SMALL, **style)
 
 
 def make_groups(x: Varied, alone: bool) -> tuple[Array, Array, int]:

@@ -1,6 +1,6 @@
 """Values of members of an ensemble, read block by block, and numbers that differ between members."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MEMBER, TIME = "member", "time"
 BYTES = 1 << 27  # of values that are in memory at once
 COMPONENTS = 5  # of an array, spread evenly
+BESIDE = 3  # names of zipped numbers on an axis
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def blocks(run: "xarray.Dataset", numbers: int) -> Iterator["xarray.Dataset"]:
 
 @dataclass(frozen=True)
 class Varied:
-    """A number that differs between members: its name as users write it (`mu`, or `mu[3]` of an array), its symbol, values (N,)."""
+    """A number that differs between members: its name as users write it (`mu`, or `mu[3]` of an array), its label, values (N,)."""
 
     name: str
     label: str
@@ -148,9 +149,18 @@ def find_varied(run: "xarray.Dataset", text: str, option: str) -> Varied:
     values = run[name].values.reshape(run.sizes[MEMBER], -1)[:, int(np.ravel_multi_index(index, shape)) if shape else 0]
     if not np.isfinite(values.astype(float)).any():
         raise ParamError(f"{option} = {text!r} is finite in no member: choose another number")
-    base, symbols = states.get(name, name), [str(i) for i in index]
-    label = symbol(base, symbols) + (" at the start" if name in states else "")
-    return Varied(text, label, np.asarray(values, float), str(run[name].attrs.get("design", "")))
+    kind = str(run[name].attrs.get("design", ""))
+    zipped = [other for other in arrays if other != name and kind == run[other].attrs.get("design") == "zip"]
+    label = label_of(name, [str(i) for i in index], states)
+    if zipped:
+        others = [label_of(other, (), states) for other in zipped[:BESIDE]] + ["..."] * (len(zipped) > BESIDE)
+        label += f" (with {', '.join(others)})"
+    return Varied(text, label, np.asarray(values, float), kind)
+
+
+def label_of(name: str, index: Sequence[str], states: Mapping[str, str]) -> str:
+    """The label of a number that varies. states {coordinate: state} of starting values."""
+    return symbol(states.get(name, name), index) + (" at the start" if name in states else "")
 
 
 def varied_numbers(run: "xarray.Dataset") -> list[Varied] | None:

@@ -84,7 +84,7 @@ def test_points_that_form_no_grid_are_points():
     run = run.assign_coords(mu=("member", random[0]), v_start=("member", random[1]))
     figure = figure_of_ensemble(run, Choice(var=("gap",)))
     sizes = [len(np.asarray(c.get_offsets())) for c in figure.axes[0].collections if isinstance(c, PathCollection)]
-    assert sizes == [26, 9] and "crosses: 9 of 35" in notes(figure)
+    assert sizes == [26, 9] and "× 9 of 35" in notes(figure)
 
 
 def test_one_number_is_a_curve_with_the_quantiles_of_those_that_share_it():
@@ -96,6 +96,37 @@ def test_one_number_is_a_curve_with_the_quantiles_of_those_that_share_it():
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), np.median(by_mu, axis=1), rtol=1e-14)
     band = figure_of_ensemble(run, Choice(var=("gap",))).axes[0].collections[0].get_paths()[0].vertices
     assert np.asarray(band)[:, 1].max() == pytest.approx(np.quantile(by_mu[-1], 0.9), rel=1e-12)
+
+
+@pytest.mark.parametrize("var", ["gap", "v"])
+def test_members_without_a_value_are_counted_at_each_place(var):
+    """9 of 35 blow up, at the two largest of mu: `4×` and `5×` above the panel, where the note says what they are."""
+    figure = figure_of_ensemble(grid(failed=9), Choice(x="mu", var=(var,)))
+    axes = figure.axes[0]
+    counts = {float(t.get_position()[0]): t.get_text() for t in axes.texts if "×" in t.get_text()}
+    assert counts == {MU[-2]: "4×", MU[-1]: "5×"} and "× 9 of 35 members without a value" in notes(figure)
+    assert all(t.get_position()[1] > 1 for t in axes.texts if "×" in t.get_text())
+
+
+@pytest.mark.parametrize("name", ["mu", "v"])
+def test_the_outer_dots_are_whole(name):
+    """The axis has room for half a dot on both sides, linear or logarithmic."""
+    figure = figure_of_ensemble(grid(names=name), Choice(var=("gap",)))
+    axes = figure.axes[0]
+    xs = np.asarray(axes.lines[0].get_xdata(), float)
+    box, half = axes.get_window_extent(), 0.5 * 2.5 / 72 * figure.dpi
+    ends = axes.transData.transform([[xs[0], 0.5], [xs[-1], 0.5]])[:, 0]
+    assert axes.lines[0].get_marker() == "o" and box.x0 + half <= ends[0] < ends[1] <= box.x1 - half
+
+
+def test_zipped_numbers_are_named_on_the_axis():
+    """The first of them is the axis, of a map and of a curve; its label names the other one."""
+    run = grid().assign_coords(nu=("member", grid()["mu"].values ** 2))
+    for name, design in (("mu", "zip"), ("nu", "zip"), ("v_start", "grid")):
+        run[name].attrs["design"] = design
+    figure = figure_of_ensemble(run, Choice(var=("gap",)))
+    assert {figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()} == {r"$\mu$ (with $\nu$)", "$v$ at the start"}
+    assert figure_of_ensemble(run, Choice(x="nu")).axes[0].get_xlabel() == r"$\nu$ (with $\mu$)"
 
 
 WRONG = {

@@ -53,7 +53,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
       others               median and middle 80 % of all members against
                            time, or histograms at a single time
     --x, --y and --at choose another one. Members without a value are
-    hatched or crossed, and counted.
+    hatched or crossed (3×: three of them), and counted.
 
     An animation shows a vector as bars or a line, a matrix as an image, and
     unit vectors of 2 or 3 components as points on a circle or sphere, at up
