@@ -86,6 +86,7 @@ def separate_classes(t: float, y0: dict[str, Any], params: dict[str, Any]) -> di
 z = Z[psi[n], l]
 seen = shifted_exp(z, (l, S), weight=P[n, l])
 f = seen / sqrt(over(Sum, seen**2, (l, S)))
+c = softmax(z, (l, S), weight=P[n, l])
 
 copies = Piecewise((M - K, Eq(j, K)), (1, True))  # columns that column j of Y stands for
 logits = over(Sum, f * Y[l, j], (l, S))
@@ -132,12 +133,13 @@ SYSTEM = System(
     time="SGD steps",
     observables={
         "loss": loss,
-        "c": softmax(z, (l, S), weight=P[n, l]),
+        "c": c,
         "entropy": entropy_of(P[n, l]),
         "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals))),
     },
     display={
         "f": f,
+        "c": c,
         "copies": copies,
         "logits": logits,
         "alpha": alpha,

@@ -48,7 +48,8 @@ BINDING = (*REDUCTIONS, LogSumExp, Entropy)
 def plain(e: Any) -> Any:
     """e without what protects numbers: shifts become 0, weighted terms products; an entropy becomes one node.
 
-    Bound indices stay as they are, so that equal parts of two expressions stay equal.
+    A divisor x + 1 - sign(x), which is x wherever x > 0, becomes x. Bound indices stay as they are, so that equal parts of two
+    expressions stay equal.
     """
     if isinstance(e, Shift):
         return sp.S.Zero
@@ -60,7 +61,16 @@ def plain(e: Any) -> Any:
     parts = e.func(*map(plain, e.args)) if e.args and not isinstance(e, sp.Indexed) else e
     if isinstance(parts, sp.Piecewise):
         return without_branches(parts)
+    if isinstance(parts, sp.Pow) and parts.exp.is_negative:
+        return sp.Pow(without_guard(parts.base), parts.exp)
     return parts.readable() if isinstance(parts, Weighted | XLogY | Share) else parts
+
+
+def without_guard(e: Expr) -> Expr:
+    """x of x + 1 - sign(x), a divisor that is not 0 where x is; every other expression as it is."""
+    signs = [-term for term in sp.Add.make_args(e) if isinstance(-term, sp.sign)]
+    guarded = [s.args[0] for s in signs if e == s.args[0] + 1 - s]
+    return guarded[0] if guarded else e
 
 
 def without_branches(e: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from odesim.inputs.registry import list_models, load_model
-from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, entropy, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, entropy, index, logsumexp, over, shifted_exp, sizes, softmax
 from odesim.symbolic.derived import derived_text
 from odesim.symbolic.describe import describe, domain_text
 from odesim.symbolic.display import Display
@@ -96,7 +96,8 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
             made[at] = value(spelled(e, system.axes), {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
         env[str(key.base.label) if indices else key.name] = made if indices else float(made)
     first = {**env, **{i.name: 1 for i in system.axes}}
-    formulas = [*system.equations.values(), *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
+    observables = [e for e in system.observables.values() if isinstance(e, sp.Expr)]
+    formulas = [*system.equations.values(), *observables, *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
     for e in formulas:
         assert value(spelled(display.shown(e), system.axes), first) == pytest.approx(value(e, first), rel=1e-12, abs=1e-14)
 
@@ -113,6 +114,8 @@ def test_no_temporaries_are_shown_of_a_model(name):
 
 (l, k), (L,) = index("l k"), sizes("L")
 x, w = IndexedBase("x", shape=(L,)), IndexedBase("w", shape=(L,))
+shares = shifted_exp(x[l], (l, L), weight=w[l])
+total = over(sp.Sum, shares, (l, L))
 READ = (
     (softmax(x[l], (l, L)), "softmax_l(x[l])"),
     (softmax(x[l], (l, L), weight=w[l]), "softmax_l(x[l], weight=w[l])"),
@@ -123,6 +126,9 @@ READ = (
     (sp.exp(x[l]) / over(sp.Sum, w[k] * sp.exp(x[k]), (k, L)), "exp(x[l])/sum_k(w[k]*exp(x[k]))"),
     (sp.exp(x[0]) / over(sp.Sum, sp.exp(x[k]), (k, L)), "exp(x[0])/sum_k(exp(x[k]))"),
     (softmax(x[l], (l, L)) ** 2, "softmax_l(x[l])^2"),
+    (shares / (total + 1 - sp.sign(total)), "softmax_l(x[l], weight=w[l])"),
+    (entropy(shares / (total + 1 - sp.sign(total)), (l, L)), "entropy_l(softmax_l(x[l], weight=w[l]))"),
+    (1 / (1 + x[l] - sp.sign(x[k])), "1/(1 + x[l] - sign(x[k]))"),
 )
 
 
