@@ -92,6 +92,7 @@ class Experiment:
 
     config: all settings as plain data. steps: default number of updates. exact: exact population quantities of the task.
     theory {System: parameters with which it describes this training}. labels {axis: what its places are, such as the words of tokens}.
+    start(dtype): the initial parameters {name: (R, ...)} in numpy; without it the model draws them.
     """
 
     task: str
@@ -105,6 +106,7 @@ class Experiment:
     exact: Mapping[str, Array] = field(default_factory=dict)
     theory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    start: Callable[[str], Params] | None = None
 
 
 class Task(Protocol):

@@ -40,6 +40,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
+    "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),
     "scan_snap decorrelated": ("scan_snap", {"decoder": "decorrelated"}, None),
     **{name: ("scan_snap", {"optimizer": name}, None) for name in OPTIMIZERS},
     "adamw with decay": ("hierarchy_tree", {"optimizer": "adamw", "weight_decay": 0.1}, None),

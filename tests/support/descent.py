@@ -10,7 +10,7 @@ from odesim.base.arrays import Array
 from odesim.reference.protocols import Experiment, Params
 from odesim.reference.tasks.scan_snap import TASK
 from odesim.reference.training.optimizers import make_optimizer
-from odesim.reference.training.randomness import INITIAL, generators
+from odesim.reference.training.train import initial_params
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 
@@ -21,7 +21,7 @@ def scan_snap(*, seeds: Sequence[int] = (0,), dtype: str = "float64", **values: 
 
 
 def start(experiment: Experiment, dtype: str = "float64") -> Params:
-    return experiment.model.initial(generators(experiment.seeds, INITIAL), dtype)
+    return initial_params(experiment, dtype)
 
 
 def descend(experiment: Experiment, steps: int, dtype: str = "float64") -> tuple[Array, Params]:

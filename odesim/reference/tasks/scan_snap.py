@@ -3,7 +3,8 @@
 Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresearch/luckmatters, `ssl/real-dataset/decoder_only.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from odesim.base.arrays import check_dtype
 from odesim.errors import ParamError, counted, no_such
 from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
+from odesim.reference.data.scan_snap_official import OfficialContexts, official_start, official_weights
 from odesim.reference.data.scan_snap_tables import (
     GENERATOR_SETTINGS,
     TABLE_SETTINGS,
@@ -20,10 +22,11 @@ from odesim.reference.data.scan_snap_tables import (
     symmetric_params,
 )
 from odesim.reference.one_layer.model import DECODERS, INITS, YZ
-from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
+from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
 from odesim.reference.training.optimizers import OPTIMIZERS
 
-SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch")
+RNGS = ("numpy", "official")
+SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch", "rng")
 STEPS = 100
 TOKENS = "tokens"
 
@@ -40,6 +43,7 @@ SETTINGS = (
     Setting("optimizer", "sgd", "rule of the updates", choices=OPTIMIZERS),
     Setting("momentum", 0.9, "of the optimizers sgd and momentum", low=0.0, high=1.0),
     Setting("init", "zero", "start of Y and Z: 0, or as torch starts a linear layer", choices=INITS),
+    Setting("rng", "numpy", "random numbers: numpy's, or of the paper's code, whose runs a seed then replays", choices=RNGS),
     Setting("decoder", "vanilla", "gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
     Setting("normalize", True, "what is attended is divided by its length"),
     Setting("residual", False, "the query is added to what it attends"),
@@ -104,6 +108,7 @@ class ScanSnap:
             seeds=tuple(seeds),
             model=yz,
             stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
+            start=make_start(yz, values, seeds),
             optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
             steps=STEPS,
             vocabulary=int(classes.M),
@@ -143,10 +148,22 @@ def token_names(text: str, count: int) -> tuple[str, ...]:
     return tuple(names[-count:])
 
 
-def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> ScanSnapContexts:
+def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Stream:
     """The Stream of random contexts: length - 1 tokens before the query."""
+    if values["rng"] == "official":
+        weights = official_weights(values["num_common"] + values["num_common_per_last"], values["num_unique_per_next"])
+        sizes = {"batch": values["batch"], "length": values["length"] - 1, "drawn_before": 2 * int(yz.M) ** 2}
+        return OfficialContexts(seeds, weights, len(yz.P), **sizes, dtype=dtype)
     P = np.take_along_axis(yz.P, yz.counted_tokens, axis=1)
     return ScanSnapContexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
+
+
+def make_start(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int]) -> Callable[[str], Params] | None:
+    """The start of the published runs, a function of the dtype; None where the model starts by itself."""
+    if values["rng"] != "official" or values["init"] != "torch":
+        return None
+    (rows, M), (Q, _) = yz.shapes
+    return partial(official_start, tuple(seeds), M, yz.P.shape[1] + np.arange(Q), rows)
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:

@@ -59,7 +59,7 @@ def train(
             if previous.times[-1] == steps
             else extend_iterations(previous.times[previous.times <= previous.iteration], steps, save)
         )
-    params = {name: xp.asarray(w) for name, w in model.initial(generators(experiment.seeds, INITIAL), options.dtype).items()}
+    params = {name: xp.asarray(w) for name, w in initial_params(experiment, options.dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
     recorder = Recorder(model.observables, options.observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
@@ -129,6 +129,13 @@ def train(
             "labels": {axis: list(names) for axis, names in experiment.labels.items()},
         },
     )
+
+
+def initial_params(experiment: Experiment, dtype: str) -> Params:
+    """The start {name: (R, ...)} in numpy: the experiment's own, or drawn by its model."""
+    if experiment.start is not None:
+        return experiment.start(dtype)
+    return experiment.model.initial(generators(experiment.seeds, INITIAL), dtype)
 
 
 def note_non_finite(bad: Array, loss: Array, i: int) -> None:

@@ -8,8 +8,10 @@ from scipy.stats import chisquare
 
 from odesim.errors import ParamError
 from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, TokenCounts
+from odesim.reference.data.scan_snap_official import official_weights
 from odesim.reference.tasks.scan_snap import TASK
 from odesim.reference.training.randomness import generators
+from odesim.reference.training.torch_generator import TorchGenerator
 from tests.support.descent import DEFAULTS, descend, scan_snap, start, watched
 from tests.support.matrix import slow_but
 
@@ -107,6 +109,43 @@ def test_a_batch_is_the_seeds_and_the_iterations(dtype: str) -> None:
     assert not np.array_equal(run.stream(0)["counts"], run.stream(1)["counts"])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_official_batch_is_the_seed_s_and_the_iteration_s(dtype: str) -> None:
+    """As those of numpy's generator; the start takes its numbers from torch's generator, whether it is used or not."""
+    given: dict[str, Any] = {"rng": "official", "num_last": 3, "length": 9, "batch": 6, "dtype": dtype}
+    run = scan_snap(seeds=(5, 1), **given)
+    alone = [scan_snap(seeds=(1,), init="torch", **given).stream(i) for i in range(5)]
+    for i in (3, 0, 1, 1, 4, 2):
+        batch = run.stream(i)
+        assert batch["counts"].dtype == dtype and batch["counts"].shape == (2, 6, 20) and np.all(batch["counts"].sum(axis=-1) == 8)
+        for name in batch:
+            np.testing.assert_array_equal(alone[i][name][0], batch[name][1])
+            assert not np.array_equal(batch[name][0], batch[name][1])
+
+
+def test_official_contexts_have_the_table_s_distribution() -> None:
+    """Classes are uniform and tokens have P, by chi-square; the probabilities of torch's float32 are P to its rounding."""
+    run = scan_snap(rng="official", num_last=2, num_common_per_last=4, batch=4000, length=51)
+    batch, P = run.stream(0), run.exact["P"]
+    assert 1e-4 < chisquare(np.bincount(batch["classes"][0])).pvalue < 1 - 1e-4
+    for n, row in enumerate(P):
+        counts = batch["counts"][0][batch["classes"][0] == n].sum(axis=0)
+        assert 1e-4 < chisquare(counts, row[row > 0] * counts.sum()).pvalue < 1 - 1e-4
+    np.testing.assert_allclose(official_weights(14, 10), P[0][P[0] > 0], rtol=2e-7)
+
+
+@pytest.mark.parametrize("flag", ["normalize", "residual"])
+def test_official_start(flag: str) -> None:
+    """One layer of M inputs and outputs for Y, transposed, then one for Z, of which each query has a row."""
+    options: dict[str, Any] = {flag: True}
+    run = scan_snap(seeds=(4, 2), rng="official", init="torch", num_last=3, **options)
+    first, M, rows = start(run), run.vocabulary, 40 + 3 * (flag == "residual")
+    torch = TorchGenerator(2 + 2)
+    decoder, attention = (torch.uniform(-(M**-0.5), M**-0.5, (M, M)) for _ in range(2))
+    np.testing.assert_array_equal(first["Y"][1], decoder[:, :rows].T)
+    np.testing.assert_array_equal(first["Z"][1], attention[40:43, :rows])
+
+
 FIRST = [(3, "adam", "float32")]
 ROWS = [(last, optimizer, dtype) for last, optimizer in ((3, "sgd"), (3, "adam"), (10, "sgd")) for dtype in ("float64", "float32")]
 
@@ -145,6 +184,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no seed": ({"seeds": ()}, "needs one seed at least"),
     "seeds": ({"P": P, "seeds": (0, 1)}, "one seed is all there is, not 2"),
     "batch": ({"P": P, "batch": 5}, "batch has no meaning where P is given"),
+    "generator": ({"P": P, "rng": "official"}, "rng has no meaning where P is given"),
     "torch": ({"P": P, "init": "torch"}, "init must be zero where P is given"),
     "query": ({"P": P, "attn_include_query": True}, "needs finite contexts"),
     "row": ({"P": [[0.5, 0.5], [0.5, 0.6]]}, "row 1 of P must sum to 1, and is off by 0.1"),

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from odesim.plot.figures import load_figure
+from odesim.reference.training.options import TrainingOptions
+from odesim.reference.training.train import train
 from tests.support.descent import descend, scan_snap, watched
 from tests.support.matrix import slow_but
 
@@ -26,6 +28,14 @@ def test_published_log() -> None:
     z = (np.log(published[1:]) - ours[1:].mean(axis=1)) / ours[1:].std(axis=1, ddof=1)
     assert np.abs(z).max() < 3
     assert 0.5 < np.sqrt(np.mean(z**2)) < 1.5  # 1 if the log is one more seed; its later values go up and down together
+
+
+def test_published_log_replayed() -> None:
+    """Fig. 4's run has seed 2, and float32: some roundings of 6e-8 in the loss; where that is 2e-5, those of ln(1 + 2e-5), 3e-3 of it."""
+    iterations, published = np.loadtxt(ROOT / "figures/published/scan_snap_fig4_loss.csv", delimiter=",", skiprows=1).T
+    losses, _ = descend(scan_snap(seeds=(2,), rng="official"), 100)
+    apart = np.abs(losses[iterations.astype(int), 0] / published - 1)
+    assert apart[published > 0.1].max() < 1e-6 and apart.max() < 5e-3
 
 
 CELLS = [(1, 0.5, 1), (1, 2, 10), (3, 0.5, 2), (3, 3, 1), (10, 1, 1)]
@@ -51,3 +61,20 @@ def test_published_entropies() -> None:
     assert z.shape == (3, 4, 4) and np.sqrt(np.mean(z**2)) <= 1.5
     apart = np.abs(table.entropy.mean("seed") - table["mean"])
     assert np.all(apart <= 4 * table.sd * np.sqrt(1 / 10 + 1 / 20) + 0.002)
+
+
+def replayed(last: int, eta: float, ratio: float) -> list[str]:
+    """Mean and standard deviation over the ten published seeds, to three decimals."""
+    run = scan_snap(seeds=range(1, 11), **MEDIUM, rng="official", num_last=int(last), eta_Z=float(eta), eta_Y=float(ratio * eta))
+    entropy = train(run, TrainingOptions(steps=100, save=2)).final["entropy_distinct"]
+    return [f"{entropy.mean():.3f}", f"{entropy.std(ddof=1):.3f}"]
+
+
+REPLAYED = np.loadtxt(ROOT / "figures/published/scan_snap_fig6_entropy.csv", delimiter=",", skiprows=1)
+
+
+@pytest.mark.parametrize("row", slow_but(range(len(REPLAYED)), [0, 27]), ids=lambda row: "{:g} {:g} {:g}".format(*REPLAYED[row, :3]))
+def test_published_entropy_replayed(row: int) -> None:
+    """A cell of Fig. 6 with the published runs' own seeds, 1 to 10: every printed digit, in float64."""
+    last, eta, ratio, mean, sd = REPLAYED[row]
+    assert replayed(last, eta, ratio) == [f"{mean:.3f}", f"{sd:.3f}"]
