@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from odesim.api.discrete import options_for, span_of_steps
 from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
+from odesim.api.undefined_events import undefined_events
 from odesim.base.arrays import Array, on_same_device
 from odesim.base.backends import RUN
 from odesim.base.gpu import device_context, device_errors
@@ -88,7 +89,8 @@ def integrate(
     max_step: no step is longer, for what the right-hand side does between the stages of a step that nobody would see.
     events: texts "NAME: EXPRESSION; terminal; direction up", one or several: an event of this run where the expression passes 0, beside
     the model's own. It is made of states, parameters, sizes, observables and t, with indices (v[l], v[0]), numbers, + - * / **, brackets,
-    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays.
+    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays. One that is a number at no saved time stands in
+    attrs["undefined_events"].
     The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
     Raises an OdesimError with one sentence where the request is wrong.
     """
@@ -97,8 +99,8 @@ def integrate(
     options = RunOptions(**how)
     check_run_options(options, RUN)
     check_array_kind(arrays, options)
-    loaded, original = load_with_origin(model)
-    loaded = with_events(loaded, events)
+    plain, original = load_with_origin(model)
+    loaded = with_events(plain, events)
     original = {**original, **event_attributes(loaded, events)}
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
     span = span_of_steps(system, span, steps)
@@ -133,6 +135,7 @@ def integrate(
         before = kernel.seconds
         with on_device():
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
+    added = [event.name for event in loaded.events[len(plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
@@ -181,6 +184,7 @@ def integrate(
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),
+            **({"undefined_events": undefined} if (undefined := list(undefined_events(loaded, added, raw.t, y, numbers))) else {}),
             **({"jumps": jumps} if (jumps := jumping_names(system)) else {}),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),

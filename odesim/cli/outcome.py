@@ -112,13 +112,23 @@ def usage_sentence(error: click.UsageError) -> str:
         from odesim.errors import nearest
 
         options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
-        return f"no option {error.option_name!r} of {where}{nearest(error.option_name, options) or see}"
+        hint = elsewhere(error.ctx.find_root(), error.option_name) or nearest(error.option_name, options) or see
+        return f"no option {error.option_name!r} of {where}{hint}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""
         return f"{command} needs {option}{error.param.make_metavar(error.ctx)}{see}"
     if isinstance(error, click.BadParameter) and error.param:
         return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
     return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"
+
+
+def elsewhere(root: click.Context, option: str) -> str:
+    """Which other commands have this option; empty where none does, or half of all do."""
+    if not isinstance(root.command, click.Group):
+        return ""
+    commands = {name: root.command.get_command(root, name) for name in root.command.list_commands(root)}
+    have = [name for name, c in commands.items() if c and any(option in p.opts for p in c.get_params(root) if p.name != "help")]
+    return f"; it is one of {', '.join(have)}" if have and 2 * len(have) < len(commands) else ""
 
 
 def _start_small(sentence: str) -> str:

@@ -38,14 +38,15 @@ def to_text(name: str, value: Any) -> str:
 
 def to_names(name: str, value: Any) -> tuple[str, ...] | str:
     """The value as one text or a tuple of texts."""
+    what = "texts, such as 'far: v[0] - 2'" if name == "events" else "names, such as ('v', 'loss')"
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and value.ndim != 1):
-        raise ParamError(f"{name} takes names, such as ('v', 'loss'), not {value_text(value)}")
+        raise ParamError(f"{name} takes {what}, not {value_text(value)}")
     items = tuple(value)
     for item in items:
         if not isinstance(item, str):
-            raise ParamError(f"{name} takes names, not {value_text(item)}")
+            raise ParamError(f"{name} takes {what}, not {value_text(item)}")
     return tuple(map(str, items))
 
 

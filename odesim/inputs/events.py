@@ -53,6 +53,10 @@ def _added(system: System, texts: tuple[str, ...]) -> System:
         event = parse_event(text, names)
         if any(event.name == other.name for other in system.events):
             raise ParamError(f"event {show_text(text)}: {system.name} has an event {event.name!r} already; give it another name")
+        if event.name in names.things:
+            raise ParamError(
+                f"event {show_text(text)}: {system.name} has something else called {event.name!r}; give the event another name"
+            )
         try:
             system = replace(system, events=(*system.events, event))
         except SpecError as error:
@@ -80,6 +84,8 @@ def parse_event(text: str, names: Names) -> Event:
     at = len(head) + 1
     for option in options:
         word = " ".join(option.split())
+        if ":" in word:
+            fail(at, f"{show_text(word)} is a second event: give it an --event, or a text, of its own")
         if word not in WORDS:
             fail(at, f"{show_text(word)} is no option of an event; choose from {', '.join(WORDS)}{nearest(word, WORDS)}")
         if WORDS[word].keys() & given.keys():

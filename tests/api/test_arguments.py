@@ -239,6 +239,7 @@ ASKED: dict[str, tuple[Any, str]] = {
     "initial": ({1: 2.0}, "initial is a dict by name, and 1 is no text: write '1'"),
     "progress": (3, "progress must be a function, not 3"),
     "sensitivities": ({"a": 1}, "sensitivities takes names"),
+    "events": ([3], "events takes texts, such as 'far: v.0. - 2', not 3"),
     "seed": (True, "seed must be a whole number, not True"),
 }
 

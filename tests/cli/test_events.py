@@ -47,3 +47,18 @@ def test_added_events_are_among_the_results(folder, odesim):
     found = json.loads(odesim("integrate", "joma.nonlinear", *WORDS, "--backend", "numpy", "--json").stdout)
     assert list(found["events"]) == ["half way", "far", "full", "gaps"] and found["status"] == "event"
     assert all(occurrence.keys() == {"t", "index"} for list_ in found["events"].values() for occurrence in list_)
+
+
+UNDEFINED = {"never": "sqrt(-1 - v[0])", "its components": "log(-v[l])"}
+DEFINED = {"none": "v[0] + 1", "from some time on": "log(v[0] - 1)", "of one component": "sqrt(v[l] - v[1])"}
+
+
+def test_an_event_that_is_never_a_number_is_named(folder, odesim):
+    """One that is NaN in all components at all saved times cannot happen: a sentence, also with the stored run, which comes again."""
+    texts = [word for name, e in {**UNDEFINED, **DEFINED}.items() for word in ("--event", f"{name}: {e}")]
+    made = odesim(
+        "integrate", "joma.nonlinear", "--set", "mu=2,1,0.5", *texts, "--backend", "numpy", "--save", "9", "--out", "d.zarr", "--quiet"
+    )
+    assert made.exit_code == 0
+    assert made.stderr.splitlines() == [f"odesim: the event {name!r} is a number at no saved time: it cannot happen" for name in UNDEFINED]
+    assert "every bit is the same" in odesim("rerun", "d.zarr").stdout

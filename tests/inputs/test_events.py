@@ -111,6 +111,7 @@ MISTAKES = (
     ("x: sum(v[l], 2)", 4, "sum() takes one expression and the indices to go over"),
     ("x: v[0]; termnal", 9, "choose from terminal, direction up, direction down; did you mean 'terminal'?"),
     ("x: v[0]; direction", 9, "is no option of an event"),
+    ("x: v[0]; y: v[1]", 9, "'y: v[1]' is a second event: give it an --event, or a text, of its own"),
     ("x: v[0]; terminal; terminal", 19, "terminal is given twice"),
     ("x: __import__('os').system('ls')", 15, "is no part of an expression"),
     ("x: v[0].real", 8, "'.' is no part of an expression"),
@@ -140,6 +141,8 @@ def test_what_is_wrong_with_two_events():
         (["half way: t - 1"], "has an event 'half way' already"),
         (["a: t - 1"] * 2, "'a' already"),
         (["a: t"] * 101, "most"),
+        (["v: v[0] - 1"], "joma.nonlinear has something else called 'v'"),
+        (["mu: v[0] - 1"], "something else called 'mu'"),
     ):
         with pytest.raises(ParamError, match=words):
             odesim.integrate("joma.nonlinear", backend="numpy", events=texts)

@@ -45,8 +45,10 @@ def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[st
 
 
 def nan_sentences(solution: Solution) -> list[str]:
-    """A sentence for each observable that is NaN at a saved time."""
-    return [f"the observable {name!r} is not a number at t = {t:.9g}" for name, t in solution.not_numbers.items()]
+    """A sentence for each observable that is NaN at a saved time, and for each added event that is NaN at all of them."""
+    sentences = [f"the observable {name!r} is not a number at t = {t:.9g}" for name, t in solution.not_numbers.items()]
+    undefined = solution.attrs.get("undefined_events", ())
+    return sentences + [f"the event {name!r} is a number at no saved time: it cannot happen" for name in undefined]
 
 
 def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
