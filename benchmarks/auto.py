@@ -34,6 +34,8 @@ def main() -> None:
     print(f"{'right-hand sides':38s}" + "".join(f"{m:>9s}" for m in METHODS) + "  ratio  choice")
     for rtol in (1e-6, 1e-10):
         for name in odesim.list_models():
+            if odesim.load_model(name).discrete:
+                continue
             print(row(name, name, rtol), flush=True)
         for label, name, more in STIFF:
             print(row(label, name, rtol, **more), flush=True)

@@ -12,16 +12,16 @@ from sympy import Piecewise, Range, S, Sum, symbols, tanh
 import odesim
 from odesim.base.gpu import architecture
 from odesim.errors import OdesimError, SolveError
-from odesim.inputs.registry import list_models
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.support.balls import BALLS
 from tests.support.matrix import slow_but
+from tests.support.models import FLOWS
 from tests.support.pulses import PULSES
 from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 
 Shim = Callable[..., ModuleType]
 # a kernel each in strict mode, besides those that other tests compile
-MODELS = slow_but(list_models(), ["hierarchy.grouped", "joma.nonlinear", "scan_snap.reduced_symmetric", "scan_snap.theorem4"])
+MODELS = slow_but(FLOWS, ["hierarchy.grouped", "joma.nonlinear", "scan_snap.reduced_symmetric", "scan_snap.theorem4"])
 LOOPS = slow_but(SYSTEMS, ["elementwise", "mean_field", "softmax", "gathered", "shuffled", "masked"])
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
 TWO = ("joma.nonlinear", pytest.param("joma.nonlinear_softmax", marks=pytest.mark.slow))

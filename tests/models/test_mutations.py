@@ -10,8 +10,9 @@ import pytest
 from sympy import Rational
 
 import odesim
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import System
+from tests.support.models import FLOWS
 
 FASTER = Rational(101, 100)
 HOLDS, FAILS = 1e-6, 1e-5  # 100 times rtol; a hundredth of the speed is 1e-4 and more in what moves, of order 1
@@ -27,7 +28,7 @@ NO_LAW_FIXES = {
     *(("scan_snap.symmetric", state) for state in ("z", "u", "v", "zc")),
     *(("scan_snap.reduced_symmetric", state) for state in "B"),
 }
-STATES = [(name, str(state)) for name in list_models() for state in load_model(name).states]
+STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
 
 
 def broken(system: System, limit: float, **given: Any) -> list[str]:
@@ -60,7 +61,7 @@ def base(key: Any) -> str:
     return str(getattr(key, "base", key))
 
 
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", FLOWS)
 def test_time_is_fixed(name):
     """One hundredth faster, a law fails; as it is, all hold."""
     system = load_model(name)
@@ -76,7 +77,7 @@ def test_the_rate_of_each_state_is_fixed(name, state):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in list_models() if name.startswith("scan_snap")])
+@pytest.mark.parametrize("name", [name for name in FLOWS if name.startswith("scan_snap")])
 def test_states_are_not_mixed_up(name):
     """Two right-hand sides of one shape in each other's place: a law fails.
 

@@ -30,6 +30,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "scan_snap.theorem4": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7, "C0": 0.3}},
     "joma.linear_multinode": {"sizes": {"M": 5, "K": 3}},
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},
+    "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},
     "reversal.bilinear": {"sizes": {"M": 5, "d": 3, "N": 4, "H": 2}, "params": {"eta": 1.3}},

@@ -11,10 +11,11 @@ from sympy import Interval, Reals, oo
 import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import Numbers, bind
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import Param, System
 from odesim.symbolic.assumed import facts, holds
 from tests.support.matrix import slow_but
+from tests.support.models import FLOWS
 from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
@@ -49,7 +50,7 @@ def names_of(name: str) -> list[str]:
 QUICK = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {}, "scan_snap.reduced_symmetric": {"p", "eta_Y", "S_d"}}
 CASES = [
     pytest.param(model, name, marks=() if name in QUICK.get(model, names_of(model)) else pytest.mark.slow)
-    for model in list_models()
+    for model in FLOWS
     for name in names_of(model)
 ]
 

@@ -143,6 +143,11 @@ def reversal_bilinear(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"Theta": q["eta"] / len(q["x1"]) * dTheta}
 
 
+def hopfield_update(t: float, y: Arrays, q: Arrays) -> Arrays:
+    e = np.exp(q["beta"] * (y["xi"] @ q["X"]))
+    return {"xi": q["X"] @ e / e.sum()}
+
+
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
     "scan_snap.symmetric": symmetric,
@@ -154,11 +159,12 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.nonlinear": nonlinear,
     "joma.nonlinear_softmax": nonlinear_softmax,
     "hierarchy.grouped": grouped,
+    "hopfield.update": hopfield_update,
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,
 }
-"""Model -> function(t, states, parameters) that gives d state / dt."""
+"""Model -> function(t, states, parameters) that gives d state / dt; of a Map the next state."""
 
 
 def entropy(p: np.ndarray) -> float:

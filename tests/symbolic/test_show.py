@@ -109,7 +109,8 @@ def test_no_temporaries_are_shown_of_a_model(name):
     assert not re.search(r"\br\d+\b", text) and len(text.splitlines()) == len(MODELS[name].equations)
     assert max(map(len, text.splitlines())) < 120
     program = "\n".join(derived_text(MODELS[name]))
-    assert all(f"d_{state}" in program for state in MODELS[name].states)
+    word = "next" if MODELS[name].discrete else "d"
+    assert all(f"{word}_{state}" in program for state in MODELS[name].states)
 
 
 (l, k), (L,) = index("l k"), sizes("L")

@@ -12,15 +12,16 @@ import odesim
 from odesim.engines.lanes import single_run as lane_alone
 from odesim.errors import SolveError
 from odesim.inputs.bind import bind
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.solve import ROSENBROCK
 from odesim.symbolic import System
 from tests.engines.test_events import check_alone, turning
 from tests.support.matrix import LONG
+from tests.support.models import FLOWS
 from tests.support.systems import SOURCE
 
 SPIN = {"w": np.array([0.0, 3.0])}  # the first stands still, so that nothing ends the run
-SMALL = [n for n in list_models() if n not in (*LONG, "scan_snap.symmetric")]
+SMALL = [n for n in FLOWS if n not in (*LONG, "scan_snap.symmetric")]
 FAST = {("joma.nonlinear", "rodas5p", "grid")}
 ROWS = [
     pytest.param(*row, marks=() if row in FAST else pytest.mark.slow, id=", ".join(row))

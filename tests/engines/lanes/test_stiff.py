@@ -18,12 +18,13 @@ from odesim.engines.lanes import plan
 from odesim.engines.lanes import rows as lane_rows
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.inputs.bind import bind
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.solve import ROSENBROCK, Status
 from odesim.solve.codes import STATUSES
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
 from tests.support.matrix import LONG, slow_but
+from tests.support.models import FLOWS
 from tests.support.systems import SYSTEMS as COMMON
 from tests.support.systems import numbers
 
@@ -118,7 +119,7 @@ def test_events_follow():
 
 @pytest.mark.slow
 @BOTH
-@pytest.mark.parametrize("name", [n for n in list_models() if n not in (*LONG, "scan_snap.symmetric")])
+@pytest.mark.parametrize("name", [n for n in FLOWS if n not in (*LONG, "scan_snap.symmetric")])
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
     system, chosen = load_model(name), {"M": 4} if name.startswith("joma.") else None
