@@ -31,7 +31,7 @@ from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
     from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
-    from odesim.codegen.jacobian.structured import Dense, Structured
+    from odesim.codegen.jacobian.sparse import Jacobian
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -265,7 +265,7 @@ class BoundNumba:
         for name, view in split(out).items():
             view[...] = outputs[f"d_u_{name}"]
 
-    def jacobian(self, t: float, y: Array) -> "Dense | Structured":
+    def jacobian(self, t: float, y: Array) -> "Jacobian":
         """The Jacobian J(t, y) in float64, in its cheapest form. Raises CodegenError where it is too large."""
         return self._linear.jacobian(t, y)
 

@@ -13,6 +13,7 @@ from odesim.codegen.loops.printers import ATOM, Printer
 from odesim.codegen.special_arrays import SPECIAL
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.neighbours import Neighbour
 from odesim.symbolic.program import Program, Statement
 
 WORDS = {
@@ -71,13 +72,27 @@ class ArrayPrinter(Printer):
 
     def element(self, e: Indexed) -> str:
         """The text of an element: z[psi[n], l] as z[psi, :] with its axes in the loop space; otherwise with one array per index."""
+        if any(isinstance(j, Neighbour) for i in e.indices for j in sp.preorder_traversal(i)):
+            return self._at_places(e)
         others = [i for i in e.indices if i not in self.space]
         inside = {i: i.indices if isinstance(i, Indexed) else () for i in others}
         axes = [j for i in e.indices for j in inside.get(i, (i,))]
         if len(others) > 1 or len(set(axes)) < len(axes) or not set(axes) <= set(self.space):
-            return f"{base_name(e)}[{', '.join(map(self.place, e.indices))}]"
+            return self._at_places(e)
         part = ", ".join((base_name(i) if inside[i] else str(i)) if i in inside else ":" for i in e.indices)
         return self._along(f"{base_name(e)}[{part}]" if others else base_name(e), [j.name for j in axes])
+
+    def _at_places(self, e: Indexed) -> str:
+        return f"{base_name(e)}[{', '.join(map(self.place, e.indices))}]"
+
+    def wrap(self, place: str, length: str) -> str:
+        return f"(({place}) % int({length}))"
+
+    def clip(self, place: str, length: str) -> str:
+        return f"_xp.clip({place}, 0, int({length}) - 1)"
+
+    def on_axis(self, place: str, length: str) -> str:
+        return f"(({place} >= 0) & ({place} < int({length})))"
 
     def _along(self, text: str, axes: list[str]) -> str:
         """The text of an array with these axes, transposed and widened to the loop space."""

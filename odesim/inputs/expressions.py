@@ -2,7 +2,8 @@
 
     sum    = term { (+ | -) term }              power = atom [ ** sign ]
     term   = sign { (* | /) sign }              atom  = NUMBER | ( sum ) | NAME | NAME[index, ...] | FUNCTION(sum, ...)
-    sign   = { + | - } power                    index = NAME of an index | WHOLE NUMBER | NAME[index, ...] of an index parameter
+    sign   = { + | - } power                    index = NAME of an index [ (+ | -) WHOLE NUMBER ] | WHOLE NUMBER
+                                                      | NAME[index, ...] of an index parameter
 
 sum(f), max(f) and min(f) of one argument go over all indices of f; an index behind it, as in sum(V[l, k], k), names those to go over.
 """
@@ -20,6 +21,7 @@ from odesim.inputs.names import Names, Thing
 from odesim.inputs.numerals import NumberError, call, extreme, number, operate
 from odesim.inputs.tokens import Token, tokens
 from odesim.symbolic.expr import over
+from odesim.symbolic.neighbours import BOUNDARIES
 from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.special import besseli_ratio
 
@@ -180,10 +182,24 @@ class Reader:
             self.fail(token.at, f"an index is missing: {hint}")
         other = self.thing(token) if token.text in self.names else Thing(token.text)
         if other.index and token.text in fits:
-            return other.index
+            return self.shifted(token, other.index, extent)
         if other.indexes is not None and self.here.text == "[" and sp.expand(other.indexes - extent) == 0:
             return self.element(token, other)
         self.fail(token.at, f"{shorten(token.text, 40)} is no index of this axis, which has {extent} places: {hint}")
+
+    def shifted(self, token: Token, i: Symbol, extent: Any) -> Any:
+        """The index i, or its neighbour i + NUMBER."""
+        sign = self.take("+", "-")
+        if sign is None:
+            return i
+        number = self.here
+        self.next += number.kind == "number"
+        if number.kind != "number" or not number.text.isdigit() or len(number.text) > 9:
+            self.fail(number.at, f"a whole number is missing: write {i} {sign.text} 1")
+        if i.name not in self.names.boundary:
+            self.fail(sign.at, f"the model does not say what stands beyond the ends of {i}: its System needs boundary={{{i}: ...}}")
+        kind = BOUNDARIES[self.names.boundary[i.name]]
+        return kind(i, int(f"{sign.text}{number.text}"), extent)
 
     def call(self, token: Token) -> Expr:
         """FUNCTION(sum, ...)"""

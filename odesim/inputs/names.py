@@ -48,10 +48,11 @@ class Thing:
 
 @dataclass(frozen=True)
 class Names:
-    """The things by name: time, states, parameters, sizes, observables, indices."""
+    """The things by name: time, states, parameters, sizes, observables, indices. boundary: {index: what is beyond its ends}."""
 
     things: dict[str, Thing]
     axes: dict[Symbol, Any]
+    boundary: dict[str, str]
 
     @classmethod
     def of(cls, system: System) -> "Names":
@@ -75,7 +76,7 @@ class Names:
             else:
                 found.append(Thing(name, obstacle=f"the observable {name} is a Python function: an event needs an expression"))
         found += [Thing(i.name, index=i) for i in axes]
-        return cls({thing.name: thing for thing in found}, axes)
+        return cls({thing.name: thing for thing in found}, axes, {i.name: kind for i, kind in system.boundary.items()})
 
     def __contains__(self, name: str) -> bool:
         return name in self.things

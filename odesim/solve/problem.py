@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.jacobian.structured import Dense, Structured
+from odesim.codegen.jacobian.sparse import Jacobian
 from odesim.errors import SolveError, counted
 from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst
@@ -96,7 +96,7 @@ class Derivatives(Protocol):
     def prepare(self) -> None:
         """Does the work that is needed once, before the clock of a run starts."""
 
-    def jacobian(self, t: float, y: Array) -> Dense | Structured:
+    def jacobian(self, t: float, y: Array) -> Jacobian:
         """df/dy at y (n,)."""
 
     def time_slope(self, t: float, y: Array) -> Array | None:

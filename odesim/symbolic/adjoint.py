@@ -11,6 +11,7 @@ from odesim.symbolic.derive import directional_derivative, twin_name
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
 from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
+from odesim.symbolic.neighbours import Wrapped
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import dependency_order, passes
@@ -109,6 +110,10 @@ class ReverseSweep:
             if isinstance(index_read, Symbol) and index_read in left:
                 swap[index_read] = own_index
                 left.remove(index_read)
+            elif isinstance(index_read, Wrapped) and index_read.args[0] in left:
+                i, c, n = index_read.args
+                swap[i] = Wrapped(own_index, -c, n)
+                left.remove(i)
             else:
                 deltas *= KroneckerDelta(own_index, index_read)
         e = (weight * deltas).xreplace(swap)

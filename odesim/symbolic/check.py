@@ -19,6 +19,8 @@ from odesim.symbolic.check_types import DEEPEST, LONGEST, depth_of, element_text
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
+from odesim.symbolic.neighbours import CHOICES as BEYOND
+from odesim.symbolic.neighbours import Neighbour, Padded, shift_of
 from odesim.symbolic.parts import Key, Param, key_indices
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
@@ -255,12 +257,37 @@ class NameScope:
                     fail(f"index {i} of {e} is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
                 if sp.expand(extents[i] - extent) != 0:
                     fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
+            elif isinstance(i, Neighbour):
+                self._check_neighbour(e, i, extent, extents, free, fail)
+            elif shift_of(i):
+                fail(self._shift_hint(e, i))
             elif isinstance(i, Indexed):
                 if not self._names_rows(i, extent):
                     fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
+                if any(isinstance(j, Padded) for j in i.indices):
+                    fail(f"{e}: {i} names rows, and is no row beyond the ends: its boundary is 'periodic' or 'edge'")
                 self._check_element(i, extents, free, fail, states)
             elif not (i.is_Integer and i >= 0):
-                fail(f"{e}: an index is a plain index, a whole number or an index parameter, not {i}")
+                fail(
+                    f"{e}: an index is a plain index, one shifted by a number such as m + 1, a whole number or an index parameter, not {i}"
+                )
+
+    def _check_neighbour(
+        self, e: Indexed, i: Neighbour, extent: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None]
+    ) -> None:
+        inner = i.args[0]
+        if isinstance(inner, Neighbour):
+            self._check_neighbour(e, inner, extent, extents, free, fail)
+        elif isinstance(inner, Symbol) and (inner not in extents or inner not in free):
+            fail(f"index {inner} of {e} is neither free nor summed{nearest(str(inner), sorted(map(str, free)))}")
+        elif isinstance(inner, Symbol) and sp.expand(extents[inner] - extent) != 0:
+            fail(f"{e}: index {inner} runs over {extents[inner]}, but that axis of {base_name(e)} has extent {extent}")
+
+    def _shift_hint(self, e: Indexed, i: Any) -> str:
+        k, _ = shift_of(i) or (i, 0)
+        if any(k.name == known.name for known in self.system.boundary):
+            return f"{e} is a neighbour of {e.xreplace({i: k})}: neighbours stand on right-hand sides only"
+        return f"{e}: what stands beyond the ends of {k}? Say it in the System: boundary={{{k}: ...}} with {BEYOND}"
 
     def _check_symbol(self, e: Symbol, free: set[Symbol], extents: Mapping[Symbol, Any], fail: Callable[[str], None], states: bool) -> None:
         if e == time:

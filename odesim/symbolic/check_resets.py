@@ -12,6 +12,7 @@ from odesim.symbolic.crossings import UnknownTimesError, zero_times
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.neighbours import with_boundaries
 from odesim.symbolic.parts import Event, checked_expression, free_in_order, key_indices
 from odesim.symbolic.program import names_read
 
@@ -22,8 +23,11 @@ class Scope(Protocol):
     def check(self, e: Any, free: set[Symbol], where: str, *, states: bool = True) -> None: ...
 
 
-def resets_as_written(system: str, event: Event) -> dict[Any, sp.Expr]:
-    """The resets of an event {state: expression}, with bound indices in their sums. Raises SpecError where they are of another type."""
+def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str]) -> dict[Any, sp.Expr]:
+    """The resets of an event {state: expression}, with bound indices in their sums, and neighbours at the boundary of the System.
+
+    Raises SpecError where they are of another type.
+    """
     where = f"{system}: event {event.name!r}"
     if not isinstance(event.resets, Mapping):
         raise SpecError(f"{where}: resets must be a dict, such as {{v[i]: -v[i]}}, not {value_text(event.resets)}")
@@ -31,7 +35,8 @@ def resets_as_written(system: str, event: Event) -> dict[Any, sp.Expr]:
         if not isinstance(key, Indexed | Symbol):
             hint = f"an element of {key}" if isinstance(key, IndexedBase) else "a state, such as v[i]"
             raise SpecError(f"{where}: resets has the key {value_text(key)}: write {hint}")
-    return {our_element(key): checked_expression(e, f"{where}: the reset of {key}") for key, e in event.resets.items()}
+    checked = {our_element(key): checked_expression(e, f"{where}: the reset of {key}") for key, e in event.resets.items()}
+    return {key: with_boundaries(e, boundary) for key, e in checked.items()}
 
 
 def check_resets(s: Definition, event: Event, scope: Scope) -> None:

@@ -35,6 +35,7 @@ class Definition:
     sensitivities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     display: Mapping[str, Any] = field(default_factory=dict)
     discrete: bool = False
+    boundary: Mapping[Symbol, str] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

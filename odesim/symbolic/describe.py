@@ -25,6 +25,7 @@ def describe(system: Definition) -> dict[str, Any]:
             for (name, shape), key in zip(system.shapes.items(), system.equations, strict=True)
         ],
         "equations": equations_text(system).splitlines(),
+        "boundary": {str(i): kind for i, kind in system.boundary.items()},
         "definitions": definitions_text(system).splitlines(),
         "parameters": [
             {

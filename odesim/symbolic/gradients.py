@@ -17,6 +17,7 @@ from odesim.symbolic.bound import BoundIndex, at, bind_indices
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, free_indices, index, over
 from odesim.symbolic.lowering import Lowering
+from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of, with_boundaries
 from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
@@ -27,27 +28,31 @@ METRICS = ("euclidean", "sphere", "simplex")
 
 
 @readable
-def grad(loss: Any, *arrays: Any) -> Any:
+def grad(loss: Any, *arrays: Any, boundary: Mapping[Symbol, str] | None = None) -> Any:
     """The derivative of a loss with respect to an array element: grad(loss, W[i, j]) is an expression in i and j; of several a tuple.
 
     The cost is that of a few losses, whatever the number of elements: reverse mode, through sums, softmax, gathers and maxima.
+    boundary: that of the System, for a loss with neighbours such as x[i + 1].
     Raises SpecError where the loss has a free index, or does not depend on an array.
     """
     if not arrays:
         raise SpecError("grad() takes the loss and the element by which it is derived, such as grad(loss, W[i, j])")
     keys = [_check_key("grad()", key) for key in arrays]
-    made = _gradients(_check_loss("grad()", loss, keys), keys)
+    made = _gradients(_check_loss("grad()", loss, keys, boundary or {}), keys)
     return made[0] if len(keys) == 1 else tuple(made)
 
 
 @readable
-def gradient_flow(loss: Any, rates: Mapping[Any, Any], *, metric: Mapping[Any, str] | None = None) -> dict[Any, Any]:
+def gradient_flow(
+    loss: Any, rates: Mapping[Any, Any], *, metric: Mapping[Any, str] | None = None, boundary: Mapping[Symbol, str] | None = None
+) -> dict[Any, Any]:
     """The equations of gradient descent in continuous time, dW/dt = -rate * dloss/dW, for a System: {W[i, j]: right-hand side}.
 
     rates: {W[i, j]: rate}; a rate is a number or an expression, also in the indices. metric: {W[i, j]: "sphere"}, for what moves on a
     set; the set is that of the last index.
     "euclidean": -rate * g, the default. "sphere": sum_j W[i, j]^2 stays, -rate * (g - <W, g> W / <W, W>).
     "simplex": sum_j W[i, j] stays and no sign changes (replicator), -rate * W * (g - <W, g> / sum W).
+    boundary: as in grad().
     Raises SpecError as grad() does, and for an unknown metric.
     """
     if not isinstance(rates, Mapping) or not rates:
@@ -62,7 +67,7 @@ def gradient_flow(loss: Any, rates: Mapping[Any, Any], *, metric: Mapping[Any, s
         if name != METRICS[0] and not key_indices(key):
             raise SpecError(f"gradient_flow(): the metric {name!r} needs an array, and {key} is a number")
     steps = [checked_expression(rate, f"gradient_flow(): the rate of {key}") for key, rate in zip(keys, rates.values(), strict=True)]
-    gradients = _gradients(_check_loss("gradient_flow()", loss, keys), keys)
+    gradients = _gradients(_check_loss("gradient_flow()", loss, keys, boundary or {}), keys)
     return {key: -step * _moved(key, g, metrics.get(key, METRICS[0])) for key, step, g in zip(keys, steps, gradients, strict=True)}
 
 
@@ -91,9 +96,13 @@ def _check_key(call: str, key: Any) -> Key:
     return key
 
 
-def _check_loss(call: str, loss: Any, keys: list[Key]) -> Expr:
+def _check_loss(call: str, loss: Any, keys: list[Key], boundary: Mapping[Symbol, str]) -> Expr:
     """loss as an expression without free indices that depends on every key."""
-    e = checked_expression(loss, f"{call}: the loss")
+    check_boundary(call, boundary)
+    e = with_boundaries(checked_expression(loss, f"{call}: the loss"), boundary)
+    for x in sorted(e.atoms(Indexed), key=str):
+        for k, _ in filter(None, map(shift_of, x.indices)):
+            raise SpecError(f"{call}: {x}: what stands beyond the ends of {k}? Say it by boundary={{{k}: ...}} with {CHOICES}")
     names = {base_name(x) for x in e.atoms(Indexed, Symbol)}
     places = {s for x in e.atoms(Indexed) for i in x.indices for s in i.atoms(Symbol)}
     indices = {s for s in places if s.is_integer and not s.is_positive} | {i for key in keys for i in key_indices(key)}

@@ -11,6 +11,7 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
+from odesim.symbolic.neighbours import Clipped, Inside, Padded, Wrapped, padded_as_choice
 from odesim.symbolic.orders import cheapest_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
@@ -90,10 +91,16 @@ class Lowering:
             for j in cheapest_order(self.hoist(body), bound, self.free, self._size) if isinstance(e, SumOver) else bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
+        if isinstance(e, Indexed):
+            return padded_as_choice(e)
+        if isinstance(e, KroneckerDelta) and any(isinstance(i, Padded) for i in e.args):
+            padded = [i for i in e.args if isinstance(i, Padded)]
+            clipped = e.xreplace({i: Clipped(*i.args) for i in padded})
+            return sp.Piecewise((clipped, sp.And(*(Inside(*i.args) for i in padded))), (sp.S.Zero, True))
         if isinstance(e, sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent):
             plain = sp.to_nnf(e)
             return self.hoist(plain) if plain != e else e
-        return e.func(*map(self.hoist, e.args)) if e.args and not isinstance(e, Indexed) else e
+        return e.func(*map(self.hoist, e.args)) if e.args else e
 
     def _size(self, i: Symbol) -> Any:
         return sp.sympify(self.extents[i].xreplace(self._sizes))
@@ -186,6 +193,8 @@ class Lowering:
         a, b = d.args
         other = b if a == k else a
         if k not in d.args:
+            if any(isinstance(x, Wrapped) and x.args[0] == k for x in d.args):
+                return any(x.is_Integer or self.extents.get(x) == self.extents[k] for x in d.args)
             return any(isinstance(x, Indexed) and k in self.free(x) for x in d.args) and any(x in self.extents for x in d.args)
         if isinstance(other, Indexed):
             return k not in other.free_symbols and self._ranges.get(base_name(other)) == self.extents[k]
@@ -204,6 +213,9 @@ class Lowering:
             return outside * self.extents[k]
         for d in (f for f in inside if isinstance(f, KroneckerDelta) and self._removes(f, k)):
             rest = sp.Mul(*(f for f in inside if f is not d))
+            if isinstance(d.args[0], Wrapped) or isinstance(d.args[1], Wrapped):
+                ring, other = sorted(d.args, key=lambda x: not isinstance(x, Wrapped))
+                return outside * rest.xreplace({k: Wrapped(other, -ring.args[1], ring.args[2])})
             if k in d.args:
                 other = d.args[1] if d.args[0] == k else d.args[0]
                 return outside * rest.xreplace({k: other})

@@ -31,6 +31,7 @@ def Map(
     events: tuple[Event, ...] = (),
     closed_forms: tuple[ClosedForm, ...] = (),
     display: Mapping[str, Any] | None = None,
+    boundary: Mapping[Symbol, str] | None = None,
 ) -> System:
     """The System in discrete time that sets every state to its update, all at once: W[i, j] becomes updates[W[i, j]].
 
@@ -43,7 +44,7 @@ def Map(
         error = SpecError(f"{name}: steps must be a whole number of at least 1, not {value_text(steps)}")
         error.part = ("steps", None)
         raise error
-    given: dict[str, Any] = {"sizes": sizes or {}, "observables": observables or {}, "display": display or {}}
+    given: dict[str, Any] = {"sizes": sizes or {}, "observables": observables or {}, "display": display or {}, "boundary": boundary or {}}
     laws: dict[str, Any] = {"constraints": constraints, "invariants": invariants, "events": events, "closed_forms": closed_forms}
     try:
         return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **given, **laws)

@@ -205,6 +205,13 @@ class MathML(Printer):  # type: ignore[misc]
     def _print_KroneckerDelta(self, e: Any) -> str:
         return tag("msub", word("delta"), listed([self._print(a) for a in e.args]))
 
+    def _print_Neighbour(self, e: Any) -> str:
+        i, c, _ = e.args
+        return row(self._print(i), sign("−" if c < 0 else "+"), self._print(abs(c)))
+
+    def _print_Inside(self, e: Any) -> str:
+        return self._print(e.readable())
+
     def _print_Piecewise(self, e: Any) -> str:
         cases = []
         for value, condition in e.args:

@@ -9,6 +9,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.describe import domain_text
+from odesim.symbolic.neighbours import boundary_words
 from odesim.symbolic.parts import Event, free_in_order, key_indices
 from odesim.symbolic.show import Formulas, LatexPrinter
 
@@ -87,6 +88,8 @@ def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
     kind = "next" if system.discrete else "rate"
     for key, rhs in system.equations.items():
         yield Row(Formula(key, formulas.display.shown(rhs), kind, ranges=ranges(system, key_indices(key))))
+    if system.boundary:
+        yield Row(words=", ".join(boundary_words(system.boundary)))
 
 
 def ranges(system: Definition, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:

@@ -11,6 +11,7 @@ from odesim.base.signatures import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
+from odesim.symbolic.neighbours import check_boundary, with_boundaries
 from odesim.symbolic.parts import checked_expression
 
 
@@ -26,6 +27,8 @@ class System(Definition):
     growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
     display: name -> expression that formulas print as that name, with its definition below; later names may be made of earlier ones.
+    boundary: index -> "periodic", "zero" or "edge": what x[i + 1] and x[i - 2] are beyond the ends of the axis. zero: 0; edge: the value
+    at the end; periodic: the axis is a ring. An index that is summed over has its own entry.
     discrete: the equations give the next state, and t counts updates; Map() makes such a System.
     Raises SpecError where its parts do not fit together.
     """
@@ -35,22 +38,27 @@ class System(Definition):
         from odesim.symbolic.check_resets import resets_as_written
         from odesim.symbolic.check_types import check_parts, error_part
 
+        def expression(e: Any, where: str) -> Any:
+            return with_boundaries(checked_expression(e, f"{self.name}: {where}"), self.boundary)
+
         def as_written(field: str, what: str) -> dict[Any, Any]:
             expressions = {}
             for number, (key, e) in enumerate(getattr(self, field).items()):
                 with error_part(field, number):
                     function = field == "observables" and callable(e) and not isinstance(e, sp.Basic)
-                    expressions[our_element(key)] = e if function else checked_expression(e, f"{self.name}: {what} {key}")
+                    expressions[our_element(key)] = e if function else expression(e, f"{what} {key}")
             return expressions
 
         def exact(what: str) -> tuple[Any, ...]:
             checked = []
             for number, part in enumerate(getattr(self, f"{what}s")):
                 with error_part(f"{what}s", number):
-                    checked.append(replace(part, expr=checked_expression(part.expr, f"{self.name}: {what} {part.name!r}")))
+                    checked.append(replace(part, expr=expression(part.expr, f"{what} {part.name!r}")))
             return tuple(checked)
 
         check_parts(self)
+        with error_part("boundary"):
+            check_boundary(self.name, self.boundary)
         parts = {"equations": "the equation of", "initial": "the initial value of", "observables": "observable", "display": "display"}
         for name, what in parts.items():
             object.__setattr__(self, name, as_written(name, what))
@@ -59,12 +67,15 @@ class System(Definition):
         events = []
         for number, event in enumerate(self.events):
             with error_part("events", number):
-                events.append(replace(event, resets=resets_as_written(self.name, event)))
+                events.append(replace(event, resets=resets_as_written(self.name, event, self.boundary)))
         object.__setattr__(self, "events", tuple(events))
-        laws = tuple(replace(v, when=canonical(v.when)) if isinstance(v.when, sp.Basic) else v for v in self.invariants)
+        laws = tuple(
+            replace(v, when=with_boundaries(canonical(v.when), self.boundary)) if isinstance(v.when, sp.Basic) else v
+            for v in self.invariants
+        )
         object.__setattr__(self, "invariants", laws)
         if self.growth is not None:
-            object.__setattr__(self, "growth", checked_expression(self.growth, f"{self.name}: growth"))
+            object.__setattr__(self, "growth", expression(self.growth, "growth"))
         check_system(self)
 
     def _repr_html_(self) -> str:

@@ -18,6 +18,7 @@ from odesim.solve.explicit.device import driver_text
 from odesim.symbolic import System, sensitivities
 from tests.codegen.test_special_functions import INSIDE, together
 from tests.support.matrix import slow_but
+from tests.support.systems import SYSTEMS
 from tests.support.threads import METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -55,6 +56,13 @@ def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
     check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["neighbours"])
+def test_nvrtc_compiles_words_of_the_language(name: str) -> None:
+    """Words that have functions of their own in the text."""
+    check_wide(SYSTEMS[name], "float64", True, "sm_90")
 
 
 def check_wide(system: System, dtype: str, strict: bool, arch: str) -> None:

@@ -11,6 +11,7 @@ from scipy import special
 from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.logs import Share, XLogY
+from odesim.symbolic.neighbours import Clipped, Neighbour, Padded, Wrapped
 from odesim.symbolic.parts import key_indices
 from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System
@@ -31,9 +32,14 @@ FUNCTIONS: dict[str, Any] = {
 def value(e: Any, env: Mapping[Any, Any]) -> Any:
     """e with the names in env: numbers, arrays and indices; summed indices stand there as symbols."""
     if isinstance(e, Indexed):
-        return env[str(e.base.label)][tuple(int(value(i, env)) for i in e.indices)]
+        a, places = env[str(e.base.label)], [int(value(i, env)) for i in e.indices]
+        beyond = any(isinstance(i, Padded) and not 0 <= at < n for i, at, n in zip(e.indices, places, np.shape(a), strict=True))
+        return 0.0 if beyond else a[tuple(places)]
     if isinstance(e, Symbol):
         return env[e] if e in env else env[e.name]
+    if isinstance(e, Neighbour):
+        i, c, n = (int(value(a, env)) for a in e.args)
+        return (i + c) % n if isinstance(e, Wrapped) else min(max(i + c, 0), n - 1) if isinstance(e, Clipped) else i + c
     if isinstance(e, sp.Sum | MaxOver):
         ranges = [range(int(value(low, env)), int(value(high, env)) + 1) for _, low, high in reversed(e.limits)]
         indices = [k for k, _, _ in reversed(e.limits)]

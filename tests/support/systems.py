@@ -97,6 +97,14 @@ SYSTEMS = {
             params=(param(T),), initial={b: 0.5, c: 0.25, vector("u", L - 1)[m]: m},
         ),
         System(
+            name="neighbours", source=SOURCE, axes={m: M, k: K}, boundary={m: "periodic", k: "edge", l: "zero"},
+            equations={
+                v[m]: (v[m + 1] - v[m - 2]) * v[m - 1] - v[m] + over(Sum, X[l + 1, m - 1] * tanh(w[l - 1]), (l, K)),
+                V[m, k]: b * (V[m, k + 1] - 2 * V[m, k] + V[m + 1, k - 2]) - V[m, k] * over(Sum, v[j] * v[m] * V[j, k + 1] ** 2, (j, M)),
+            },
+            params=(param(b), param(w), param(X)), initial={v[m]: 0.1 + 0.2 * m, V[m, k]: 0.2 - 0.1 * k},
+        ),
+        System(
             # what is left out is larger by 900, by a mask, by weights that are 0, and by weights that a state makes 0
             name="masked", source=SOURCE, axes={m: M},
             equations={

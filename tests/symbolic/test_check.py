@@ -10,7 +10,7 @@ from odesim.errors import SpecError
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, System, index, over, sizes
 from tests.support.systems import REAL, SOURCE
 
-(m, k), (M, K) = index("m k"), sizes("M K")
+(m, k, l), (M, K) = index("m k l"), sizes("M K")
 v, a, X = IndexedBase("v", shape=(M,)), IndexedBase("a", shape=(M,)), IndexedBase("X", shape=(M, K))
 b, lost = symbols("b lost")
 GOOD: dict[str, Any] = {
@@ -32,7 +32,27 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
     "bound of no size": ({"equations": {v[m]: over(Sum, a[k], (k, symbols("N")))}}, "bound of k must run from 0 to a size - 1"),
     "lower bound": ({"equations": {v[m]: Sum(a[k], (k, 1, M - 1))}}, "from 1 to M - 1"),
-    "index arithmetic": ({"equations": {v[m]: a[m + 1]}}, r"an index is a plain index, a whole number or an index parameter, not m \+ 1"),
+    "index arithmetic": ({"equations": {v[m]: a[2 * m]}}, r"an index is a plain index, one shifted by a number .*, not 2\*m"),
+    "neighbour": ({"equations": {v[m]: a[m + 1]}}, r"a\[m \+ 1\]: what stands beyond the ends of m\? .*'periodic', 'zero' .* or 'edge'"),
+    "neighbour in a sum": (
+        {"equations": {v[m]: over(Sum, X[l, k - 1] * a[l], (k, K), (l, M))}, "boundary": {m: "edge"}}, "beyond the ends of k",
+    ),
+    "symbolic shift": ({"equations": {v[m]: a[m + M]}, "boundary": {m: "edge"}}, r"an index is a plain index, .*, not M \+ m"),
+    "boundary in words": ({"boundary": {m: "reflecting"}}, "the boundary of m is 'periodic', .*, not 'reflecting'"),
+    "boundary of a text": ({"boundary": {"m": "edge"}}, "boundary has the key 'm', which is no index"),
+    "boundary alone": ({"boundary": "periodic"}, "boundary must be a dict, such as {i: 'periodic'}"),
+    "neighbour of another axis": ({"equations": {v[m]: over(Sum, a[k + 1], (k, K))}, "boundary": {k: "edge"}}, "index k runs over K"),
+    "neighbour without a sum": ({"equations": {v[m]: X[m, k + 1]}, "boundary": {k: "edge"}}, "index k of .* is neither free nor summed"),
+    "neighbour that is set": (
+        {"events": (Event("x", a[m], resets={v[m + 1]: 0}),), "boundary": {m: "edge"}}, "neighbours stand on right-hand sides only",
+    ),
+    "rows beyond the ends": (
+        {
+            "params": (*GOOD["params"], Param(IndexedBase("psi", shape=(M,)), 0, sp.S.Naturals0, "", indexes=M)),
+            "equations": {v[m]: a[IndexedBase("psi", shape=(M,))[m + 1]]}, "boundary": {m: "zero"},
+        },
+        "names rows, and is no row beyond the ends",
+    ),
     "no initial value": ({"initial": {}}, r"no initial value for v\[m\]"),
     "initial of nothing": ({"initial": {v[m]: 0.0, a[m]: 0.0}}, "no state 'a' in initial"),
     "state in initial": ({"initial": {v[m]: v[m]}}, "is a state; only parameters and sizes"),

@@ -8,9 +8,11 @@ import numpy as np
 from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
-from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Product
+from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Path, Product, loop_indices
+from odesim.codegen.jacobian.sparse import Jacobian, Sparse
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.neighbours import Neighbour, Wrapped
 from odesim.symbolic.program import Statement
 
 WIDE = 1e6
@@ -20,8 +22,8 @@ WIDE = 1e6
 class Chain:
     """A ChainPlan with sizes: called with the slopes, it returns the Jacobian.
 
-    The derivatives of an array are stored as those by the states at its own place, shape (*axes, p), and those by each sum, shape
-    (*axes, *axes of the sum).
+    The derivatives of an array are stored as those by the states at the places that paths lead to, shape (*axes, p) for each path, and
+    those by each sum, shape (*axes, *axes of the sum).
     """
 
     def __init__(self, plan: ChainPlan, extents: Mapping[Symbol, int], layout: Layout) -> None:
@@ -42,10 +44,10 @@ class Chain:
         """The rank R of the part of low rank."""
         return sum(prod(self._shapes[g]) for g in self.plan.used_sums)
 
-    def __call__(self, slopes: Mapping[str, Any], params: Mapping[str, Any]) -> Dense | Structured:
+    def __call__(self, slopes: Mapping[str, Any], params: Mapping[str, Any]) -> Jacobian:
         """The Jacobian for {name: slopes} and the parameters, which are used as indices."""
         states = [n for n in self.plan.derivatives.states if n not in self.plan.block_states]
-        local = {name: self._unit_blocks(name) for name in self.plan.block_states}
+        local: dict[str, dict[Any, Array]] = {name: {(): self._unit_blocks(name)} for name in self.plan.block_states}
         by_sum = {name: {name: self._unit(name)} for name in states}
         columns = {name: self._unit_rows(name) for name in states} if self.plan.block_extent is not None else {}
         for s, products in self.plan.steps:
@@ -54,19 +56,22 @@ class Chain:
                 columns[s.name] = np.zeros((prod(self._shapes[s.name]), self.layout.size))
             for product in products:
                 dependence, kind = product.dependence, product.kind
-                inner = local[dependence.read] if kind in (LOCAL, SUMMED) else by_sum[dependence.read][kind]
+                inner = local[dependence.read][product.inner] if kind in (LOCAL, SUMMED) else by_sum[dependence.read][kind]
                 term = self._multiply(product, slopes[dependence.slope], gather(inner, dependence.indices, params))
                 if s.op == "scatter":
                     term = self._scatter(s, term, params)
                 if kind == LOCAL:
-                    _add(local, s.name, term)
+                    _add(local.setdefault(s.name, {}), product.path, term)
                 elif kind == SUMMED:
-                    columns[s.name][:, self.places] += term.reshape(-1, *self.places.shape)
+                    self._add_columns(columns[s.name], product.path, term.reshape(-1, *self.places.shape))
                 elif s.name in self.plan.sums:
                     columns[s.name] += term.reshape(len(columns[s.name]), -1) @ columns[kind]
                 else:
                     _add(by_sum.setdefault(s.name, {}), kind, term)
-        return self._dense(by_sum) if self.plan.block_extent is None else self._structured(local, by_sum, columns)
+        if self.plan.block_extent is None:
+            return self._dense(by_sum)
+        U, G = self._low_rank(by_sum, columns)
+        return self._sparse(local, U, G) if any(self.plan.paths) else self._structured(local, U, G)
 
     def _multiply(self, product: Product, slope: Any, inner: Array) -> Array:
         """The product of a slope and the derivatives of the array read."""
@@ -113,39 +118,82 @@ class Chain:
                 J[rows[:, None], self._flat[g].ravel()] = slopes.reshape(len(rows), -1)
         return Dense(J)
 
-    def _structured(
-        self, local: Mapping[str, Array], by_sum: Mapping[str, Mapping[str, Array]], columns: Mapping[str, Array]
-    ) -> Structured:
+    def _add_columns(self, columns: Array, path: Path, term: Array) -> None:
+        """Adds term (size, N, p) to the columns of the states that a path leads to."""
+        if path:
+            np.add.at(columns.T, self.places[self._ends(path)], np.moveaxis(term, 0, -1))
+        else:
+            columns[:, self.places] += term
+
+    def _ends(self, path: Path) -> Array:
+        """The place that a path leads to, from each place along the blocks."""
+        place, n = np.arange(len(self.places)), len(self.places)
+        for kind, c in path:
+            place = (place + c) % n if kind is Wrapped else np.clip(place + c, 0, n - 1)
+        return place
+
+    def _structured(self, local: Mapping[str, Mapping[Any, Array]], U: Array, G: Array) -> Structured:
         count, p = self.places.shape
+        blocks = np.zeros((count, p, p))
+        for state, target in self.plan.derivatives.targets.items():
+            if target in local:
+                block_rows = self._block_rows(state, local[target][()])
+                blocks[:, self._starts[state] : self._starts[state] + block_rows.shape[1]] = block_rows
+        return Structured(blocks, self.places, U, G)
+
+    def _sparse(self, local: Mapping[str, Mapping[Any, Array]], U: Array, G: Array) -> Sparse:
+        rows, columns, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for state, target in self.plan.derivatives.targets.items():
+            for path, slopes in local.get(target, {}).items():
+                values, own = self._block_rows(state, slopes), _front(self._flat[state], self.plan.block_axis(state))
+                hit = values != 0.0
+                rows.append(np.broadcast_to(own[:, :, None], values.shape)[hit])
+                columns.append(np.broadcast_to(self.places[self._ends(path)][:, None, :], values.shape)[hit])
+                entries.append(values[hit])
+        return Sparse(np.concatenate(rows), np.concatenate(columns), np.concatenate(entries), U, G)
+
+    def _block_rows(self, state: str, slopes: Array) -> Array:
+        """The derivatives (*axes, p) of a state's rate as rows of blocks, (N, q, p)."""
+        return np.moveaxis(slopes, self.plan.block_axis(state) or 0, 0).reshape(len(self.places), -1, self.width)
+
+    def _low_rank(self, by_sum: Mapping[str, Mapping[str, Array]], columns: Mapping[str, Array]) -> tuple[Array, Array]:
+        """U and G (n, R), one column for each sum."""
         used_sums = self.plan.used_sums
         starts = dict(zip(used_sums, np.cumsum([0, *(len(columns[g]) for g in used_sums)]).tolist(), strict=False))
-        blocks, U = np.zeros((count, p, p)), np.zeros((self.layout.size, self.rank))
+        U = np.zeros((self.layout.size, self.rank))
         for state, target in self.plan.derivatives.targets.items():
             rows = self._flat[state].ravel()
-            if target in local:
-                block_rows = np.moveaxis(local[target], self.plan.block_axis(state) or 0, 0).reshape(count, -1, p)
-                blocks[:, self._starts[state] : self._starts[state] + block_rows.shape[1]] = block_rows
             for g, slopes in by_sum.get(target, {}).items():
                 U[rows, starts[g] : starts[g] + len(columns[g])] = slopes.reshape(len(rows), -1)
         G = np.concatenate([columns[g] for g in used_sums]).T if used_sums else np.zeros((self.layout.size, 0))
-        return Structured(blocks, self.places, U, np.ascontiguousarray(G))
+        return U, np.ascontiguousarray(G)
 
 
 def gather(a: Array, indices: tuple[Any, ...], params: Mapping[str, Any]) -> Array:
-    """The elements a[indices, ...], with one axis for each loop index: numbers and index arrays select, loop indices stay."""
+    """The elements a[indices, ...], with one axis for each loop index: numbers, index arrays and neighbours select, loop indices stay."""
     for axis, i in reversed(list(enumerate(indices))):
-        if isinstance(i, Indexed):
-            a = np.take(a, gather(np.asarray(params[base_name(i)]), i.indices, params).astype(np.int64), axis)
-        elif not isinstance(i, Symbol):
-            a = np.take(a, int(i), axis)
+        if not isinstance(i, Symbol):
+            a = np.take(a, places(i, a.shape[axis], params), axis)
     return a
 
 
+def places(i: Any, n: int, params: Mapping[str, Any]) -> Any:
+    """The places on an axis of length n that an index reads, with one axis for each loop index."""
+    if isinstance(i, Symbol):
+        return np.arange(n)
+    if isinstance(i, Indexed):
+        return gather(np.asarray(params[base_name(i)]), i.indices, params).astype(np.int64)
+    if isinstance(i, Neighbour):
+        place = places(i.args[0], n, params) + int(i.args[1])
+        return place % n if isinstance(i, Wrapped) else np.clip(place, 0, n - 1)
+    return int(i)
+
+
 def _loops(i: Indexed) -> list[Symbol]:
-    return [j for k in i.indices for j in (_loops(k) if isinstance(k, Indexed) else [k]) if isinstance(j, Symbol)]
+    return [j for k in i.indices for j in loop_indices(k)]
 
 
-def _add(sums: dict[str, Array], name: str, term: Array) -> None:
+def _add(sums: dict[Any, Array], name: Any, term: Array) -> None:
     """Adds term to sums[name], which starts from 0."""
     sums[name] = sums[name] + term if name in sums else term
 

@@ -16,7 +16,7 @@ from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant, parameter_values
 from odesim.codegen.jacobian.chain import Chain
 from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_chain_plan
-from odesim.codegen.jacobian.structured import Dense, Structured
+from odesim.codegen.jacobian.sparse import Jacobian
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import CodegenError
@@ -26,6 +26,8 @@ from odesim.symbolic.system import System
 
 MOST_DENSE = 2000
 """The most states for a dense Jacobian: 32 MB, and a third of a second to factorise."""
+SPARSE = 1e6
+"""The cost of a sparse decomposition beside its arithmetic, as a number of multiplications of a dense one."""
 MOST_NUMBERS = 50_000_000
 """The most numbers in the parts of a structured Jacobian."""
 
@@ -106,7 +108,7 @@ class BoundLinear:
         """Derives all symbolic derivatives now. Raises CodegenError where the Jacobian would have to be dense and is too large."""
         _ = self.chain, self.linear.slopes, self.linear.time, self.invariants()
 
-    def jacobian(self, t: float, y: Array) -> Dense | Structured:
+    def jacobian(self, t: float, y: Array) -> Jacobian:
         """The Jacobian df/dy at y (n,). Raises CodegenError where it would have to be dense and is too large."""
         return self.chain(self.linear.slopes(self.sizes, self._values(t, y)), self.params)
 
@@ -134,10 +136,12 @@ class BoundLinear:
         best, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
         for plan in self.linear.block_plans:
             chain = self._chain(plan)
-            p, R = chain.width, chain.rank
+            p, R, paths = chain.width, chain.rank, len(plan.paths)
             refined = 40.0 * (p + R) if p > 1 or R else 0.0  # many solves, each with a residual
             cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
-            if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
+            if any(plan.paths):
+                cost = SPARSE + paths * cost
+            if cost < least and n * p * max(paths, 1) <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
                 best, least = chain, cost
         if best is not None:
             return best

@@ -1,5 +1,6 @@
 """Jacobians as numbers, and the solution of (shift - J) x = b: dense, or small blocks plus a matrix of low rank."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -44,7 +45,7 @@ class Dense:
         """The solver of (shift - J) x = b by LU decomposition with pivots. Raises UnsolvableError."""
         matrix = -self.J
         matrix[np.diag_indices_from(matrix)] += shift
-        return _eliminate(matrix)
+        return eliminate(matrix)
 
 
 @dataclass(frozen=True)
@@ -125,22 +126,13 @@ class Woodbury:
         self.G, self.rank = G, U.shape[1]
         if self.rank:
             self.inverse_U = self._solve_blocks(U)
-            self.small_solver = _eliminate(np.eye(self.rank) - G.T @ self.inverse_U)
+            self.small_solver = eliminate(np.eye(self.rank) - G.T @ self.inverse_U)
 
     def __call__(self, b: Array) -> Array:
         x = self._solve_unrefined(b)
         if self.J.blocks.shape[1] == 1 and not self.rank:
             return x  # one division per component
-        for _ in range(4):
-            residual = b - self.shift * x + self.J @ x
-            size = np.abs(b) + self.shift * np.abs(x) + self._term_sizes(np.abs(x))
-            error = float(np.max(np.abs(residual) / np.where(size == 0, 1, size), initial=0.0))
-            if error <= SMALL_ERROR:
-                return x
-            x = x + self._solve_unrefined(residual)
-        if not error <= LARGEST_ERROR:
-            raise UnsolvableError
-        return x
+        return refined(self._solve_unrefined, self.J, self.shift, b, x, self._term_sizes)
 
     def _solve_unrefined(self, b: Array) -> Array:
         """x by Woodbury's formula, without refinement."""
@@ -165,7 +157,24 @@ class Woodbury:
         return np.abs(self.J.U), np.abs(self.J.G), np.abs(self.J.blocks)
 
 
-def _eliminate(matrix: Array) -> Solver:
+def refined(solve: Callable[[Array], Array], J: Any, shift: float, b: Array, x: Array, term_sizes: Callable[[Array], Array]) -> Array:
+    """The solution of (shift - J) x = b from an inexact one and an inexact solver. Raises UnsolvableError where the residual stays large.
+
+    term_sizes: a function of |x| that gives the sizes of the terms of J x.
+    """
+    for _ in range(4):
+        residual = b - shift * x + J @ x
+        size = np.abs(b) + shift * np.abs(x) + term_sizes(np.abs(x))
+        error = float(np.max(np.abs(residual) / np.where(size == 0, 1, size), initial=0.0))
+        if error <= SMALL_ERROR:
+            return x
+        x = x + solve(residual)
+    if not error <= LARGEST_ERROR:
+        raise UnsolvableError
+    return x
+
+
+def eliminate(matrix: Array) -> Solver:
     """The solver of matrix x = b by LAPACK. Raises UnsolvableError where matrix (n, n) is singular."""
     from scipy.linalg import lapack  # only stiff methods need scipy
 

@@ -20,6 +20,7 @@ OWN = {
     "bessel": ("besseli", "besseli_ratio"),
     "spherical": ("spherical_jn",),
     "counting": ("binomial",),
+    "neighbours": ("clip", "on_axis", "wrap"),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
 NEEDS = {
@@ -32,6 +33,7 @@ NEEDS = {
     "bessel": (),
     "spherical": ("circular",),
     "counting": (),
+    "neighbours": (),
 }
 """{module: further modules of the runtime that it inlines}, beside those of INLINED."""
 

@@ -210,8 +210,38 @@ class Printer:
     def _Indexed(self, e: Indexed) -> tuple[str, int]:
         return self.element(e), ATOM
 
+    def _Wrapped(self, e: Any) -> tuple[str, int]:
+        return self.wrap(*self._place(e)), ATOM
+
+    def _Clipped(self, e: Any) -> tuple[str, int]:
+        return self.clip(*self._place(e)), ATOM
+
+    def _Inside(self, e: Any) -> tuple[str, int]:
+        return self.on_axis(*self._place(e)), ATOM
+
+    def _place(self, e: Any) -> tuple[str, str]:
+        """The texts of the place i + c and of the length n of the axis."""
+        i, c, n = e.args
+        return f"{self.place(i)} {'-' if c < 0 else '+'} {abs(c)}", str(n)
+
+    def place(self, i: Any) -> str:
+        """A place on an axis as text, a whole number."""
+        return self.subscript(i)
+
+    def wrap(self, place: str, length: str) -> str:
+        """The text of a place on a ring."""
+        return f"wrap({place}, {length})"
+
+    def clip(self, place: str, length: str) -> str:
+        """The text of the place on an axis that is nearest to one."""
+        return f"clip({place}, {length})"
+
+    def on_axis(self, place: str, length: str) -> str:
+        """The text of the condition that a place is on an axis."""
+        return f"on_axis({place}, {length})"
+
     def subscript(self, i: Any) -> str:
-        """An index as text: a loop variable, a number, a gathered element, or in a delta any expression."""
+        """An index as text: a loop variable, a number, a gathered element, a neighbour, or in a delta any expression."""
         if isinstance(i, Indexed):
             return self.element(i)
         return i.name if isinstance(i, Symbol) else str(i) if i.is_Integer else self.text(i, UNARY)

@@ -60,6 +60,17 @@ class Calls:
     def store(self, loop: int, q: int, a: View, i: int, x: Any) -> None:
         a.cells[a.place((i,))] = self.named(a.stored(real_of(x)))
 
+    # -- places on an axis
+
+    def wrap(self, i: int, n: int) -> int:
+        return i % n
+
+    def clip(self, i: int, n: int) -> int:
+        return max(0, min(i, n - 1))
+
+    def on_axis(self, i: int, n: int) -> bool:
+        return 0 <= i < n
+
     # -- the state of a stage, which is formed outside
 
     def split_terms(self, coef: Any, ns: int, early: Any, late: Any, amounts: Any) -> tuple[int, bool]:

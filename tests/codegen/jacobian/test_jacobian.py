@@ -109,6 +109,7 @@ FORMS = {
     "diagonal": {"M": (3, 0)},
     "masked": {"M": (2, 3)},
     "largest": {"M": (4, 4), "K": (7, 15)},
+    "neighbours": {"M": (4, 3), "K": (7, 7)},
 }
 
 

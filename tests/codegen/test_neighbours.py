@@ -1,0 +1,201 @@
+"""Neighbours x[i + 1] with their boundaries: right-hand sides, Jacobians, conservation laws, members, formulas."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Sum, exp, sin, symbols
+
+import odesim
+from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.jacobian import linearization
+from odesim.codegen.jacobian.sparse import Sparse
+from odesim.errors import ParamError, SpecError
+from odesim.symbolic import Event, IndexedBase, Invariant, Map, System, grad, gradient_flow, index, over, sizes
+from odesim.symbolic.show import equations_text, latex
+from tests.support.systems import SOURCE, param
+
+(i, j), (N,) = index("i j"), sizes("N")
+heat, lorenz, wind, far = (IndexedBase(name, shape=(N,)) for name in ("heat", "lorenz", "wind", "far"))
+c = symbols("c", real=True)
+BEYOND = {"periodic": "wrap", "zero": "constant", "edge": "edge"}  # {boundary: mode of numpy.pad}
+START = {"heat": sin(1.0 + i), "lorenz": 1.0 + sin(2.0 * i), "wind": exp(-((i - 2.0) ** 2)), "far": 0.1 * i}
+
+
+def system(kind: str, **more: Any) -> System:
+    """The heat equation, Lorenz-96, upwind transport, and steps longer than the axis with a sum of neighbours."""
+    return System(
+        name=f"test.{kind}", source=SOURCE, axes={i: N}, boundary={i: kind, j: kind}, params=(param(c),), sizes={N: 5},
+        equations={
+            heat[i]: c * (heat[i + 1] - 2 * heat[i] + heat[i - 1]),
+            lorenz[i]: (lorenz[i + 1] - lorenz[i - 2]) * lorenz[i - 1] - lorenz[i] + 8,
+            wind[i]: -c * (wind[i] - wind[i - 1]),
+            far[i]: exp(-far[i + 7]) * heat[i - 11] - far[i] * over(Sum, wind[j - 1] * far[j] * far[j + 2], (j, N)),
+        },
+        initial={x[i]: START[str(x)] for x in (heat, lorenz, wind, far)}, **more,
+    )  # fmt: skip
+
+
+@cache
+def compiled(kind: str, backend: str) -> CompiledRHS:
+    return compile_system(system(kind), backend=backend)
+
+
+def by_padding(kind: str, y: np.ndarray, c: float) -> np.ndarray:
+    """The same right-hand side by numpy.pad."""
+    heat, lorenz, wind, far = y.reshape(4, -1)
+
+    def at(x: np.ndarray, shift: int) -> np.ndarray:
+        return np.pad(x, 12, mode=BEYOND[kind])[12 + shift : 12 + shift + len(x)]  # type: ignore[call-overload,no-any-return]
+
+    return np.concatenate([
+        c * (at(heat, 1) - 2 * heat + at(heat, -1)), (at(lorenz, 1) - at(lorenz, -2)) * at(lorenz, -1) - lorenz + 8,
+        -c * (wind - at(wind, -1)), np.exp(-at(far, 7)) * at(heat, -11) - far * np.sum(at(wind, -1) * far * at(far, 2)),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("kind", BEYOND)
+def test_right_side(kind: str, backend: str, n: int) -> None:
+    """That of numpy.pad, to rounding, also where a step is longer than the axis."""
+    bound = compiled(kind, backend).bind({"N": n}, {"c": 0.7})
+    y, out = np.random.default_rng(n).normal(size=4 * n), np.empty(4 * n)
+    bound(0.0, y, out)
+    np.testing.assert_allclose(out, by_padding(kind, y, 0.7), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("kind", BEYOND)
+def test_jacobian(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dense, sparse, and both products are central differences: 1e-6^2 of truncation and 1e-16/1e-6 of rounding leave 1e-8."""
+    y, w = np.random.default_rng(n).normal(size=(2, 4 * n))
+    differences = np.array([by_padding(kind, y + 1e-6 * e, 0.7) - by_padding(kind, y - 1e-6 * e, 0.7) for e in np.eye(4 * n)]).T / 2e-6
+    out = np.empty(4 * n)
+    np.testing.assert_allclose(compiled(kind, "numpy").bind({"N": n}, {"c": 0.7}).jacobian(0.0, y).dense(), differences, atol=1e-7)
+    monkeypatch.setattr(linearization, "MOST_DENSE", 0)
+    bound = compiled(kind, "numpy").bind({"N": n}, {"c": 0.7})
+    J = bound.jacobian(0.0, y)
+    assert isinstance(J, Sparse)
+    np.testing.assert_allclose(J.dense(), differences, atol=1e-7)
+    x = J.solver(50.0)(w)
+    np.testing.assert_allclose(50.0 * x - J @ x, w, rtol=1e-12)
+    bound.jvp(0.0, y, w, out)
+    np.testing.assert_allclose(out, differences @ w, atol=1e-6)
+    bound.vjp(0.0, y, w, out)
+    np.testing.assert_allclose(out, w @ differences, atol=1e-6)
+
+
+def test_a_sparse_jacobian_is_found() -> None:
+    """20,000 cells take a stiff step in time of order N: three entries a row, and the first mode decays as it must."""
+    n = 20_000
+    mode = np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
+    only = System(
+        name="test.rod", source=SOURCE, axes={i: N}, boundary={i: "zero"}, params=(param(c),), sizes={N: n},
+        equations={heat[i]: c * N**2 * (heat[i + 1] - 2 * heat[i] + heat[i - 1])}, initial={heat[i]: 0.0},
+    )  # fmt: skip
+    run = odesim.integrate(only, method="rodas5p", backend="numpy", initial={"heat": mode}, params={"c": 0.1}, span=(0, 1), rtol=1e-8)
+    rate = 0.1 * (2 * n * np.sin(np.pi / 2 / (n + 1))) ** 2
+    np.testing.assert_allclose(run.y["heat"][-1], np.exp(-rate) * mode, atol=1e-7)  # 10 * rtol
+    assert len(compile_system(only, backend="numpy").bind({"N": n}, {"c": 0.1}).jacobian(0.0, mode).entries) == 3 * n - 2
+
+
+def test_a_ring_conserves() -> None:
+    """Heat and mass on a ring, and the energy of Lorenz-96 without forcing and friction: constant along a run, to its tolerance."""
+    ring = System(
+        name="test.ring", source=SOURCE, axes={i: N}, boundary={i: "periodic"}, params=(param(c),), sizes={N: 6},
+        equations={
+            heat[i]: c * (heat[i + 1] - 2 * heat[i] + heat[i - 1]), wind[i]: -c * (wind[i] - wind[i - 1]),
+            lorenz[i]: (lorenz[i + 1] - lorenz[i - 2]) * lorenz[i - 1],
+        },
+        initial={x[i]: START[str(x)] for x in (heat, lorenz, wind)},
+        invariants=(
+            Invariant("heat", over(Sum, heat[i], (i, N)), "constant"), Invariant("mass", over(Sum, wind[i], (i, N)), "constant"),
+            Invariant("energy", over(Sum, lorenz[i] ** 2, (i, N)), "constant"),
+        ),
+    )  # fmt: skip
+    run = odesim.integrate(ring, method="dop853", rtol=1e-10, atol=1e-12, span=(0, 2))
+    for law, tolerance in (("heat", 1e-13), ("mass", 1e-13), ("energy", 1e-8)):  # every stage conserves what is linear
+        worst = run.invariants[law]
+        assert worst is not None and worst < tolerance
+
+
+def test_members_have_the_bits_of_runs() -> None:
+    """An ensemble in lanes, strict: each member is its run."""
+    small = System(
+        name="test.cells", source=SOURCE, axes={i: N}, boundary={i: "edge"}, params=(param(c),), sizes={N: 2},
+        equations={lorenz[i]: c * (lorenz[i + 1] - lorenz[i - 2]) * lorenz[i - 1] - lorenz[i] + 8}, initial={lorenz[i]: 1.0 + 2 * i},
+    )  # fmt: skip
+    options: dict[str, Any] = {"strict": True, "method": "euler", "step": 0.05, "span": (0, 0.5), "save": 3}
+    members = odesim.ensemble(small, params={"c": [0.3, 0.9]}, **options)
+    for k, value in enumerate((0.3, 0.9)):
+        one = odesim.integrate(small, params={"c": value}, **options)
+        np.testing.assert_array_equal(members["lorenz"][k], one.y["lorenz"])
+
+
+def test_a_typed_neighbour() -> None:
+    """An event on neighbours: cell 1 passes cell 0 where its start says. Without a boundary it is refused."""
+    falling = System(
+        name="test.falling", source=SOURCE, axes={i: N}, equations={heat[i]: -i + 0 * heat[i]}, params=(), initial={heat[i]: 0.25 * i},
+        sizes={N: 3}, boundary={i: "edge"},
+    )  # fmt: skip
+    run = odesim.integrate(falling, events="passes: heat[i] - heat[i + 1]; direction up")
+    np.testing.assert_allclose([event["t"] for event in run.events["passes"]], [0.25, 0.25], atol=1e-9)
+    plain = System(
+        name="test.plain", source=SOURCE, axes={i: N}, equations={heat[i]: -heat[i]}, params=(), initial={heat[i]: 1.0}, sizes={N: 3}
+    )
+    with pytest.raises(ParamError, match=r"what stands beyond the ends of i: its System needs boundary=\{i: \.\.\.\}"):
+        odesim.integrate(plain, events="up: heat[i + 1]")
+    with pytest.raises(ParamError, match=r"a whole number is missing: write i \+ 1"):
+        odesim.integrate(system("zero"), events="up: heat[i + j]")
+
+
+def test_a_map_of_neighbours() -> None:
+    """Rule 90 on a ring: the next state is the sum modulo 2 of the neighbours; exact."""
+    rule = Map(
+        "test.rule", SOURCE, {i: N}, {far[i]: far[i - 1] + far[i + 1] - 2 * far[i - 1] * far[i + 1]}, (), {far[i]: 0.0}, {N: 8}, steps=5,
+        boundary={i: "periodic"},
+    )  # fmt: skip
+    cells = np.array([0.0, 0, 0, 1, 0, 0, 1, 0])
+    run = odesim.integrate(rule, initial={"far": cells}, save=5)
+    for _ in range(5):
+        cells = (np.roll(cells, 1) + np.roll(cells, -1)) % 2
+    np.testing.assert_array_equal(run.y["far"][-1], cells)
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+def test_gradient_of_a_loss(kind: str) -> None:
+    """-dE/du of the elastic energy of a chain, by central differences of the energy."""
+    energy = over(Sum, (heat[j + 1] - heat[j]) ** 2 / 2 + exp(heat[j - 2] * heat[j]), (j, N))
+    flow = System(
+        name=f"test.chain_{kind}", source=SOURCE, axes={i: N}, params=(), initial={heat[i]: 0.0},
+        equations=gradient_flow(energy, {heat[i]: 1}, boundary={j: kind}),
+    )  # fmt: skip
+
+    def value(u: np.ndarray) -> float:
+        padded = np.pad(u, 3, mode=BEYOND[kind])  # type: ignore[call-overload]
+        return float(np.sum((padded[4 : 4 + len(u)] - u) ** 2 / 2 + np.exp(padded[1 : 1 + len(u)] * u)))
+
+    for n in (1, 2, 5):
+        u, out = np.random.default_rng(n).normal(size=n) / 2, np.empty(n)
+        compile_system(flow, backend="numpy").bind({"N": n}, {})(0.0, u, out)
+        np.testing.assert_allclose(out, [-(value(u + 1e-6 * e) - value(u - 1e-6 * e)) / 2e-6 for e in np.eye(n)], atol=1e-8)
+    with pytest.raises(SpecError, match=r"what stands beyond the ends of j\? Say it by boundary=\{j: \.\.\.\} with 'periodic'"):
+        grad(energy, heat[i])
+
+
+def test_formulas_show_neighbours_as_they_are_written() -> None:
+    assert "dlorenz[i]/dt = 8 + lorenz[i - 1]*(lorenz[i + 1] - lorenz[i - 2]) - lorenz[i]" in equations_text(system("zero"))
+    assert r"{\mathrm{lorenz}}_{i - 1} \, \left({\mathrm{lorenz}}_{i + 1} - {\mathrm{lorenz}}_{i - 2}\right)" in latex(system("zero"))
+
+
+def test_an_event_resets_by_neighbours() -> None:
+    """Each cell that reaches 1 takes the mean of its neighbours, which stay."""
+    growing = System(
+        name="test.growing", source=SOURCE, axes={i: N}, boundary={i: "periodic"}, params=(), sizes={N: 3}, span=(0, 0.6),
+        equations={heat[i]: 1 + 0 * heat[i]}, initial={heat[i]: 0.5 * i / N},
+        events=(Event("full", heat[i] - 0.75, 1, resets={heat[i]: (heat[i - 1] + heat[i + 1]) / 2}),),
+    )  # fmt: skip
+    run = odesim.integrate(growing)  # cell 2 is full at 5/12, with 5/12 and 7/12 beside it; cell 1 at 7/12, with 7/12 and 2/3
+    np.testing.assert_allclose(run.y["heat"][-1], np.array([7 / 12, 5 / 8, 2 / 3]) + 0.6 - 7 / 12, atol=1e-6)
