@@ -113,6 +113,7 @@ def tiny(name: str) -> xr.Dataset:
             "loss": (("eta_Y", "seed", "iteration"), loss),
             "c": (("eta_Y", "row", "token"), c),
             "published": ("logged", [2.0, 1.0]),
+            "replayed": ("iteration", rng.uniform(1, 2, 5)),
         }
         coords = {"eta_Y": [1.0, 10.0], "iteration": np.arange(5), "logged": [0, 2], "row": [0, 4], "token": np.arange(4)}
         return xr.Dataset(arrays, coords, {"common": 2})
@@ -134,7 +135,7 @@ def curves_of(name: str, table: xr.Dataset) -> Any:
     if name == "joma_fig2_3":
         return [*table.NC.values.mean(axis=1), *table.v0.values.mean(axis=0).T]
     if name == "scan_snap_fig4":
-        return [*np.exp(np.log(table.loss.values).mean(axis=1)), table.published.values]
+        return [*np.exp(np.log(table.loss.values).mean(axis=1)), table.published.values, table.replayed.values]
     if name == "scan_snap_fig6":
         return [*table.entropy.values.mean(axis=-1).reshape(-1, 4), *table["mean"].values.reshape(-1, 4)]
     return table.v_euler.values.T if name == "joma_fig4" else table.B.values
