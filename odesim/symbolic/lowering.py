@@ -11,7 +11,7 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
-from odesim.symbolic.neighbours import Clipped, Inside, Padded, Wrapped, padded_as_choice
+from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
 from odesim.symbolic.orders import cheapest_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
@@ -195,16 +195,28 @@ class Lowering:
         if k not in d.args:
             if any(isinstance(x, Wrapped) and x.args[0] == k for x in d.args):
                 return any(x.is_Integer or self.extents.get(x) == self.extents[k] for x in d.args)
+            if self._rows_of(d, k) is not None:
+                return True
             return any(isinstance(x, Indexed) and k in self.free(x) for x in d.args) and any(x in self.extents for x in d.args)
+        if isinstance(other, Neighbour):
+            return k not in other.free_symbols and other.args[2] == self.extents[k]
         if isinstance(other, Indexed):
             return k not in other.free_symbols and self._ranges.get(base_name(other)) == self.extents[k]
         return other == 0 or (isinstance(other, Symbol) and self.extents.get(other) == self.extents[k])
+
+    def _rows_of(self, d: KroneckerDelta, k: Symbol) -> tuple[Indexed, Indexed, Expr] | None:
+        """(row of k, other row, number of rows) where d compares two elements of index parameters, and one of them has k; else None."""
+        if not all(isinstance(x, Indexed) and base_name(x) in self._ranges for x in d.args):
+            return None
+        own, other = sorted(d.args, key=lambda x: k not in self.free(x))
+        extents = {self._ranges[base_name(x)] for x in d.args}
+        return (own, other, extents.pop()) if k not in self.free(other) and len(extents) == 1 else None
 
     def _sum(self, body: Expr, k: Symbol) -> Expr:
         """The sum of body over k: factors without k are moved out, a delta removes the sum, a matrix product becomes one statement.
 
         sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
-        sum_m delta(m, psi[n])*x[m]  ->  x[psi[n]]
+        sum_m delta(m, psi[n])*x[m]  ->  x[psi[n]]    sum_n delta(psi[m], psi[n])*x[n]  ->  r0[psi[m]], r0 scattered
         """
         factors = sp.Mul.make_args(body)
         outside = sp.Mul(*(f for f in factors if k not in f.free_symbols))
@@ -216,6 +228,14 @@ class Lowering:
             if isinstance(d.args[0], Wrapped) or isinstance(d.args[1], Wrapped):
                 ring, other = sorted(d.args, key=lambda x: not isinstance(x, Wrapped))
                 return outside * rest.xreplace({k: Wrapped(other, -ring.args[1], ring.args[2])})
+            if (rows := self._rows_of(d, k)) is not None:
+                via, picked, extent = rows
+                along = tuple(f for f in self.free(sp.Tuple(rest, via)) if f != k)
+                if set(along) & set(self.free(picked)):
+                    continue  # one scattered array for each pair of rows would be no saving
+                row = self._loop_index(Symbol(f"{k}_row", integer=True, nonnegative=True), extent, body)
+                scattered = self.new(rest, "scatter", (row, *along), k, via)
+                return outside * scattered.base[(picked, *along)]
             if k in d.args:
                 other = d.args[1] if d.args[0] == k else d.args[0]
                 return outside * rest.xreplace({k: other})
