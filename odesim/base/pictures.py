@@ -5,5 +5,5 @@ from typing import Any
 
 
 def draw(what: str, thing: Any, ax: Any = None, **words: Any) -> Any:
-    """The Figure of a thing, or ax if it is drawn there. what: the kind of picture; words: what to draw, as Choice has it."""
+    """The Axes of the panels of a picture of a thing. what: the kind of picture; words: what to draw, as Choice has it."""
     return import_module("odesim.plot.methods").draw(what, thing, ax, **words)

@@ -22,7 +22,6 @@ from odesim.inputs.arguments import to_mapping, to_number
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,12 @@ class Comparison:
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
-    def plot(self, *, var: str | Iterable[str] = ()) -> Figure:
-        """A Figure with a panel for each observable: the training as bands over seeds, the theory dark. var: names, default all."""
-        drawn: Figure = draw("comparison", self, var=var)
+    def plot(self, *, var: str | Iterable[str] = ()) -> Array:
+        """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
+
+        var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        """
+        drawn: Array = draw("comparison", self, var=var)
         return drawn
 
     def table(self) -> list[dict[str, Any]]:

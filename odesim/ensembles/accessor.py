@@ -9,7 +9,8 @@ from odesim.ensembles.grid import unstack
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from odesim.base.arrays import Array
 
 NAME = "odesim"
 
@@ -30,14 +31,15 @@ class Accessor:
         index: int | Iterable[int] | None = None,
         log: str | None = None,
         ax: "Axes | None" = None,
-    ) -> "Figure | Axes":
-        """A Figure of the run, or ax, on which a picture of one panel is drawn.
+    ) -> "Axes | Array":
+        """Draws the run; returns the Axes of the picture, an array of them if it has several panels.
 
         Of an ensemble: a map over two numbers that differ between members, a curve over one, else median and middle 80 % of all members
         against time. var: names, default all; x, y: numbers that differ ("mu", "mu[3]"), or x="time"; at: a saved time, default the last;
-        index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none". Raises ParamError.
+        index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none": values <= 0 are left out and counted;
+        ax: Axes to draw a picture of one panel on. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
-        drawn: Figure | Axes = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log)
+        drawn: Axes | Array = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log)
         return drawn
 
     def unstack(self) -> "xarray.Dataset":

@@ -3,13 +3,16 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odesim.errors import StoreError, no_such
 from odesim.store.paths import is_taken
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from odesim.base.arrays import Array
 
 FORMATS, MOVING = ("png", "pdf", "svg"), ("mp4", "gif")
 # without date and version of matplotlib, so that the same picture has the same bytes
@@ -85,12 +88,16 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
         raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 
 
-def save(figure: "Figure", path: str | Path) -> Path:
-    """Writes the figure to path as png, pdf or svg, by its extension, replacing a file there; returns path. Raises StoreError."""
+def save(picture: "Figure | Axes | Array", path: str | Path) -> Path:
+    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf or svg, by its extension; returns path.
+
+    A file there is replaced. Raises StoreError.
+    """
     from odesim.plot.style import DPI, project_style
 
     target = _check_format(path)
     extension = target.suffix[1:].lower()
+    figure = figure_of(picture)
 
     def write(temporary: Path) -> None:
         with project_style():
@@ -98,3 +105,12 @@ def save(figure: "Figure", path: str | Path) -> Path:
 
     write_atomically(target, write)
     return target
+
+
+def figure_of(picture: "Figure | Axes | Array") -> "Figure":
+    """The Figure itself, or that of Axes or of an array of Axes."""
+    from matplotlib.axes import Axes
+
+    first: Any = picture if not hasattr(picture, "flat") else picture.flat[0]
+    figure: Any = first.get_figure(root=True) if isinstance(first, Axes) else first
+    return figure  # type: ignore[no-any-return]

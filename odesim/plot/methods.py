@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from odesim.base.arrays import Array
 from odesim.errors import ParamError, no_such
 from odesim.plot.choice import Choice
 from odesim.plot.comparison import figure_of_comparison
@@ -17,11 +19,22 @@ from odesim.plot.trajectory import figure_of_trajectory
 if TYPE_CHECKING:
     import xarray
 
+COLOR_BAR = "<colorbar>"  # what matplotlib calls the Axes of a colour bar
 
-def draw(what: str, thing: Any, ax: Axes | None = None, **words: Any) -> Figure | Axes:
-    """The Figure of a thing, or ax if it is drawn there. what: `solution`, `dataset`, `training` or `comparison`. Raises ParamError."""
+
+def draw(what: str, thing: Any, ax: Axes | None = None, **words: Any) -> Axes | Array:
+    """The Axes of the one panel of a picture, or an array (n,) of those of several; ax if it is drawn there.
+
+    what: `solution`, `dataset`, `training` or `comparison`. Raises ParamError.
+    """
     figure = PICTURES[what](thing, make_choice(**words), ax)
-    return figure if ax is None else ax
+    return panels_of(figure) if ax is None else ax
+
+
+def panels_of(figure: Figure) -> Axes | Array:
+    """The Axes of a figure without those of colour bars: one, or an array of them."""
+    panels = np.array([axes for axes in figure.axes if axes.get_label() != COLOR_BAR], object)
+    return panels if len(panels) > 1 else panels[0]
 
 
 def make_choice(

@@ -18,7 +18,6 @@ from odesim.errors import SolveError, counted, value_text
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Violations: TypeAlias = dict[str, float | None]
 """{invariant: worst violation or None}."""
@@ -192,12 +191,14 @@ class Solution:
         index: int | Iterable[int] | None = None,
         log: str | None = None,
         ax: Axes | None = None,
-    ) -> Figure | Axes:
-        """A Figure of states and observables against time, or ax, on which one quantity is drawn.
+    ) -> Axes | Array:
+        """Draws states and observables against time; returns the Axes of the picture, an array of them if it has several panels.
 
-        var: names, default all; index: a component; log: letters of logarithmic axes ("x", "y", "xy"), or "none". Raises ParamError.
+        var: names, default all; index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none": values <= 0
+        are left out and counted; ax: Axes to draw one quantity on. `odesim.plot.save(axes, path)` writes the picture, `axes.figure` is
+        its Figure. Raises ParamError.
         """
-        drawn: Figure | Axes = draw("solution", self, var=var, index=index, log=log, ax=ax)
+        drawn: Axes | Array = draw("solution", self, var=var, index=index, log=log, ax=ax)
         return drawn
 
     def __repr__(self) -> str:

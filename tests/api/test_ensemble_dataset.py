@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import odesim
@@ -88,13 +89,19 @@ def test_what_is_no_grid_is_refused(design):
         odesim.ensemble("joma.nonlinear", **SAME, **DESIGNS[design]).odesim.unstack()
 
 
-def test_methods_draw_figures_or_axes():
-    """plot() makes a Figure; with ax it draws one panel there, and refuses a picture of several."""
+def test_methods_return_axes(tmp_path):
+    """plot() returns the Axes of one panel or an array of them, without colour bars; with ax it draws one panel there, not several."""
     run = odesim.ensemble("joma.nonlinear", observe="gap", **SAME, **DESIGNS["grid"])
     solution = odesim.integrate("joma.nonlinear", sizes={"M": 2}, save=5)
     page = Figure()
     for thing, words in ((run.odesim, {"var": "v", "index": 0}), (solution, {"var": "v"})):
-        assert isinstance(thing.plot(**words), Figure)
+        one: Any = thing.plot(**words)
+        all_: Any = thing.plot()
+        assert isinstance(one, Axes) and all_.ndim == 1 and len(all_) > 1 and all(isinstance(axes, Axes) for axes in all_)
+        assert len({axes.figure for axes in all_}) == 1 and not any("colorbar" in str(axes.get_label()) for axes in all_)
+        one.set_title("mine")
+        odesim.plot.save(one, tmp_path / "one.svg")
+        odesim.plot.save(all_, tmp_path / "all.svg")
         axes = page.add_subplot()
         assert thing.plot(ax=axes, **words) is axes and axes.has_data()
         with pytest.raises(ParamError, match="ax is one panel"):
@@ -106,11 +113,12 @@ def test_methods_draw_figures_or_axes():
 def test_comparisons_and_trainings_have_pictures():
     """Comparison.plot and Trajectory.plot draw all observables, or those that are named."""
     training = odesim.train("scan_snap", settings={"num_common": 3, "length": 7, "batch": 5}, steps=4, save=2)
-    assert isinstance(training.plot(var="loss"), Figure)
+    assert isinstance(training.plot(var="loss"), Axes)
     with pytest.raises(ParamError, match=r"no observable 'los'.*did you mean 'loss'"):
         training.plot(var="los")
     same = odesim.compare(training, training)
-    assert isinstance(same.plot(var=next(iter(same.theory))), Figure)
+    both = same.plot(var=next(iter(same.theory)))
+    assert len(both) == 2 and all(isinstance(axes, Axes) for axes in both)  # what is compared, and the residuals
     with pytest.raises(ParamError, match="no observable 'nothing' in the comparison"):
         same.plot(var="nothing")
 

@@ -15,7 +15,7 @@ from odesim.errors import counted
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
 SEED, TIME = "seed", "time"
@@ -65,9 +65,12 @@ class Trajectory:
         settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
         return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**settings, **attributes})
 
-    def plot(self, *, var: str | Iterable[str] = ()) -> Figure:
-        """A Figure of observables against iterations, with bands over seeds. var: names, default all. Raises ParamError."""
-        drawn: Figure = draw("training", self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {})), var=var)
+    def plot(self, *, var: str | Iterable[str] = ()) -> Axes | Array:
+        """Draws observables against iterations, with bands over seeds; returns Axes, an array of them for several panels.
+
+        var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        """
+        drawn: Axes | Array = draw("training", self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {})), var=var)
         return drawn
 
     def __repr__(self) -> str:
