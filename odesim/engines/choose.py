@@ -13,18 +13,28 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.observables import observed_key
 from odesim.engines.one_by_one import SingleEngine
 from odesim.engines.rescaled import ClockEngine
+from odesim.ensembles.costs import make_costs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.auto import PILOT, STIFF, explicit_name
+from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
 from odesim.symbolic.resets import resets_key
+
+SOON = 400
+"""Operations up to which a kernel of lanes is compiled in some 5 s, for any number of members."""
+COMPILED_LINE = 0.015
+"""Seconds to compile an operation of a larger kernel."""
+STEPS = 100
+"""Steps of a member, before anything is known of it."""
+STIFF_STEP = 4e5
+"""Nanoseconds of a stiff step of one member whose kernel is not compiled."""
 
 AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
 
 def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
-    """The engine: lanes where they support the request, or a GPU's threads, independent of the number of members. Raises SolveError for
-    what a GPU's threads cannot do.
+    """The engine: lanes where they support the request and are worth compiling, or a GPU's threads. Raises SolveError for what a GPU's
+    threads cannot do.
     """
     shared, own = slack_numbers(request, members), members.source.names
     if request.rescaled is not None and not request.options.on.gpu:
@@ -33,7 +43,22 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
         return hand_over(request, members)
     if request.options.on.gpu:
         return device_engine(request, shared, own)
-    return lane_engine(request, shared, own) or SingleEngine(request, shared)
+    lanes = lane_engine(request, shared, own)
+    return lanes if lanes is not None and worth_compiling(lanes, members.source.count) else SingleEngine(request, shared)
+
+
+def worth_compiling(engine: LaneEngine, count: int) -> bool:
+    """Whether `count` members are as soon done in lanes, their kernel compiled first, as one after another.
+
+    Both times are estimates from counted operations, the same on every machine. A stiff method has a strict mode in lanes alone.
+    """
+    plan, request = engine.plan, engine.request
+    lines = len(plan.linear.code) if plan.stiff else len(plan.formulas.code)
+    if lines <= SOON or (plan.stiff and plan.strict):
+        return True
+    costs = make_costs(request.right, engine.numbers.sizes, lambda: None)
+    step = STIFF_STEP if plan.stiff else step_cost(plan.method, costs.right(), request.layout.size)
+    return 1e-9 * step * STEPS * count >= COMPILED_LINE * lines
 
 
 def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:

@@ -9,6 +9,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
+from odesim.errors import counted
 from odesim.plot.logarithmic import left_out
 from odesim.plot.members import spans
 from odesim.plot.style import DIVERGING, SEQUENTIAL
@@ -46,7 +47,7 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, robust: b
         if beyond:
             extend = "both" if low < first and high > last else "min" if low < first else "max"
             reach = {"both": f"{low:.3g} to {high:.3g}", "min": f"down to {low:.3g}", "max": f"up to {high:.3g}"}[extend]
-            notes.append(f"{label}: {beyond} of {len(finite)} values beyond the colours ({reach})")
+            notes.append(f"{label}: {beyond} of {counted(len(finite), 'value')} beyond the colours ({reach})")
         low, high = first, last
     size = max(abs(low), abs(high))
     if low < -0.1 * size and high > 0.1 * size:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.errors import ParamError, counted
 from odesim.plot.style import literal
 
 
@@ -27,7 +27,7 @@ class TimeAxis:
     def left_out(self) -> str:
         """The note on times that a logarithmic axis does not have; empty if it has all."""
         count = len(self.t) - len(self.rows)
-        times = f"$t$ = {self.t[0]:g}" if count == 1 else f"{count} of {len(self.t)} times"
+        times = f"$t$ = {self.t[0]:g}" if count == 1 else f"{count} of {counted(len(self.t), 'time')}"
         return f"{times}, not shown (log)" if count else ""
 
     def positions(self, t: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, cos, oo
+from sympy import Interval, Sum, cos, oo, tanh
 
 import odesim
 from odesim.api.ensemble import make_engine, make_request
@@ -18,7 +18,7 @@ from odesim.engines.one_by_one import SingleEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError, SolveError
 from odesim.inputs.registry import load_model
-from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 MODEL = "joma.nonlinear"
 N = 37  # more than four times the lanes, and no multiple of them
@@ -176,22 +176,35 @@ def test_what_lanes_cannot_do(dtype):
         np.testing.assert_array_equal(found.v[i, 0], one.y["v"][-1])
 
 
+def pairs() -> System:
+    """x_i' = sum_j tanh(x_j - x_i): of 16 states 768 operations."""
+    (i, j), (M,) = index("i j"), sizes("M")
+    x = IndexedBase("x", shape=(M,))
+    pull = over(Sum, tanh(x[j] - x[i]), (j, M))
+    return System(name="test.pairs", source=Source("none", "test"), axes={i: M, j: M}, params=(), equations={x[i]: pull}, initial={x[i]: 0})
+
+
 @pytest.mark.parametrize(
-    ("model", "states", "options", "engine"),
+    ("model", "states", "options", "count", "engine"),
     [
-        (MODEL, 10, {}, LaneEngine),
-        ("scan_snap.symmetric", 10, {}, LaneEngine),
-        (MODEL, 10, {"dtype": "float32"}, LaneEngine),
-        (MODEL, 10, {"method": "rk4", "step": 0.1}, LaneEngine),
-        (MODEL, 10, {"method": "rodas5p", "step": 0.1}, SingleEngine),
-        (MODEL, 65, {}, SingleEngine),
+        (MODEL, 10, {}, 1, LaneEngine),
+        ("scan_snap.symmetric", 10, {}, 1, LaneEngine),
+        (MODEL, 10, {"dtype": "float32"}, 1, LaneEngine),
+        (MODEL, 10, {"method": "rk4", "step": 0.1}, 1, LaneEngine),
+        (MODEL, 10, {"method": "rodas5p", "step": 0.1}, 1, SingleEngine),
+        (MODEL, 65, {}, 10**8, SingleEngine),
+        (pairs(), 16, {}, 100, SingleEngine),
+        (pairs(), 16, {}, 10**8, LaneEngine),
+        ("joma.linear_softmax", 60, {"method": "rodas5p"}, 10, SingleEngine),
+        ("joma.linear_softmax", 60, {"method": "rodas5p"}, 10**6, LaneEngine),
+        ("joma.linear_softmax", 60, {"method": "rodas5p", "strict": True}, 10, LaneEngine),
     ],
 )
-def test_the_engine_does_not_depend_on_the_count(model, states, options, engine):
-    """Which engine integrates a System follows from the System and the request alone."""
-    system = load_model(model)
+def test_the_engine(model, states, options, count, engine):
+    """Which engine integrates a System: of one with many operations, few members do not wait for the compiler of lanes."""
+    system = load_model(model) if isinstance(model, str) else model
     state = system.states[0]
-    made = make_members(system, {}, {state: np.zeros((2, states))}, sizes=None, span=None, seed=0)
+    made = make_members(system, {}, {state: np.broadcast_to(np.zeros(states), (count, states))}, sizes=None, span=None, seed=0)
     asked = replace(RunOptions(method="tsit5"), **options)
     assert isinstance(make_engine(make_request(system, made, asked), made), engine)
 
