@@ -26,19 +26,24 @@ GREEK = (
 )
 LETTER = rf"(?:{GREEK}|[A-Za-z])"
 SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, eta_Y; lambda_ dodges Python's word
+WORD = re.compile("[A-Za-z][A-Za-z0-9_]*")
 DERIVATIVE = re.compile(r"d(.+)_d(.+)")
 
 
 def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     """A quantity's name and indices as a label: `$\\mu_{m}$` for mu[m], `$\\partial v/\\partial \\mu$` for dv_dmu; words stay words.
 
-    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. Words are broken into lines
-    of `most` letters.
+    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. A word has its indices below
+    it too, unless they are words; more than `most` letters are broken into lines.
     """
     pair = DERIVATIVE.fullmatch(name)
     letters = [to_math(part) for part in (pair.groups() if pair else (name,))]
-    indices = [to_math(i) for i in index]
+    indices = [i if i.isdecimal() else to_math(i) for i in index]
     words = f"[{', '.join(index)}]" if index else ""
+    if WORD.fullmatch(name) and not all(letters) and index and all(indices):
+        *lines, last = break_lines(name, most).split("\n")
+        last = last.replace("_", r"\_")
+        return "\n".join([*lines, rf"$\mathrm{{{last}}}_{{{','.join(map(str, indices))}}}$"])
     if not all(letters):
         return break_lines(name + words, most)
     words = literal(words)

@@ -19,6 +19,7 @@ from odesim.plot.panels import LONG, draw_last_values, draw_quantity
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
+from odesim.plot.tolerance import floor_of, shade_below
 from odesim.solve.occurrences import Events
 
 PANELS = 12  # largest number; others are named under the title
@@ -64,9 +65,12 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
         figure, axes, beside = grid(left, right, FOOT)
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
-        for ax, quantity in zip(axes, drawn, strict=True):
+        for number, (ax, quantity) in enumerate(zip(axes, drawn, strict=True)):
             label, more = draw_quantity(ax, quantity, time_axis, labelled, choice=choice)
             notes += more
+            if quantity.kind == "lines":
+                floor = floor_of(quantity, solution.attrs, state=number < len(left))
+                notes += shade_below(ax, floor, whole=bool(choice.scale("y")))
             if label and quantity.kind == "lines":
                 labelled.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
@@ -74,7 +78,7 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
             notes += draw_last_values(ax, quantity, time_axis, log=bool(choice.scale("c")))
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
         lowest = label_time(axes, time_axis)
-        add_header(figure, literal(str(solution.model)), [*end_notes(solution), *notes], handles)
+        add_header(figure, literal(str(solution.model)), [*end_notes(solution), *dict.fromkeys(notes)], handles)
         figure.align_ylabels(axes)
         fit_time(figure, lowest, [*axes, *beside], time_axis)
         place_labels(figure, [label for label in labels if label])

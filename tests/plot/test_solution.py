@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from odesim.plot.choice import Choice
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.marks import SIZE
 from odesim.plot.panels import SAMPLE
@@ -18,6 +19,7 @@ from odesim.plot.quantity import MAP, ROWS
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
 from odesim.plot.times import cell_edges, make_time_axis
+from odesim.plot.tolerance import NOTE
 from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
@@ -388,3 +390,34 @@ def test_images(name: str) -> None:
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     assert all(axes.yaxis_inverted() for axes in images if axes not in bars)
     assert bars and all(axes.get_xlabel() for axes in bars)
+
+
+TOLERANCES = {"time_unit": "s", "rtol": 1e-6, "atol": 1e-9, "step": None}
+
+
+@pytest.mark.parametrize(
+    ("case", "log", "floor", "bottom"),
+    [
+        ("observable", None, 1.001e-6, 1.001e-8),  # rtol of the largest, and atol; the axis ends two decades below
+        ("state", None, 1e-9, 1e-11),
+        ("observable", "y", 1.001e-6, None),  # all that was asked for
+        ("fixed step", None, None, None),
+        ("large", None, None, None),  # nothing below the tolerance
+    ],
+)
+def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
+    """Of a logarithmic axis; a note says what the grey is."""
+    values = {"large": np.exp(-0.5 * T)}.get(case, np.exp(-1.35 * T))
+    attrs = TOLERANCES | ({"step": 0.1} if case == "fixed step" else {})
+    states = {"y": values} if case == "state" else {"x": grow()}
+    run = solution(states, observables={} if case == "state" else {"gap": values}, attrs=attrs)
+    figure = figure_of_solution(run, Choice(log=log))
+    axes = figure.axes[-1]
+    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert axes.get_yscale() == "log" and len(bars) == (floor is not None)
+    assert (NOTE in notes(figure)) is (floor is not None)
+    if floor is not None:
+        assert bars[0].get_y() + bars[0].get_height() == pytest.approx(floor, rel=1e-6)
+        assert axes.get_ylim()[0] == pytest.approx(bottom if bottom else axes.get_ylim()[0])
+        assert bool(axes.get_ylim()[0] > values.min()) is (bottom is not None)
+        assert bottom is None or all(line.get_clip_on() for line in axes.lines)
