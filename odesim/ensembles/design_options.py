@@ -122,7 +122,7 @@ def vary_part(place: Place, value: Any, seed: int) -> Part:
         return Random(place.name, function, a, b, seed)
     if value.kind == "number":
         raise ParamError(f"{where}: {value.text} is the same for every member: write --set or --init {place.name}={value.text}")
-    return Table(place.name, as_numbers(load_table(value, where, place.rank + 1), where, place.rank + 1))
+    return Table(place.name, as_numbers(load_table(value, where, place.rank + 1), where, place.rank + 1, source_of(value)))
 
 
 def grid_points(place: Place, value: Any, option: str) -> Array:
@@ -133,12 +133,15 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
         if call and call[1] in GRIDS:
             return spaced_points(call[1], call[2], where)
         value = parse_value(value, where)
+    source = source_of(value)
     if isinstance(value, Value):
         if value.kind == "fill":
             raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
         value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
     array = np.asarray(value)
-    return np.array(as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1), np.int64 if array.dtype.kind in "iub" else float)
+    return np.array(
+        as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1, source), np.int64 if array.dtype.kind in "iub" else float
+    )
 
 
 def spaced_points(function: str, inside: str, where: str) -> Array:
@@ -157,6 +160,11 @@ def spaced_points(function: str, inside: str, where: str) -> Array:
     return points
 
 
+def source_of(value: Any) -> str:
+    """The file that a value names, for messages."""
+    return str(value.data) if isinstance(value, Value) and value.kind not in ("list", "number") else "the array"
+
+
 def load_table(value: Value, where: str, rank: int) -> Any:
     """The array of a list or file; rows of a .npy file are read when used. Raises ParamError."""
     if value.kind == "list":
@@ -169,14 +177,17 @@ def load_table(value: Value, where: str, rank: int) -> Any:
         return read_table(value.data, rank, where)
 
 
-def as_numbers(value: Any, where: str, rank: int) -> Any:
-    """value as a numeric array of this rank with at least one row. Raises ParamError."""
+def as_numbers(value: Any, where: str, rank: int, source: str = "the array") -> Any:
+    """value as a numeric array of this rank with at least one row. source: the file, for messages. Raises ParamError."""
     try:
         array = np.asanyarray(value)
     except (ValueError, TypeError) as error:
         raise ParamError(f"{where} is not an array of numbers: {' '.join(str(error).split())[:120]}") from None
     if array.dtype.kind not in "iuf":
         raise ParamError(f"{where} must hold numbers, not {array.dtype}")
+    if rank == 1 and array.ndim == 2:
+        rows, columns = (counted(n, word) for n, word in zip(array.shape, ("row", "column"), strict=True))
+        raise ParamError(f"{where} takes one column of numbers, and {source} has {rows} and {columns}")
     if array.ndim != rank or not len(array):
         raise ParamError(f"{where} needs {rank} {'axes' if rank > 1 else 'axis'}, the first one that of the members; got {array.shape}")
     return array

@@ -119,6 +119,8 @@ def test_a_run_is_drawn_and_exported(odesim):
     assert odesim("plot", "run.zarr", "--out", "other.svg").exit_code == 0
     assert odesim("export", "run.zarr", "--to", "csv").stdout == "written to run.csv\n"
     assert odesim("export", "run.zarr", "--to", "nc", "--out", "data.nc").exit_code == 0
+    assert odesim("export", "run.zarr", "--out", "again.csv").exit_code == 0  # the format is that of the name
+    assert Path("again.csv").read_bytes() == Path("run.csv").read_bytes()
     run = open_run("run.zarr")
     with Path("run.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -136,6 +136,8 @@ def test_failures_are_counted(odesim):
     assert 0 < bad < 30 and done.exit_code == 3
     assert done.stderr == f"odesim: {bad} of 30 members failed ({bad} max_steps); what was computed is in run.zarr\n"
     assert odesim("resume", "run.zarr", "--quiet").exit_code == 0  # nothing is left to do
+    shown = odesim("status", "run.zarr").stdout
+    assert shown.startswith(f"joma.nonlinear: failed, 30 of 30 members done, {bad} failed\n") and "  now " not in shown
     tried = odesim("resume", "run.zarr", "--retry-failed", "--method", "rodas5p", "--json")
     assert strict(tried.stdout)["retried"] == bad
     said = odesim("status", "run.zarr").stdout
@@ -205,7 +207,11 @@ WRONG = {
     "shard word": ("--grid mu=1,2 --shard one", "--shard takes I/N"),
     "seed": ("--vary mu=uniform(0,1) --members 3 --seed -1", "must be at least 0, not -1"),
     "twice": ("--grid mu=1,2 --grid mu=3,4", "--grid mu is given twice"),
-    "no =": ("--grid mu", "--grid takes NAME=VALUE"),
+    "no =": ("--grid mu", "--grid takes NAME=POINTS"),
+    "a component": (
+        "--grid mu[0]=1,2",
+        "--grid takes whole arrays, not mu[0]: give each member its row, as in --vary 'mu=[[1, 2], [3, 4]]'",
+    ),
     "empty": ("--grid mu=", "--grid mu: the value is empty"),
     "observe": ("--grid mu=1,2 --observe gap,entrpy", "no observable 'entrpy'"),
     "events": ("--grid mu=1,2 --max-events -1", "must be at least 0, not -1"),
@@ -221,6 +227,15 @@ WRONG = {
     "picture": ("--grid mu=1,2 --plot run.gif", "no picture format 'gif'"),
     "option": ("--gird mu=1,2", "did you mean '--grid'?"),
 }
+
+
+@pytest.mark.parametrize("option", ["--grid", "--zip", "--vary"])
+def test_a_file_of_too_many_columns_is_named(odesim, folder, option):
+    """v of one component takes a column; the sentence has the file and its shape."""
+    (folder / "two.csv").write_text("a;b\n1;2\n3;4\n5;6\n")
+    done = odesim("ensemble", "scan_snap.reduced_symmetric", option, "eta_Y=@two.csv", "--out", "run.zarr")
+    assert done.stderr == f"odesim: {option} eta_Y takes one column of numbers, and two.csv has 3 rows and 2 columns\n"
+    assert done.exit_code == 2 and not (folder / "run.zarr").exists()
 
 
 @pytest.mark.parametrize("case", WRONG)

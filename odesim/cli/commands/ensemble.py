@@ -236,8 +236,12 @@ def named(option: str, texts: Sequence[str]) -> dict[str, str]:
     pairs = []
     for text in texts:
         name, equals, value = (piece.strip() for piece in text.partition("="))
+        base, bracket, _ = name.partition("[")
+        if equals and bracket and base.strip().isidentifier():
+            raise ParamError(f"{option} takes whole arrays, not {name}: give each member its row, as in --vary '{base}=[[1, 2], [3, 4]]'")
         if not equals or not name.isidentifier():
-            raise ParamError(f"{option} takes NAME=VALUE, not {show_text(text)}")
+            what = "VALUE" if option == "--vary" else "POINTS"
+            raise ParamError(f"{option} takes NAME={what}, not {show_text(text)}")
         if not value:
             raise ParamError(f"{option} {name}: the value is empty")
         pairs.append((name, value))

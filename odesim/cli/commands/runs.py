@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odesim.plot.choice import Choice
 
 PATH = click.Path(path_type=Path)
+FORMATS = ("csv", "nc", "parquet")
 
 
 @click.command("plot", short_help="Draw a stored run.")
@@ -110,10 +111,10 @@ def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
 
 @click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")
 @click.argument("run", metavar="RUN", type=PATH)
-@click.option("--to", "form", metavar="csv|nc|parquet", type=OneOf("format", "csv", "nc", "parquet"), required=True, help="The format.")
+@click.option("--to", "form", metavar="csv|nc|parquet", type=OneOf("format", *FORMATS), help="The format; default: by --out.")
 @click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv, RUN.nc, ...")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
+def export_command(run: Path, form: str | None, out: Path | None, overwrite: bool) -> None:
     """Write RUN as one file.
 
     \b
@@ -132,8 +133,19 @@ def export_command(run: Path, form: str, out: Path | None, overwrite: bool) -> N
     from odesim.store import export_run
     from odesim.store.inspected import run_kind
 
+    form = form or format_of(out)
     run_kind(run)
     echo(f"written to {export_run(run, form, out or beside(run, f'.{form}'), overwrite=overwrite)}")
+
+
+def format_of(out: Path | None) -> str:
+    """The format of the export that the extension of a file names. Raises UsageError."""
+    ending = out.suffix[1:].lower() if out else ""
+    if ending not in FORMATS:
+        raise click.UsageError(
+            f"export needs --to {'|'.join(FORMATS)}, or --out FILE with one of these extensions", click.get_current_context()
+        )
+    return ending
 
 
 def beside(run: Path, suffix: str) -> Path:

@@ -79,8 +79,10 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     engine = "a thread of a GPU each" if on_gpu else "in lanes" if run.lanes else "one by one"
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
-    rest = [("now", now), ("method", f"{methods}, {engine}")]
+    rest = [*([("now", now)] if t.new or run.seconds else []), ("method", f"{methods}, {engine}")]
     rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] * bool(run.path) + [("drawn", str(drawn))] * bool(drawn)
-    head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}"
+    head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}" + f" done, {t.failed} failed" * bool(
+        t.failed
+    )
     return "\n".join([head, table(rows), *explanation, "run", table(rest)])
