@@ -44,6 +44,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "scan_snap decorrelated": ("scan_snap", {"decoder": "decorrelated"}, None),
     **{name: ("scan_snap", {"optimizer": name}, None) for name in OPTIMIZERS},
     "adamw with decay": ("hierarchy_tree", {"optimizer": "adamw", "weight_decay": 0.1}, None),
+    "dag official": ("hierarchy_dag", {"rng": "official"}, None),
     "sgd with decay": ("hierarchy_dag", {"optimizer": "sgd"}, None),
 }
 OF_SAMPLES = ("num_common", "num_unique_per_next", "num_next_per_last", "length", "batch")

@@ -1,6 +1,6 @@
 """A hierarchy of latent variables with shared children: each node is a set of nodes of the layer below, or of tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
@@ -41,23 +41,26 @@ class Dag:
         _, sizes = np.unique(self.present, axis=0, return_counts=True)
         return float(np.sum(sizes * np.log(sizes)) / np.sum(sizes))
 
-    def sequences(self, length: int) -> Array:
-        """Sequences (C, length) of the classes: their tokens in ascending order, after pads."""
-        pad = self.vocabulary - 1
-        sequences = np.full((len(self.present), length), pad)
-        for row, present in zip(sequences, self.present, strict=True):
-            (tokens,) = np.nonzero(present)
-            row[length - len(tokens) :] = tokens
+    @property
+    def ascending(self) -> list[list[int]]:
+        """The tokens of each class in ascending order."""
+        return [np.flatnonzero(present).tolist() for present in self.present]
+
+    def sequences(self, length: int, tokens: Sequence[Sequence[int]]) -> Array:
+        """Sequences (C, length) of the classes: their tokens, in the order given, after pads."""
+        sequences = np.full((len(self.present), length), self.vocabulary - 1)
+        for row, own in zip(sequences, tokens, strict=True):
+            row[length - len(own) :] = own
         return sequences
 
-    def merge_pads(self, length: int, short: int) -> tuple[Array, Array]:
+    def merge_pads(self, length: int, short: int, tokens: Sequence[Sequence[int]]) -> tuple[Array, Array]:
         """Tokens (C, short) and log weights (C, short): sequences of `length` tokens whose first one counts for length - short + 1.
 
         Pads attend only pads, so without positions they are equal in every layer and can be merged.
         """
         weights = np.zeros((len(self.present), short))
         weights[:, 0] = np.log(length - short + 1)
-        return self.sequences(short), weights
+        return self.sequences(short, tokens), weights
 
 
 def draw_dag(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int) -> Dag:

@@ -4,7 +4,7 @@ from odesim.base.arrays import Array, array_namespace
 
 
 def correlations(latents: Array, nodes: Array, weight: Array) -> Array:
-    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); 0 where one is constant.
+    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); 0 where one is constant, up to rounding.
 
     weight (R, B): how often a sample counts.
     """
@@ -32,9 +32,12 @@ def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
 
 
 def _centred(x: Array, share: Array) -> tuple[Array, Array]:
-    """x (R, B, W) minus its mean, and its standard deviation (R, 1, W), infinite where that is only rounding."""
+    """x (R, B, W) minus its mean, and its standard deviation (R, 1, W), infinite where that is only rounding.
+
+    Entries of one array are rounded alike: a node may be small because large terms cancel.
+    """
     xp = array_namespace(x)
-    largest = xp.where(share > 0, xp.abs(x), 0.0).max(axis=1, keepdims=True)  # (R, 1, W)
+    largest = xp.where(share > 0, xp.abs(x), 0.0).max(axis=(1, 2), keepdims=True)  # (R, 1, 1)
     x = x - (share * x).sum(axis=1, keepdims=True)
     deviation = xp.sqrt((share * x * x).sum(axis=1, keepdims=True))
     return x, xp.where(deviation > 16 * xp.finfo(x.dtype).eps * largest, deviation, xp.inf)

@@ -12,16 +12,14 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.reference.protocols import Batch, Params
-from odesim.reference.training.torch_generator import TorchGenerator
-
-SHIFT = 2  # from the seed of a run to torch's
+from odesim.reference.training.torch_generator import OFFICIAL_SHIFT, TorchGenerator
 
 
 def official_start(seeds: Sequence[int], M: int, queries: Array, rows: int, dtype: str) -> Params:
     """Y (R, rows, M) and Z (R, Q, rows) as torch starts two linear layers of M inputs and outputs. queries (Q,): their tokens."""
     bound, Y, Z = M**-0.5, [], []
     for seed in seeds:
-        torch = TorchGenerator(seed + SHIFT)
+        torch = TorchGenerator(seed + OFFICIAL_SHIFT)
         decoder, attention = (torch.uniform(-bound, bound, (M, M)) for _ in range(2))  # row: output
         Y.append(decoder.T[:rows])
         Z.append(attention[queries, :rows])
@@ -64,7 +62,7 @@ class OfficialContexts:
     def go_to(self, iteration: int) -> None:
         """The generators before this batch."""
         if iteration < self.next or not self.generators:
-            self.generators = [(Random(seed), TorchGenerator(seed + SHIFT)) for seed in self.seeds]
+            self.generators = [(Random(seed), TorchGenerator(seed + OFFICIAL_SHIFT)) for seed in self.seeds]
             for _, torch in self.generators:
                 torch.skip(self.drawn_before)
             self.next = 0

@@ -2,8 +2,9 @@
 
 Source: `ssl/real-dataset/decoder_only_hier.py` of luckmatters, settings of its README for the table; draw_table_1.py keeps lr = 1e-4,
 where the README says 1e-5. As there: the hierarchy of a seed (Python's random), the label alone is random, a class has one set of
-tokens, pads before it, no positions, the class is read at the last token. Choices of ours: tokens stand in ascending order, where
-the original has the order of a CPython set, and labels and initial parameters come from numpy's generators.
+tokens, pads before it, no positions, the class is read at the last token. Choices of ours: tokens stand in ascending order, and
+labels and initial parameters come from numpy's generators. With rng=official the order is that of a CPython set, and start and labels
+are the original's, so that a seed is its run of that seed, up to the rounding of its float32.
 
 The gradient is that of the batch, from every class once: weighted by how often its label was drawn, its pads merged into one key
 that counts as many; attention_entropy is over the positions of these short sequences. NCorr[s] is the correlation of a latent of
@@ -13,6 +14,7 @@ test labels. Untrained networks reach most of the published NCorr, for s = 0 all
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,46 +22,14 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.dag import Dag, draw_dag
+from odesim.reference.data.dag_labels import BLOCK, EveryClass, LabelCounts, NumpyLabels
+from odesim.reference.data.dag_official import STEPS, OfficialLabels, official_start, official_tokens
 from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.reference.training.randomness import RNGS
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
-
-BLOCK = 64  # iterations whose labels are drawn at once
-TEST_LABELS = 1280
-
-
-class Labels:
-    """A Stream with each class once, weighted by its number of labels in the batch: weight (R, C). tokens, log_weight (R, C, T)."""
-
-    def __init__(self, seeds: Sequence[int], tokens: Array, log_weight: Array, batch: int) -> None:
-        self.seeds, self.size = tuple(seeds), batch
-        classes = tokens.shape[1]
-        self.fixed = {"tokens": tokens, "targets": np.tile(np.arange(classes), (len(tokens), 1)), "log_weight": log_weight}
-        self.classes, self.block = classes, -1
-        self.counts: Array = np.empty(0)
-
-    def __call__(self, iteration: int) -> Batch:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            self.counts = np.stack([self.draw(rng, self.size, BLOCK) for rng in generators(self.seeds, BATCHES, block)], axis=1)
-            self.block = block
-        return self.weighted_batch(self.counts[row])
-
-    def draw(self, rng: np.random.Generator, labels: int, times: int) -> Array:
-        """Counts (times, C) of classes among `labels` uniform random labels."""
-        return rng.multinomial(labels, np.full(self.classes, 1 / self.classes), times)
-
-    def weighted_batch(self, counts: Array) -> Batch:
-        """The batch in which classes occur counts (R, C) times."""
-        return {**self.fixed, "weight": counts.astype(self.fixed["log_weight"].dtype)}
-
-    def test(self) -> Batch:
-        """The batch of TEST_LABELS random labels for tests."""
-        drawn = [self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)]
-        return self.weighted_batch(np.stack(drawn))
 
 
 def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Observable:
@@ -94,6 +64,7 @@ class HierarchyDag:
         Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
         Setting("lr", 1e-4, "learning rate", low=0.0),
         Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
+        Setting("rng", "numpy", "random numbers: numpy's, or of the paper's code, whose runs a seed then replays", choices=RNGS),
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
@@ -113,12 +84,6 @@ class HierarchyDag:
         check_dtype(dtype)
         dags = [self.dag(values, seed) for seed in seeds]
         length, vocabulary = values["length"], values["vocabulary"]
-        # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
-        short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
-        merged = [dag.merge_pads(length, short) for dag in dags]
-        stream = Labels(seeds, np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), values["batch"])
-        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
-        test = stream.test()
         network = Transformer(
             vocabulary=vocabulary,
             outputs=values["num_classes"],
@@ -126,18 +91,28 @@ class HierarchyDag:
             activation="relu",
             projection=False,
             biases=("mlp", "head"),
-            watch=test,
             **{name: values[name] for name in ("width", "layers", "mlp")},
         )
+        official = values["rng"] == "official"
+        # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
+        short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
+        merged = [dag.merge_pads(length, short, official_tokens(dag) if official else dag.ascending) for dag in dags]
+        labels: LabelCounts = (
+            OfficialLabels(seeds, network, values["batch"]) if official else NumpyLabels(seeds, network.classes, values["batch"])
+        )
+        stream = EveryClass(np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), labels)
+        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
+        test = stream.test()
         rates = dict.fromkeys(sorted(set(network.groups.values())), values["lr"])
         return Experiment(
             task=self.name,
             config=dict(values),
             seeds=tuple(seeds),
-            model=replace(network, extra=(correlation(network, test, latents),)),
+            model=replace(network, watch=test, extra=(correlation(network, test, latents),)),
             stream=stream,
             optimizer=Optimizer(values["optimizer"], rates, weight_decay=values["weight_decay"]),
-            steps=10000,
+            steps=STEPS,
+            start=partial(official_start, tuple(seeds), network) if official else None,
             vocabulary=vocabulary,
             exact={
                 "latents0": latents[0],

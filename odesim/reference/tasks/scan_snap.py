@@ -24,8 +24,8 @@ from odesim.reference.data.scan_snap_tables import (
 from odesim.reference.one_layer.model import DECODERS, INITS, YZ
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
 from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.reference.training.randomness import RNGS
 
-RNGS = ("numpy", "official")
 SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch", "rng")
 STEPS = 100
 TOKENS = "tokens"

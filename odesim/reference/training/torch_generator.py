@@ -15,6 +15,7 @@ from odesim.errors import ParamError
 
 GROUP = 16  # numbers that the Box-Muller transform takes at once
 FEWEST = 2  # numbers that a multinomial draws; torch draws a single one in another way
+OFFICIAL_SHIFT = 2  # from the seed of a published run to its torch generator's
 BLOCK = 2**20  # outputs left out at once
 MOST = 2**28 - 1  # of randint: above it torch takes 64 bits a number
 
@@ -89,6 +90,13 @@ class TorchGenerator:
         draws = self.random_double((*sums.shape[:-1], count))
         rows = zip(sums.reshape(-1, sums.shape[-1]).astype(float), draws.reshape(-1, count), strict=True)
         return np.array([np.searchsorted(row, numbers) for row, numbers in rows]).reshape(draws.shape)
+
+
+def normal_outputs(size: int) -> int:
+    """How many 32-bit outputs the normal numbers of one array of this size take."""
+    if size < GROUP:
+        return 4 * -(-size // 2)
+    return size + GROUP * (size % GROUP > 0)
 
 
 def _single(values: ArrayLike) -> Array:
