@@ -1,5 +1,6 @@
 """The map of an ensemble over two numbers that differ between members: a cell, or a point, for each pair of values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,13 @@ from odesim.plot.colors import ColorScale, add_bar, color_scale
 from odesim.plot.logarithmic import check_axis
 from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
-from odesim.plot.style import FAINT, few_log_ticks, few_ticks
+from odesim.plot.style import DIVERGING, FAINT, few_log_ticks, few_ticks
 from odesim.plot.times import cell_edges
 
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
-HATCH = "////////"
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
+LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
+DOTS = 40  # largest number of dots, on cells below 0, along an axis
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,11 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
         scale = color_scale(cells.values, label, choice.scale("c"), robust=True)
         shown = np.ma.masked_where(without_color(cells.values, scale), cells.values)
         mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True)
-        fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, HATCH)
-        fill_cells(axes, cells, np.isfinite(cells.values) & without_color(cells.values, scale))
+        fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, **LOST)
+        fill_cells(axes, cells, np.isfinite(cells.values) & without_color(cells.values, scale), facecolor=PALE)
+        if scale.cmap == DIVERGING:  # both ends are dark where there is no colour
+            dot_cells(axes, cells, cells.values < 0)
+            notes.append("dotted: values < 0")
         axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
         notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
     else:
@@ -125,13 +130,22 @@ def without_color(values: Array, scale: ColorScale) -> Array:
     return ~(known & (values > 0)) if isinstance(scale.norm, LogNorm) else ~known
 
 
-def fill_cells(axes: Axes, cells: Cells, which: Array, hatch: str | None = None) -> None:
-    """Fills cells which (m, n) with grey, or with a hatch, row by row in one patch for neighbours."""
+def fill_cells(axes: Axes, cells: Cells, which: Array, **style: Any) -> None:
+    """Fills cells which (m, n) with a colour, or a hatch, row by row in one patch for neighbours."""
     for j in range(len(which)):
         changes = np.flatnonzero(np.diff(np.concatenate([[0], which[j].astype(int), [0]])))
         for a, b in zip(changes[::2], changes[1::2], strict=True):
-            color = "#ececec" if hatch else PALE
-            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], facecolor=color, edgecolor=FAINT, hatch=hatch, lw=0)
+            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], lw=0, **style)
+
+
+def dot_cells(axes: Axes, cells: Cells, which: Array) -> None:
+    """Puts a dot on the middle of cells which (m, n); of more than DOTS along an axis, on some of them, spread evenly."""
+    m, n = which.shape
+    chosen = which & (np.arange(m) % -(-m // DOTS) == 0)[:, None] & (np.arange(n) % -(-n // DOTS) == 0)
+    rows, columns = np.nonzero(chosen)
+    places = ([cells.x[columns], cells.x[columns + 1]], axes.get_xscale()), ([cells.y[rows], cells.y[rows + 1]], axes.get_yscale())
+    x, y = (np.sqrt(ends[0] * ends[1]) if scale == "log" else (ends[0] + ends[1]) / 2 for ends, scale in places)
+    axes.scatter(x, y, s=2.0, c=FAINT, lw=0)
 
 
 def lost_note(statuses: Any, names: list[str], lost: Array, total: int) -> str:

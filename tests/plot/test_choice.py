@@ -77,6 +77,19 @@ def test_members_without_a_value_are_hatched_and_counted():
     assert "hatched" not in notes(before) and "$t$ = 1" in notes(before)
 
 
+def test_negative_values_are_dotted():
+    """Of both signs, the cells below 0 are dotted and a note says so: colours whose ends are both dark show no sign in grey."""
+    run = grid()
+    run["gap"] = run["gap"] - 2
+    figure = figure_of_ensemble(run, Choice(x="mu", y="v_start", var=("gap",)))
+    (dots,) = (np.asarray(c.get_offsets()) for c in figure.axes[0].collections if isinstance(c, PathCollection))
+    below = run["gap"].values[:, -1] < 0
+    assert 0 < below.sum() < 35
+    wanted = np.stack([run["mu"].values, run["v_start"].values], axis=1)[below]
+    np.testing.assert_allclose(dots[np.lexsort(dots.T)], wanted[np.lexsort(wanted.T)], rtol=1e-12)  # the middles of their cells
+    assert "dotted: values < 0" in notes(figure) and "dotted" not in notes(figure_of_ensemble(grid(), Choice(var=("gap",))))
+
+
 def test_points_that_form_no_grid_are_points():
     """Random pairs: a point for each member with a value, a cross for each without, all counted."""
     run = grid(failed=9)
