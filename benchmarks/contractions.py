@@ -87,6 +87,8 @@ def main() -> None:
             print(*(f"{v:.4g}" if isinstance(v, float) else v for v in rows[-2].values()), flush=True)
             print(*(f"{v:.4g}" if isinstance(v, float) else v for v in rows[-1].values()), flush=True)
     report.add({"title": f"One right-hand side, medians of {options.rounds}", "columns": COLUMNS, "rows": rows})
+    worst = {f"contractions {k}": min(row["ratio"] for row in rows[n::2]) for n, k in enumerate(("large", "small"))}
+    report.add(**worst, **{"contractions first": max(row["first"] for row in rows)})
     report.write(options.json, ("odesim", "numpy", "numba", "scipy"))
 
 

@@ -1,6 +1,6 @@
 """Many small systems: `odesim.ensemble` against heyoka, CyRK, numbalsoda, diffrax and scipy, CPU time a trajectory on one thread.
 
-python benchmarks/ensemble.py [--rounds 7] [--members 100000] [--works W1-6,W1-9,W1s,W2] [--peers heyoka,...] [--json FILE]
+python benchmarks/ensemble.py [--rounds 7] [--members 100000] [--works W1-6,W1e,W1-9,W1s,W2] [--peers heyoka,...] [--json FILE]
 
 The workloads are those of works.py, rtol = atol. A round runs every peer once, odesim's best method right before each of them, in one
 process; a ratio is the median over rounds of peer / odesim in CPU time (user + system) a trajectory, a time the median of its runs.
@@ -21,7 +21,13 @@ from peers import EXPLICIT, make_solvers
 from works import Work, exact, make_work
 
 CHECKED = 200
-METHODS = {"W1-6": ("tsit5",), "W1-9": ("vern7", "dop853", "tsit5"), "W1s": ("tsit5",), "W2": ("tsit5", "vern7", "dop853")}
+METHODS = {
+    "W1-6": ("tsit5",),
+    "W1e": ("tsit5",),
+    "W1-9": ("vern7", "dop853", "tsit5"),
+    "W1s": ("tsit5",),
+    "W2": ("tsit5", "vern7", "dop853"),
+}
 COLUMNS = (
     ("solver", "solver", ""),
     ("members", "members", "d"),
@@ -32,6 +38,7 @@ COLUMNS = (
     ("error", "error", ".1e"),
     ("steps", "steps", ".1f"),
     ("rejected", "rejected", ".1f"),
+    ("events", "events", ".1f"),
 )
 
 
@@ -47,7 +54,12 @@ def first_run_row(work: Work, solver: Solver, places: range, reference: np.ndarr
 def measure(work: Work, rounds: int, peers: list[str]) -> list[dict[str, Any]]:
     """A row for each solver. The first, the denominator of ratios, is odesim's fastest method with an allowed error."""
     own = [odesim_solver(work, method) for method in METHODS[work.name]]
-    solvers = own + make_solvers(work, EXPLICIT, peers)
+    if work.events:  # of the others none looks for events of many members
+        able = [peer for peer in peers if peer == "heyoka"]
+        others = [odesim_solver(work, METHODS[work.name][0], max_events=0), *make_solvers(work, EXPLICIT, able)]
+    else:
+        others = make_solvers(work, EXPLICIT, peers)
+    solvers = own + others
     places = range(0, len(work.start), work.stride(CHECKED))
     reference = exact(work.every(work.stride(CHECKED)))
     rows = [first_run_row(work, solver, places, reference) for solver in solvers]
@@ -73,6 +85,8 @@ def main() -> None:
         rows = measure(work, options.rounds, [peer for peer in options.peers.split(",") if peer])
         found: dict[str, float | None] = {f"{name} µs": rows[0]["median"] if is_allowed(rows[0], work) else None}
         found |= {f"{name} x {peer}": least_ratio(rows, peer) for peer in ("heyoka", "CyRK", "diffrax", "scipy")}
+        if work.events:
+            found = {"W1e / W1": 1 / rows[1]["ratio"], "W1e x heyoka": least_ratio(rows, "heyoka")}
         if work.grid:
             found[f"{name} error"] = rows[0]["error"] / work.tolerance
         title = f"{name} at {work.tolerance:.0e}, {options.members} members, {rows[0]['solver']} before each other solver"

@@ -38,6 +38,8 @@ GOALS = (
     Goal("W1-6 x CyRK", "ensemble", "W1 at 1e-6, CyRK / odesim", LEAST, 6),
     Goal("W1-6 x diffrax", "ensemble", "W1 at 1e-6, diffrax / odesim", LEAST, 15),
     Goal("W1-6 x scipy", "ensemble", "W1 at 1e-6, scipy / odesim", LEAST, 400),
+    Goal("W1e / W1", "ensemble", "W1 at 1e-6 as shipped, with its 4 events / without", MOST, 1.3),
+    Goal("W1e x heyoka", "ensemble", "W1 at 1e-6 with its events, heyoka / odesim", LEAST, 2),
     Goal("W1-9 µs", "ensemble", "W1 at 1e-9, µs a trajectory", MOST, 2.9, 2.0),
     Goal("W1-9 x heyoka", "ensemble", "W1 at 1e-9, heyoka / odesim", LEAST, 1.7),
     Goal("W1s µs", "ensemble", "W1s, 100 saved points, µs a trajectory", MOST, 3.5, 2.9),
@@ -56,6 +58,9 @@ GOALS = (
     Goal("W3 1e+04", "wide", "W3, M = 1e4, scipy's RK45 / odesim at equal error", LEAST, 4, 6),
     Goal("W3 1e+05", "wide", "W3, M = 1e5", LEAST, 4, 5),
     Goal("W3 1e+06", "wide", "W3, M = 1e6", LEAST, 3, 4),
+    Goal("contractions large", "contractions", "sums of products, worst of 12: numpy / odesim, large", LEAST, 1),
+    Goal("contractions small", "contractions", "the same, small", LEAST, 2),
+    Goal("contractions first", "contractions", "the same, longest first call, s", MOST, 10),
     Goal("two threads, wall", "modes", "two threads, wall time of one / of two", LEAST, 1.9),
     Goal("two threads, CPU", "modes", "two threads, growth of CPU time, %", MOST, 3),
     Goal("--help, warm", "latency", "`odesim --help`, s of CPU", MOST, 0.15, 0.06),
@@ -82,6 +87,8 @@ WHERE = {
         "and parameters do not fit 32 registers. 24 exponentials of 0.70 ns are 17 of the 41 ns"
     ),
     "W1-6 x diffrax": "diffrax with 20 000 members takes 21.8 µs; with more it waits longer for the slowest of them",
+    "W1e / W1": "of 1.4 µs more .3 watch (the event functions at 3 more places of every step), 1.1 find 4 zeros: some 8 values of the "
+    "interpolant each, one member at a time",
     "W1-9 µs": (
         "dop853: 44.8 attempts (7.6 rejected) of 12 right-hand sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
         "instructions touch the stack. vern7 has 59.2 attempts"

@@ -44,12 +44,12 @@ def robertson_system() -> System:
 
 
 def ensemble_arguments(work: Work) -> dict[str, Any]:
-    """Model, members and times of a work, as `odesim.ensemble` takes them; no events, which no peer looks for."""
+    """Model, members and times of a work, as `odesim.ensemble` takes them; events only where the work has them."""
     model: Any = {"lorenz": lorenz_system, "robertson": robertson_system}.get(work.system, lambda: "joma.nonlinear")()
     own: dict[str, Any] = {"params": {"mu": work.params}, "initial": {"v": work.start}}
     if work.system != "joma":
         own = {"params": dict(zip([p.name for p in model.params], work.params.T, strict=True))}
-    return {"model": model, "span": (0.0, work.end), "save": work.times if work.grid else None, "max_events": 0, **own}
+    return {"model": model, "span": (0.0, work.end), "save": work.times if work.grid else None, "max_events": 8 * work.events, **own}
 
 
 def odesim_solver(work: Work, method: str, **more: Any) -> Solver:
@@ -62,6 +62,8 @@ def odesim_solver(work: Work, method: str, **more: Any) -> Solver:
         return found["v"].values if names == ("v",) else np.stack([found[name].values for name in names], axis=-1), failed
 
     def counts(found: Any) -> dict[str, float]:
-        return {name: float(found[name].values.mean()) for name in ("steps", "rejected")}
+        names = {"steps": "steps", "rejected": "rejected", "half_way_count": "events"}
+        return {shown: float(found[name].values.mean()) for name, shown in names.items() if name in found}
 
-    return Solver(f"odesim {method}", len(work.start), lambda: odesim.ensemble(model, **given), read, counts)
+    looks = ", no events" if work.system == "joma" and more.get("max_events", 1) == 0 else ""
+    return Solver(f"odesim {method}{looks}", len(work.start), lambda: odesim.ensemble(model, **given), read, counts)

@@ -41,9 +41,13 @@ def make_solvers(work: Work, peers: Mapping[str, Peer], asked: list[str]) -> lis
     return found
 
 
+FOUND: list[float] = []
+"""The times of the events of heyoka's last run; a callback in Python is what its users write."""
+
+
 @cache
-def heyoka_integrator(system: str, d: int, count: int, tolerance: float) -> Any:
-    """The compiled Taylor integrator of LANES members with `count` parameters."""
+def heyoka_integrator(system: str, d: int, count: int, tolerance: float, events: bool = False) -> Any:
+    """The compiled Taylor integrator of LANES members with `count` parameters. events: the times at which y is half of par are kept."""
     import heyoka as hy
 
     y = hy.make_vars(*(f"y{i}" for i in range(d)))
@@ -51,7 +55,8 @@ def heyoka_integrator(system: str, d: int, count: int, tolerance: float) -> Any:
         equations = [(y[i], (hy.par[i] - y[i]) * hy.exp(y[i] ** 2 / 2)) for i in range(d)]
     else:
         equations = list(zip(y, right_side(system, hy.exp, list)(hy.time, y, [hy.par[i] for i in range(count)]), strict=True))
-    return hy.taylor_adaptive_batch(equations, np.zeros((d, LANES)), pars=np.zeros((count, LANES)), tol=tolerance)
+    watched = [hy.nt_event_batch(y[i] - hy.par[i] / 2, lambda at, t, sign, lane: FOUND.append(t)) for i in range(d if events else 0)]
+    return hy.taylor_adaptive_batch(equations, np.zeros((d, LANES)), pars=np.zeros((count, LANES)), tol=tolerance, nt_events=watched)
 
 
 def heyoka(work: Work) -> Solver:
@@ -59,11 +64,12 @@ def heyoka(work: Work) -> Solver:
     import heyoka as hy
 
     count, d = len(work.start) // LANES * LANES, work.start.shape[1]
-    integrator = heyoka_integrator(work.system, d, work.params.shape[1], work.tolerance)
+    integrator = heyoka_integrator(work.system, d, work.params.shape[1], work.tolerance, work.events)
     grid = np.repeat(work.times, LANES).reshape(-1, LANES)
 
     def run() -> tuple[np.ndarray, int]:
         values, failed = np.empty((count, len(work.times), d)), 0
+        FOUND.clear()
         for a in range(0, count, LANES):
             members = slice(a, a + LANES)
             integrator.state[:], integrator.pars[:] = work.start[members].T, work.params[members].T
@@ -76,7 +82,8 @@ def heyoka(work: Work) -> Solver:
             failed += sum(outcome[0] != hy.taylor_outcome.time_limit for outcome in integrator.propagate_res)
         return values, failed
 
-    return Solver("heyoka, batch of 8", count, run)
+    counts = {"counts": lambda found: {"events": len(FOUND) / count}} if work.events else {}
+    return Solver("heyoka, batch of 8", count, run, **counts)
 
 
 @cache

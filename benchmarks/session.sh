@@ -25,6 +25,7 @@ if [ "${QUICK:-}" ]; then
     measure stiff --rounds 1 --seconds 0.05 --works W4r --peers "numbalsoda LSODA"
     measure modes --rounds 1 --members 4000
     measure wide --rounds 1 --sizes 10000
+    measure contractions --rounds 1 matrix
     measure latency --rounds 1 --cold 1
     measure train --rounds 1 --seeds 1
 else
@@ -33,6 +34,7 @@ else
     measure stiff --rounds 7
     measure modes --rounds 9
     measure wide --rounds 7
+    measure contractions --rounds 7
     measure latency --rounds 7 --cold 3
     measure kernels --rounds 2
     measure train --rounds 5

@@ -29,6 +29,7 @@ class Work:
     times: np.ndarray
     small: float = 1.0  # the absolute tolerance is this times the relative one
     floor: float | None = None  # errors are relative to what is larger than this; None: absolute
+    events: bool = False  # the times at which a component is half its resting value are looked for and kept
 
     @property
     def grid(self) -> bool:
@@ -67,7 +68,7 @@ def make_work(name: str, members: int) -> Work:
         return Work(name, "robertson", 1e-6, 1e5, rates, start, np.logspace(1, 5, 5), small=1e-6, floor=1e-8)
     params, start = rng.uniform(0.5, 5.0 if name == "W4j" else 2.5, (members, 4)), np.abs(rng.normal(size=(members, 4))) * 0.01
     times = {"W1s": np.linspace(0, 10, 100), "W4j": np.array([0.1, 0.5, 1, 2, 10])}.get(name, np.array([10.0]))
-    return Work(name, "joma", 1e-9 if name == "W1-9" else 1e-6, 10.0, params, start, times)
+    return Work(name, "joma", 1e-9 if name == "W1-9" else 1e-6, 10.0, params, start, times, events=name == "W1e")
 
 
 def right_side(system: str, exp: Callable[[Any], Any], stack: Callable[[list[Any]], Any]) -> Callable[..., Any]:
