@@ -138,6 +138,11 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
             f"_xp.asarray({base_name(f)}, _xp.float64)" if base_name(f) in words.index_arrays else base_name(f) for f in s.body.args
         )
         return [f"    {s.name} = _xp.einsum('{left},{right}->{out}', {factors}, optimize=True)"]
+    if s.along is not None:
+        whole, axis = f"_xp.broadcast_to({text}, ({shape}))", s.free.index(s.along)
+        if s.op == "prefix":
+            return [f"    {s.name} = _xp.cumsum({whole}, axis={axis})"]
+        return [f"    {s.name} = _xp.flip(_xp.cumsum(_xp.flip({whole}, {axis}), axis={axis}), {axis})"]
     if s.op in ("sum", "dot", "max"):
         whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _needs_broadcast(s) else text
         return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]

@@ -127,7 +127,13 @@ def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str
 
 def _sum_of_last_axis(e: Any) -> Any:
     """The array element that e sums over its last index: P[n, l] or p[n]. None where e is anything else."""
-    if isinstance(e, sp.Sum) and isinstance(e.function, sp.Indexed) and len(e.limits) == 1 and len(e.function.indices) <= 2:
+    if (
+        isinstance(e, sp.Sum)
+        and isinstance(e.function, sp.Indexed)
+        and len(e.limits) == 1
+        and e.limits[0][1] == 0
+        and len(e.function.indices) <= 2
+    ):
         inside = e.function.indices
         if inside[-1] == e.limits[0][0] and all(i.is_Symbol for i in inside):
             return e.function

@@ -7,13 +7,15 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
+from odesim.symbolic.bound import bind_indices
 from odesim.symbolic.derive import directional_derivative, twin_name
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
 from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
-from odesim.symbolic.neighbours import Wrapped
+from odesim.symbolic.neighbours import Clipped, Inside, Wrapped
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
+from odesim.symbolic.reductions import SumOver
 from odesim.symbolic.schedule import dependency_order, passes
 from odesim.symbolic.share import share
 from odesim.symbolic.system import System
@@ -89,6 +91,8 @@ class ReverseSweep:
         loops = {i: self.fresh_index(i) for i in s.loops}
         if s.op == "scatter" and isinstance(adjoint, Indexed):
             adjoint = adjoint.base[(s.via, *s.free[1:])]
+        if s.along is not None:
+            adjoint = _summed_back(s, adjoint, self.fresh_index(s.along), self.work.extents[s.along])
         chosen = sp.Piecewise((1, sp.Eq(s.bound, self.work.first(s.body, s.target, s.bound))), (0, True)) if s.op == "max" else sp.S.One
         body, weight = s.body.xreplace(loops), (adjoint * chosen).xreplace(loops)
         reads = sorted((r for r in reads_of(body) if base_name(r) in self.indices), key=str)
@@ -105,7 +109,7 @@ class ReverseSweep:
 
         A loop index that indexes the array becomes the array's own index; any other index gives a Kronecker delta.
         """
-        left, swap, deltas = list(loops), {}, sp.S.One
+        left, swap, deltas, ends = list(loops), {}, sp.S.One, list[tuple[Clipped, Symbol]]()
         for index_read, own_index in zip(key_indices(read), self.indices[base_name(read)], strict=True):
             if isinstance(index_read, Symbol) and index_read in left:
                 swap[index_read] = own_index
@@ -114,10 +118,27 @@ class ReverseSweep:
                 i, c, n = index_read.args
                 swap[i] = Wrapped(own_index, -c, n)
                 left.remove(i)
+            elif isinstance(index_read, Clipped) and index_read.args[0] in left and not ends:
+                ends.append((index_read, own_index))
+                left.remove(index_read.args[0])
             else:
                 deltas *= KroneckerDelta(own_index, index_read)
         e = (weight * deltas).xreplace(swap)
-        return over(Sum, e, *((k, self.work.extents[k]) for k in left)) if left else e
+        return self._at_clipped(e, *ends[0], left) if ends else self._summed(e, left)
+
+    def _summed(self, e: Expr, loops: list[Symbol]) -> Expr:
+        return over(Sum, e, *((k, self.work.extents[k]) for k in loops)) if loops else e
+
+    def _at_clipped(self, e: Expr, place: Clipped, own: Symbol, left: list[Symbol]) -> Expr:
+        """The sum of e over i and the loops left, where own is the place i + c on an axis: one i, and at its end all beyond it."""
+        i, c, n = place.args
+        inside = Inside(i, c, n)
+        found = e.xreplace({inside: sp.true}).xreplace({i: Clipped(own, -c, n)})
+        whole = self._summed(sp.Piecewise((found, Inside(own, -c, n)), (0, True)), left)
+        if any(_is_masked(f, inside) for f in sp.Mul.make_args(e)):
+            return whole
+        beyond = self._summed(sp.Piecewise((0, inside), (e, True)), [*left, i])
+        return whole + sp.Piecewise((0, Inside(own, sp.sign(c), n)), (beyond, True))
 
     def fresh_index(self, i: Symbol) -> Symbol:
         """A new index with the extent of i, under a name that nothing has."""
@@ -126,6 +147,17 @@ class ReverseSweep:
         (j,) = index(name)
         self.work.extents[j] = self.work.extents[i]
         return j
+
+
+def _is_masked(e: Expr, inside: Any) -> bool:
+    """Whether e is 0 where the condition does not hold."""
+    return isinstance(e, sp.Piecewise) and e.args[-1] == (0, True) and len(e.args) == 2 and inside in sp.And.make_args(e.args[0][1])
+
+
+def _summed_back(s: Statement, adjoint: Any, k: Symbol, extent: Any) -> Expr:
+    """The adjoint of the summand of partial sums: the sum of their adjoints from each element on, or up to it."""
+    limits = (k, s.along, extent - 1) if s.op == "prefix" else (k, sp.S.Zero, s.along)
+    return bind_indices(SumOver, adjoint.xreplace({s.along: k}), [limits])
 
 
 def reads_of(e: Any) -> set[Key]:

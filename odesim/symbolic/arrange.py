@@ -22,11 +22,12 @@ def readable(e: Any, constants: frozenset[str] = frozenset()) -> Any:
 def _primed(e: Any, taken: frozenset[str]) -> Any:
     """e with a name for each bound index that nothing around it has."""
     if isinstance(e, BINDING):
-        body, limits = e.function, []
+        body, limits, swap = e.function, [], dict[Any, Any]()
         for k, low, high in e.limits:
             j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True)
-            body, taken = body.xreplace({k: j}), taken | {j.name}
+            body, taken, swap = body.xreplace({k: j}), taken | {j.name}, {**swap, k: j}
             limits.append((j, low, high))
+        limits = [(j, low.xreplace(swap), high.xreplace(swap)) for j, low, high in limits]
         return unevaluated(sp.Sum if isinstance(e, sp.Sum) else type(e), _primed(body, taken), limits)
     return e.func(*(_primed(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
 
@@ -36,7 +37,7 @@ def _arranged(e: Any, constants: frozenset[str]) -> Any:
     if not e.args or isinstance(e, Indexed):
         return e
     if isinstance(e, BINDING):
-        limits = [(k, low, _arranged(high, constants)) for k, low, high in e.limits]
+        limits = [(k, _arranged(low, constants), _arranged(high, constants)) for k, low, high in e.limits]
         return unevaluated(type(e), _arranged(e.function, constants), limits)
     if e.is_Add:
         parts = sorted(e.as_ordered_terms(), key=lambda a: a.could_extract_minus_sign())

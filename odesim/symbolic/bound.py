@@ -69,10 +69,10 @@ def bind_indices(op: type, body: Any, limits: list[tuple[Any, Any, Any]]) -> Exp
     for k, _, _ in limits:
         _check_index(k)
     levels = _levels(e.function, {})
-    if levels is None or levels[1]:
+    if levels is None or levels[1] or any(bound.has(BoundIndex) for _, *bounds in e.limits for bound in bounds):
         return canonical(e)  # type: ignore[no-any-return]
     new = {k: BoundIndex(k.name, levels[0] + 1 + n) for n, (k, _, _) in enumerate(limits)}
-    return e.func(e.function.xreplace(new), *((new[k], low, high) for k, low, high in limits))  # type: ignore[no-any-return]
+    return e.func(e.function.xreplace(new), *((new[k], low.xreplace(new), high.xreplace(new)) for k, low, high in e.limits))  # type: ignore[no-any-return]
 
 
 _FACTS = BoundIndex("k", 1).assumptions0.items()
@@ -103,7 +103,12 @@ def _levels_of(e: Any, cache: dict[Any, Levels | None]) -> Levels | None:
         return 0, frozenset((e,))
     if isinstance(e, Indexed) and our_element(e) is not e:
         return None
-    parts = [_levels(a, cache) for a in (e.args[:1] if isinstance(e, REDUCTIONS) else e.indices if isinstance(e, Indexed) else e.args)]
+    inside = e.args
+    if isinstance(e, REDUCTIONS):
+        inside = (e.function, *(bound for _, *bounds in e.limits for bound in bounds))
+    elif isinstance(e, Indexed):
+        inside = e.indices
+    parts = [_levels(a, cache) for a in inside]
     if any(p is None for p in parts):
         return None
     highest = max((p[0] for p in parts if p), default=0)
@@ -148,10 +153,11 @@ class _Renumbering:
         for k, _, _ in e.limits:
             _check_index(k)
         holes = {k: BoundIndex(k.name, -1 - self.depth - n) for n, (k, _, _) in enumerate(e.limits)}
-        body = _Renumbering({**self.holes, **holes}, self.depth + len(holes), self.above)(e.function)
+        inner = _Renumbering({**self.holes, **holes}, self.depth + len(holes), self.above)
+        body = inner(e.function)
         inside = max((k.level for k in body.atoms(BoundIndex)), default=0)
         first = max(inside, self.above) + 1
         new = {hole: BoundIndex(hole.name, first + n) for n, hole in enumerate(holes.values())}
         cls = SumOver if isinstance(e, sp.Sum) else type(e)
-        limits = [(new[holes[k]], self(low), self(high)) for k, low, high in e.limits]
+        limits = [(new[holes[k]], inner(low).xreplace(new), inner(high).xreplace(new)) for k, low, high in e.limits]
         return cls(body.xreplace(new), *limits)

@@ -19,6 +19,7 @@ from odesim.symbolic.check_types import DEEPEST, LONGEST, depth_of, element_text
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
+from odesim.symbolic.limits import FORMS, triangle
 from odesim.symbolic.neighbours import CHOICES as BEYOND
 from odesim.symbolic.neighbours import Neighbour, Padded, shift_of
 from odesim.symbolic.parts import Key, Param, key_indices
@@ -194,12 +195,9 @@ class NameScope:
                 fail(f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of it; write that one by Max or Heaviside")
         if isinstance(e, REDUCTIONS):
             inner, now = dict(extents), set(free)
-            for k, low, high in e.limits:
-                unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
-                if low != 0 or unknown:
-                    fail(f"the bound of {k} must run from 0 to a size - 1, not from {low} to {high}")
-                inner[k] = high + 1
-                now.add(k)
+            for limit in reversed(e.limits):
+                inner[limit[0]] = self._extent_of(e, limit, inner, now, fail)
+                now.add(limit[0])
             self._walk(e.function, inner, now, fail, states)
         elif isinstance(e, Indexed):
             self._check_element(e, extents, free, fail, states)
@@ -216,6 +214,29 @@ class NameScope:
                 fail(mistake)
             for a in e.args:
                 self._walk(a, extents, free, fail, states)
+
+    def _extent_of(self, e: Any, limit: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None]) -> Any:
+        """The extent of the axis that a summed index runs over, or a part of."""
+        k, low, high = limit
+        t = triangle(low, high)
+        if t is None:
+            unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
+            if low != 0 or unknown:
+                fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
+            return high + 1
+        for i in (t.index,) if isinstance(t.index, Symbol) else t.index.args[0].atoms(Symbol):
+            if i not in extents or i not in free:
+                fail(f"index {i}, a bound of {k}, is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
+        extent = t.extent(extents)
+        ends = (low == 0 and t.shift <= 0) if t.op == "prefix" else (sp.expand(high + 1 - extent) == 0 and t.shift >= 0)
+        if not ends:
+            fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
+        if not isinstance(e, sp.Sum) and (t.empty or len(e.limits) > 1):
+            reason = (
+                "has no entries at one end of the axis" if t.empty else "goes over other indices too: write one maximum inside the other"
+            )
+            fail(f"a maximum over {t.text(k)} {reason}")
+        return extent
 
     def _fail_array(self, e: Any, fail: Callable[[str], None]) -> None:
         """Fails with a hint: e is an array where an element is expected."""

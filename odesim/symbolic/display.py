@@ -17,6 +17,7 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
+from odesim.symbolic.limits import extent_of
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.named import BINDING, LogSumExp, log_of_sum, plain, softmax_in
 from odesim.symbolic.parts import Key, free_in_order
@@ -112,7 +113,9 @@ class _Writing:
             table, named = self._terms(e, scope)
             return sp.Add(*named, *(number * self(term, scope) for term, number in table.items()))
         if isinstance(e, BINDING):
-            inner = {**scope, **{k: high - low + 1 for k, low, high in e.limits}}
+            inner = dict(scope)
+            for k, low, high in reversed(e.limits):
+                inner[k] = extent_of(low, high, inner)
             return unevaluated(type(e), self(e.function, inner), e.limits)
         logarithm = log_of_sum(e)
         if isinstance(logarithm, LogSumExp):

@@ -41,7 +41,7 @@ def _check_names(call: str, names: Any) -> str:
 
 @readable
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
-    """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f.
+    """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f, and over(Sum, f, (k, i + 1)) goes up to the index i.
 
     Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
     """
@@ -104,7 +104,8 @@ def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:
     """The declared indices of e that no reduction inside it binds."""
     if isinstance(e, REDUCTIONS):
         bound = {lim[0] for lim in e.limits}
-        return (free_indices(e.function, declared | bound) & declared) - bound
+        inside = free_indices(e.function, declared | bound) & declared
+        return inside.union(*(free_indices(end, declared) for _, *ends in e.limits for end in ends)) - bound
     if isinstance(e, Symbol):
         return {e} & declared
     indices: set[Symbol] = set()

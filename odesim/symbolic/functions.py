@@ -11,7 +11,7 @@ FUNCTIONS = {
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
 OTHERS = frozenset((
     "Add", "Mul", "Pow", "Piecewise", "Max", "Min", "sign", "Heaviside", "KroneckerDelta", "Mod", "frac", "re", "im",
-    "Weighted", "Counted", "XLogY", "Share", "Wrapped", "Padded", "Clipped", "Inside",
+    "Weighted", "Counted", "XLogY", "Share", "Wrapped", "Padded", "Clipped", "Inside", "UpTo",
 ))  # fmt: skip
 """sympy classes that a printer writes in a form of their own, or by other functions."""
 CHOICES = ("sqrt", "Max", "Min", "sign", "Heaviside", "Mod", "xlogy", *FUNCTIONS)

@@ -20,7 +20,7 @@ from odesim.symbolic.lowering import Lowering
 from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of, with_boundaries
 from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.program import Statement
-from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift
+from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
 from odesim.symbolic.schedule import dependency_order
 
 LOSS = Symbol("loss_", real=True)
@@ -171,17 +171,18 @@ class _Inline:
     """Puts the definitions of temporaries back into an expression, each at the indices at which it is read."""
 
     def __init__(self, work: Lowering, adjoints: Mapping[str, tuple[tuple[Symbol, ...], Expr]]):
-        self.work = work
+        self.work, self._fresh = work, count()
         self.parts = {s.name: (s.free, self._definition(s)) for s in work.statements} | {**adjoints}
         self._inlined: dict[str, Expr] = {}
-        self._fresh = count()
 
     def __call__(self, e: Any) -> Any:
         if isinstance(e, Indexed | Symbol):
             return self._read(e) if base_name(e) in self.parts else e
         if isinstance(e, REDUCTIONS):
             swap = {k: index(f"{k.name}_{next(self._fresh)}")[0] for k, _, _ in e.limits}
-            return bind_indices(type(e), self(e.function.xreplace(swap)), [(swap[k], low, high) for k, low, high in e.limits])
+            return bind_indices(
+                type(e), self(e.function.xreplace(swap)), [(swap[k], low.xreplace(swap), high.xreplace(swap)) for k, low, high in e.limits]
+            )
         return e.func(*map(self, e.args)) if e.args else e
 
     def _read(self, read: Key) -> Expr:
@@ -195,6 +196,10 @@ class _Inline:
         """The value of a statement, as an expression of what it reads."""
         if s.op == "map":
             return s.body
+        if s.along is not None:
+            (k,) = index(f"{s.along}_{next(self._fresh)}")
+            limits = (k, sp.S.Zero, s.along) if s.op == "prefix" else (k, s.along, self.work.extents[s.along] - 1)
+            return bind_indices(SumOver, s.body.xreplace({s.along: k}), [limits])
         assert s.bound is not None
         axis = (s.bound, self.work.extents[s.bound])
         if s.op == "max":

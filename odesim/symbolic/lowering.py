@@ -11,11 +11,13 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
+from odesim.symbolic.limits import has_triangle
 from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
 from odesim.symbolic.orders import cheapest_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
+from odesim.symbolic.triangles import hoisted
 
 MOST_TURNED = 4
 """Indices of a temporary up to which it is also found with its axes in another order."""
@@ -77,17 +79,19 @@ class Lowering:
         return self._hoisted[e]
 
     def _hoist(self, e: Expr) -> Expr:
+        if isinstance(e, REDUCTIONS) and has_triangle(e):
+            return hoisted(self, e)
         if isinstance(e, REDUCTIONS):
             body, limits = e.function, list(e.limits)
-            while isinstance(e, SumOver) and isinstance(body, SumOver):
+            while isinstance(e, SumOver) and isinstance(body, SumOver) and not has_triangle(body):
                 body, limits = body.function, [*body.limits, *limits]
             bound: list[Symbol] = []
             for k, low, high in limits:  # all of them first: the inner sum may hold the index of an outer one
-                j = self._loop_index(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
+                j = self.loop_index(k, sp.expand(high - low + 1), sp.Tuple(e, *bound))
                 body = body if j == k else body.xreplace({k: j})
                 bound.append(j)
             if isinstance(e, AtMax):
-                return self._at_max(self.hoist(body[0]), self.hoist(body[1]), bound)
+                return self.at_largest(self.hoist(body[0]), self.hoist(body[1]), bound)
             for j in cheapest_order(self.hoist(body), bound, self.free, self._size) if isinstance(e, SumOver) else bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
@@ -118,29 +122,40 @@ class Lowering:
         return -self.new(place, "max", tuple(f for f in self.free(array) if f != k), k)
 
     def new(
-        self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None = None, via: Indexed | None = None, *, slopes: bool = False
+        self,
+        e: Expr,
+        op: str,
+        free: tuple[Symbol, ...],
+        bound: Symbol | None = None,
+        via: Indexed | None = None,
+        *,
+        slopes: bool = False,
+        along: Symbol | None = None,
     ) -> Indexed | Symbol:
         """The temporary that holds a statement; the same statement is made once, whatever its indices are called, turned where needed."""
         for order in permutations(free) if len(free) <= MOST_TURNED else (free,):
-            made = self._temporaries.get(self._key(e, op, order, bound, via, slopes))
+            made = self._temporaries.get(self._key(e, op, order, bound, via, (slopes, along)))
             if made is not None and (op != "scatter" or order == free):
                 return made.base[order] if free else made
         name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
         self.taken.add(name)
         target = IndexedBase(name, shape=tuple(self.extents[f] for f in free))[free] if free else Symbol(name, real=True)
-        self._temporaries[self._key(e, op, free, bound, via, slopes)] = target
-        self.statements.append(Statement(target, free, op, e, bound, via, slopes))
+        self._temporaries[self._key(e, op, free, bound, via, (slopes, along))] = target
+        self.statements.append(Statement(target, free, op, e, bound, via, slopes, along=along))
         return target
 
-    def _key(self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None, via: Indexed | None, slopes: bool) -> tuple[Any, ...]:
+    def _key(
+        self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None, via: Indexed | None, how: tuple[bool, Symbol | None]
+    ) -> tuple[Any, ...]:
         """What two statements have in common that hold the same numbers in arrays with the same axes."""
         slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
         slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
         body = e.xreplace(slots)
         shape = tuple(self.extents[f] for f in free)
-        return op, slopes, shape, bound is not None and self.extents[bound], body, via and via.xreplace(slots)
+        slopes, along = how
+        return op, slopes, along and slots[along], shape, bound is not None and self.extents[bound], body, via and via.xreplace(slots)
 
-    def _loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
+    def loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
         """The loop index for k: an index with the name of k, or a new one where that name has another extent or meaning in near."""
         first = index(k.name)[0] if isinstance(k, BoundIndex) else k
         used = {s.name for s in near.atoms(Symbol) if s != k and not isinstance(s, BoundIndex)}
@@ -160,36 +175,36 @@ class Lowering:
         if issubclass(op, Shift):
             return self.new(body, "max", tuple(f for f in self.free(body) if f != k), k)
         if issubclass(op, MaxOver):
-            return self._largest(body, k)
-        return sp.Add(*(self._sum(term, k) for term in self._terms(body, k)))
+            return self.largest(body, k)
+        return sp.Add(*(self.sum(term, k) for term in self.terms(body, k)))
 
-    def _largest(self, body: Expr, k: Symbol) -> Expr:
+    def largest(self, body: Expr, k: Symbol) -> Expr:
         """The maximum of body over k, as a temporary; body is stored in an array first."""
         if k not in body.free_symbols:
             return body
         array = self._array(body)
         return self.new(array, "max", tuple(f for f in self.free(array) if f != k), k, slopes=True)
 
-    def _at_max(self, f: Expr, g: Expr, over: list[Symbol]) -> Expr:
+    def at_largest(self, f: Expr, g: Expr, over: list[Symbol]) -> Expr:
         """g at the first element where f is largest: one index after the other, in the order in which the maximum is computed."""
         for k in over:
             if k in f.free_symbols:
                 array = self._array(f)
-                f = self._largest(array, k)
-                g = self._sum(sp.Piecewise((g, sp.Eq(k, self.first(array, f, k))), (0, True)), k)
+                f = self.largest(array, k)
+                g = self.sum(sp.Piecewise((g, sp.Eq(k, self.first(array, f, k))), (0, True)), k)
             else:
                 g = self.hoist(g).xreplace({k: sp.S.Zero})
         return g
 
-    def _terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
+    def terms(self, body: Expr, k: Symbol) -> tuple[Expr, ...]:
         """body, or its terms where a Kronecker delta in one of them removes the sum."""
         factors = sp.Mul.make_args(body)
         inside = [f for f in factors if not isinstance(f, KroneckerDelta)]
-        if any(self._removes(d, k) for f in inside for d in f.atoms(KroneckerDelta)):
+        if any(self.removes(d, k) for f in inside for d in f.atoms(KroneckerDelta)):
             return sp.Add.make_args(sp.expand_mul(body))
         return (body,)
 
-    def _removes(self, d: KroneckerDelta, k: Symbol) -> bool:
+    def removes(self, d: KroneckerDelta, k: Symbol) -> bool:
         a, b = d.args
         other = b if a == k else a
         if k not in d.args:
@@ -212,7 +227,7 @@ class Lowering:
         extents = {self._ranges[base_name(x)] for x in d.args}
         return (own, other, extents.pop()) if k not in self.free(other) and len(extents) == 1 else None
 
-    def _sum(self, body: Expr, k: Symbol) -> Expr:
+    def sum(self, body: Expr, k: Symbol) -> Expr:
         """The sum of body over k: factors without k are moved out, a delta removes the sum, a matrix product becomes one statement.
 
         sum_k a[m]*x[m, k]  ->  a[m] * r0[m]        sum_n delta(m, psi[n])*x[n]  ->  r0[m], scattered
@@ -223,7 +238,7 @@ class Lowering:
         inside = [f for f in factors if k in f.free_symbols]
         if not inside:
             return outside * self.extents[k]
-        for d in (f for f in inside if isinstance(f, KroneckerDelta) and self._removes(f, k)):
+        for d in (f for f in inside if isinstance(f, KroneckerDelta) and self.removes(f, k)):
             rest = sp.Mul(*(f for f in inside if f is not d))
             if isinstance(d.args[0], Wrapped) or isinstance(d.args[1], Wrapped):
                 ring, other = sorted(d.args, key=lambda x: not isinstance(x, Wrapped))
@@ -233,7 +248,7 @@ class Lowering:
                 along = tuple(f for f in self.free(sp.Tuple(rest, via)) if f != k)
                 if set(along) & set(self.free(picked)):
                     continue  # one scattered array for each pair of rows would be no saving
-                row = self._loop_index(Symbol(f"{k}_row", integer=True, nonnegative=True), extent, body)
+                row = self.loop_index(Symbol(f"{k}_row", integer=True, nonnegative=True), extent, body)
                 scattered = self.new(rest, "scatter", (row, *along), k, via)
                 return outside * scattered.base[(picked, *along)]
             if k in d.args:

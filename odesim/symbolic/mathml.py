@@ -8,6 +8,8 @@ from sympy.printing.conventions import split_super_sub
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 from sympy.printing.printer import Printer
 
+from odesim.symbolic.limits import triangle
+
 SIGNS = {"==": "=", "!=": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 ATOMS = ("is_Symbol", "is_Integer", "is_Float")
 
@@ -141,25 +143,28 @@ class MathML(Printer):  # type: ignore[misc]
         body = self._print(e.function)
         return row(*parts, brackets(body) if e.function.is_Add else body)
 
-    def _over(self, name: str, index: Any, *arguments: str) -> str:
-        """name_index(arguments)"""
-        return row(tag("msub", tag("mi", name), self._print(index)), brackets(row(*arguments)))
+    def _over(self, name: str, limit: Any, *arguments: str) -> str:
+        """name_index(arguments), with the limits of the index where they are not the whole axis"""
+        k, low, high = limit
+        t = triangle(low, high)
+        below = self._print(k) if t is None else self._print(t.condition(k).readable())
+        return row(tag("msub", tag("mi", name), below), brackets(row(*arguments)))
 
     def _weighted(self, f: Any, w: Any) -> list[str]:
         return [self._print(f), *([] if w == 1 else [sign(";"), words("weight "), self._print(w)])]
 
     def _print_MaxOver(self, e: Any) -> str:
-        return self._over("max", e.limits[0][0], self._print(e.function))
+        return self._over("max", e.limits[0], self._print(e.function))
 
     def _print_LogSumExp(self, e: Any) -> str:
-        return self._over("logsumexp", e.limits[0][0], *self._weighted(*e.function))
+        return self._over("logsumexp", e.limits[0], *self._weighted(*e.function))
 
     def _print_SoftmaxAt(self, e: Any) -> str:
         f, w, i = e.args
-        return self._over("softmax", i, *self._weighted(f, w))
+        return self._over("softmax", sp.Tuple(i, 0, 0), *self._weighted(f, w))
 
     def _print_Entropy(self, e: Any) -> str:
-        return self._over("entropy", e.limits[0][0], self._print(e.function))
+        return self._over("entropy", e.limits[0], self._print(e.function))
 
     def _print_AtMax(self, e: Any) -> str:
         f, g = map(self._print, e.function)
@@ -208,6 +213,9 @@ class MathML(Printer):  # type: ignore[misc]
     def _print_Neighbour(self, e: Any) -> str:
         i, c, _ = e.args
         return row(self._print(i), sign("−" if c < 0 else "+"), self._print(abs(c)))
+
+    def _print_UpTo(self, e: Any) -> str:
+        return self._print(e.readable())
 
     def _print_Inside(self, e: Any) -> str:
         return self._print(e.readable())

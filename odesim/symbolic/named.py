@@ -7,6 +7,7 @@ from sympy import Expr, Symbol
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
 from odesim.symbolic.factors import factors, product
+from odesim.symbolic.limits import triangle
 from odesim.symbolic.logs import Share, XLogY
 from odesim.symbolic.reductions import REDUCTIONS, Shift, unevaluated
 from odesim.symbolic.weighted import Weighted
@@ -115,7 +116,9 @@ def softmax_in(table: dict[Expr, Expr], indices: dict[Symbol, Any]) -> tuple[Sof
         parts = exponential_terms(total)
         if parts is None:
             continue
-        k, _, high = total.limits[0]
+        k, low, high = total.limits[0]
+        if triangle(low, high) is not None:
+            continue
         for i in [i for i, extent in indices.items() if sp.expand(high + 1 - extent) == 0]:
             f, w = (part.xreplace({k: i}) for part in parts)
             rest = dict(table)

@@ -55,9 +55,9 @@ class Inside(BooleanFunction):  # type: ignore[misc]
         return sp.true if c == 0 else None
 
     def readable(self) -> Any:
-        """The condition in signs; i is not negative."""
+        """The condition in signs, for a place i on the axis."""
         i, c, n = self.args
-        return sp.And(sp.Ge(i + c, 0), sp.Lt(i + c, n))
+        return sp.Ge(i + c, 0) if c.is_negative else sp.Lt(i + c, n)
 
     def _sympystr(self, printer: Any) -> str:
         return str(printer._print(self.readable()))

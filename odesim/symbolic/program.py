@@ -13,7 +13,8 @@ class Statement:
     """One assignment, for all values of the indices in `free`.
 
     op: "map" target = body; "sum", "max" target = op over bound of body; "dot" target[a, b] = sum over bound of
-    left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:].
+    left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:];
+    "prefix", "suffix" target = sum of body over the values of `along` up to, or from, its own.
     more: indices beside bound over which a matrix product is summed; generated code alone has them.
     slopes: a maximum is a value that has a derivative, and no shift that cancels; its body is then an element of an array.
     """
@@ -26,6 +27,7 @@ class Statement:
     via: Indexed | None = None
     slopes: bool = False
     more: tuple[Symbol, ...] = ()
+    along: Symbol | None = None
 
     @property
     def name(self) -> str:

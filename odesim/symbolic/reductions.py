@@ -7,6 +7,8 @@ import sympy as sp
 from sympy import Expr, Sum
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
+from odesim.symbolic.limits import limit_latex, limit_text
+
 
 def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
     """cls(body, *limits) without evaluation: sympy's own constructor moves a Piecewise out, past the index it depends on."""
@@ -40,10 +42,10 @@ class MaxOver(ExprWithLimits):  # type: ignore[misc]
         return at_max(self, self.function.diff(symbol))
 
     def _latex(self, printer: Any) -> str:
-        return rf"\max_{{{printer._print(self.limits[0][0])}}} {printer._print(self.function)}"
+        return rf"\max_{{{limit_latex(self.limits[0], printer)}}} {printer._print(self.function)}"
 
     def _pretty(self, printer: Any) -> Any:
-        return printer._print(sp.Function(f"max_{self.limits[0][0]}")(self.function))
+        return printer._print(sp.Function(f"max_{limit_text(self.limits[0])}")(self.function))
 
 
 class Shift(MaxOver):
@@ -64,7 +66,7 @@ class AtMax(ExprWithLimits):  # type: ignore[misc]
 
     def _latex(self, printer: Any) -> str:
         f, g = (printer._print(a) for a in self.function)
-        k = printer._print(self.limits[0][0])
+        k = limit_latex(self.limits[0], printer)
         return rf"\left. {g} \right|_{{{k} = \arg\max_{{{k}}} {f}}}"
 
     def _pretty(self, printer: Any) -> Any:

@@ -10,6 +10,7 @@ from sympy.printing.latex import greek_letters_set
 from odesim.symbolic.arrange import readable
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.display import Display
+from odesim.symbolic.limits import limit_latex, limit_text
 from odesim.symbolic.named import plain
 from odesim.symbolic.parts import Key
 
@@ -79,7 +80,7 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
     """A printer of expressions on one line, with short sums and powers."""
 
     def _reduction(self, name: str, e: Any, *arguments: Any) -> str:
-        indices = ",".join(str(lim[0]) for lim in e.limits)
+        indices = ",".join(map(limit_text, e.limits))
         return f"{name}_{indices}({', '.join(map(self._print, arguments))})"
 
     def _print_Sum(self, e: Any) -> str:
@@ -104,7 +105,7 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
 
     def _print_AtMax(self, e: Any) -> str:
         f, g = map(self._print, e.function)
-        return f"({g} where {f} is largest over {e.limits[0][0]})"
+        return f"({g} where {f} is largest over {limit_text(e.limits[0])})"
 
     def _print_Counted(self, e: Any) -> str:
         weight, x = map(self._print, e.args)
@@ -168,10 +169,10 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
 
     def _print_LogSumExp(self, e: Any) -> str:
         f, w = e.function
-        return rf"\operatorname{{logsumexp}}_{{{self._print(e.limits[0][0])}}}\left({self._print(f)}{self._weight(w)}\right)"
+        return rf"\operatorname{{logsumexp}}_{{{limit_latex(e.limits[0], self)}}}\left({self._print(f)}{self._weight(w)}\right)"
 
     def _print_Entropy(self, e: Any) -> str:
-        return rf"\operatorname{{entropy}}_{{{self._print(e.limits[0][0])}}}\left({self._print(e.function)}\right)"
+        return rf"\operatorname{{entropy}}_{{{limit_latex(e.limits[0], self)}}}\left({self._print(e.function)}\right)"
 
     def _weight(self, w: Any) -> str:
         return "" if w == 1 else f";{self._words('weight')}{self._print(w)}"

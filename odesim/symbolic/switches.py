@@ -19,6 +19,7 @@ from odesim.symbolic.crossings import Times, UnknownTimesError, break_times, who
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index, time
+from odesim.symbolic.limits import extent_of
 from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.program import names_read
 from odesim.symbolic.reductions import REDUCTIONS
@@ -188,7 +189,9 @@ class _SwitchRewriter:
         if not e.args or isinstance(e, Indexed) or not self._depends(e):
             return e
         if isinstance(e, REDUCTIONS):
-            inner = {**scope, **{k: high + 1 for k, _, high in e.limits}}
+            inner = dict(scope)
+            for k, low, high in reversed(e.limits):
+                inner[k] = extent_of(low, high, inner)
             return e.func(self.rewrite(e.function, inner), *e.limits)
         if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
             return self.rewrite(without_remainders(e), scope)

@@ -59,7 +59,7 @@ def test_nvrtc_compiles_special_functions(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["neighbours"])
+@pytest.mark.parametrize("name", ["neighbours", "causal"])
 def test_nvrtc_compiles_words_of_the_language(name: str) -> None:
     """Words that have functions of their own in the text."""
     check_wide(SYSTEMS[name], "float64", True, "sm_90")

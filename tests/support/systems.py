@@ -105,6 +105,15 @@ SYSTEMS = {
             params=(param(b), param(w), param(X)), initial={v[m]: 0.1 + 0.2 * m, V[m, k]: 0.2 - 0.1 * k},
         ),
         System(
+            name="causal", source=SOURCE, axes={m: M, k: K}, 
+            equations={
+                v[m]: over(Sum, softmax(a[m] * v[j], (j, m + 1)) * u[j], (j, m + 1)) - v[m] * Sum(exp(u[j]) * V[j, 0], (j, m + 1, M - 1)),
+                u[m]: a[m] * Sum(tanh(v[j]) * u[j], (j, 0, m - 1)) - u[m],
+                V[m, k]: Sum(v[j] * V[j, k], (j, m, M - 1)) / (m + 1) + b * Sum(V[m, l] * D[m, k], (l, 0, k - 2)) - V[m, k] ** 3,
+            },
+            params=(param(a), param(b), param(D)), initial={v[m]: 0.1 + 0.2 * m, u[m]: 0.3, V[m, k]: 0.2 - 0.1 * k},
+        ),
+        System(
             # what is left out is larger by 900, by a mask, by weights that are 0, and by weights that a state makes 0
             name="masked", source=SOURCE, axes={m: M},
             equations={

@@ -79,6 +79,8 @@ class Phases(FunctionText):
                 return self._nest(node)
             case ast.Expr(value=ast.Call(func=ast.Name(id="product"))):
                 return [*self._products(node), WAIT]
+            case ast.Expr(value=ast.Call(func=ast.Name(id=("add_up" | "add_down") as word), args=args)):
+                return [*self._partial_sums(word, args), WAIT]
         return self._statement(node)
 
     def _number(self, name: str, tree: str, args: list[ast.expr]) -> list[str]:
@@ -189,6 +191,15 @@ class Phases(FunctionText):
         entry, vectors = self._vector(arrays[0])[0], [self._vector(a)[1] for a in arrays]
         given = ", ".join([*vectors, *self._whole(steps), *self._whole(shape), self._value(add).text])
         return [f"odesim_product<{entry}>(team, {given});"]
+
+    def _partial_sums(self, word: str, args: list[Any]) -> list[str]:
+        """Partial sums in the order of odesim.codegen.runtime.running, each line along the axis by one thread."""
+        entry, array = self._vector(args[0])
+        before, n, after = (f"({self._value(a).text})" for a in args[1:])
+        first, step = ("0", after) if word == "add_up" else (f"({n} - 1) * {after}", f"-{after}")
+        head = f"{entry}* p_ = {array} + e_ / {after} * {n} * {after} + e_ % {after} + {first};"
+        line = f"for (long long q_ = 1; q_ < {n}; q_ += 1) {{ p_[{step}] = p_[{step}] + p_[0]; p_ += {step}; }}"
+        return _shared(f"{before} * {after}", [head, line])
 
     def _vector(self, node: Any) -> tuple[str, str]:
         """(type of an element, address) of vector(array, start)."""

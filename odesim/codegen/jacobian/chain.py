@@ -60,6 +60,8 @@ class Chain:
                 term = self._multiply(product, slopes[dependence.slope], gather(inner, dependence.indices, params))
                 if s.op == "scatter":
                     term = self._scatter(s, term, params)
+                elif s.along is not None:
+                    term = partial_sums(term, s.free.index(s.along), s.op)
                 if kind == LOCAL:
                     _add(local.setdefault(s.name, {}), product.path, term)
                 elif kind == SUMMED:
@@ -167,6 +169,11 @@ class Chain:
                 U[rows, starts[g] : starts[g] + len(columns[g])] = slopes.reshape(len(rows), -1)
         G = np.concatenate([columns[g] for g in used_sums]).T if used_sums else np.zeros((self.layout.size, 0))
         return U, np.ascontiguousarray(G)
+
+
+def partial_sums(a: Array, axis: int, op: str) -> Array:
+    """The sums along an axis up to each element, or from each element on where op is "suffix"."""
+    return np.cumsum(a, axis) if op == "prefix" else np.flip(np.cumsum(np.flip(a, axis), axis), axis)
 
 
 def gather(a: Array, indices: tuple[Any, ...], params: Mapping[str, Any]) -> Array:

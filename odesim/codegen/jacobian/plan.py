@@ -116,7 +116,7 @@ def loop_indices(i: Any) -> tuple[Symbol, ...]:
 def _products(plan: ChainPlan, s: Statement, dependences: Sequence[Dependence]) -> Iterator[Product]:
     """The products of a statement. Records in the plan what the statement's array depends on."""
     within = [i for i in s.loops if plan.derivatives.extents[i] == plan.block_extent]
-    if len(within) > 1 or (plan.block_extent is not None and s.op == "scatter"):
+    if len(within) > 1 or (plan.block_extent is not None and s.op == "scatter") or s.along in within:
         raise NotLocalError
     steps = {id(dependence): _path_read(plan, dependence, within[0] if within else None) for dependence in dependences}
     new = any(step is not None for step in steps.values()) and s.bound in within

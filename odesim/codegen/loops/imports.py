@@ -21,6 +21,7 @@ OWN = {
     "spherical": ("spherical_jn",),
     "counting": ("binomial",),
     "neighbours": ("clip", "on_axis", "wrap"),
+    "running": ("add_down", "add_up"),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
 NEEDS = {
@@ -34,6 +35,7 @@ NEEDS = {
     "spherical": ("circular",),
     "counting": (),
     "neighbours": (),
+    "running": (),
 }
 """{module: further modules of the runtime that it inlines}, beside those of INLINED."""
 

@@ -75,6 +75,8 @@ class Nests:
             self._product(product)
         elif first.op == "scatter":
             self._scatter(first)
+        elif first.along is not None:
+            self._partial_sums(first)
         elif len(first.loops) == 1 and (first.free or first.bound):
             self._line(group)
         elif not first.loops:
@@ -201,6 +203,14 @@ class Nests:
         assert s.via is not None
         place = ", ".join([self.printer.subscript(s.via), *(i.name for i in s.free[1:])])
         self._bodies(depth, [(f"{s.name}[{place}]", body)], sign="+=")
+
+    def _partial_sums(self, s: Statement) -> None:
+        assert s.along is not None
+        self._map(s)
+        place, lengths = s.free.index(s.along), [self.program.extents[i] for i in s.free]
+        shape = (sp.prod(lengths[:place]), lengths[place], sp.prod(lengths[place + 1 :]))
+        word = "add_up" if s.op == "prefix" else "add_down"
+        self._put(1, f"{word}(vector({s.name}, 0), {', '.join(map(self.text, shape))})")
 
     def _product(self, p: Product) -> None:
         for depth, i in enumerate(p.loops):

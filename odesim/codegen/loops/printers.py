@@ -219,6 +219,10 @@ class Printer:
     def _Inside(self, e: Any) -> tuple[str, int]:
         return self.on_axis(*self._place(e)), ATOM
 
+    def _UpTo(self, e: Any) -> tuple[str, int]:
+        a, b, c = e.args
+        return f"{self.place(a)} <= {self.place(b)}{f' {chr(45) if c < 0 else chr(43)} {abs(c)}' if c else ''}", 0
+
     def _place(self, e: Any) -> tuple[str, str]:
         """The texts of the place i + c and of the length n of the axis."""
         i, c, n = e.args

@@ -113,6 +113,17 @@ class Calls:
                 total = self._add(total, Operation("*", factors))
             out.cells[place] = total
 
+    def add_up(self, a: View, before: int, n: int, after: int) -> None:
+        self._partial_sums(a, before, after, range(1, n), n, -1)
+
+    def add_down(self, a: View, before: int, n: int, after: int) -> None:
+        self._partial_sums(a, before, after, range(n - 2, -1, -1), n, 1)
+
+    def _partial_sums(self, a: View, before: int, after: int, places: Sequence[int], n: int, step: int) -> None:
+        for b, i, c in iterate(range(before), places, range(after)):
+            here, beside = (a.place(((b * n + k) * after + c,)) for k in (i, i + step))
+            a.cells[here] = self.named(a.stored(Operation("+", (a.cells[here], a.cells[beside]))))
+
     def _sum(self, terms: Sequence[Operand]) -> Any:
         """The sum of operands in the order of odesim.codegen.runtime.reduce."""
         lanes = LANES if len(terms) > SEQUENCE else 1

@@ -110,6 +110,7 @@ FORMS = {
     "masked": {"M": (2, 3)},
     "largest": {"M": (4, 4), "K": (7, 15)},
     "neighbours": {"M": (4, 3), "K": (7, 7)},
+    "causal": {},
 }
 
 
