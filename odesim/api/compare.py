@@ -19,7 +19,8 @@ from odesim.base.memory import check_saves_fit
 from odesim.base.signals import stop_signals
 from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
-from odesim.comparison.pairs import Pair, TrainingFacts, check_described, check_flow, find_pair
+from odesim.comparison.pair import Pair, TrainingFacts
+from odesim.comparison.pairs import check_described, check_flow, find_pair
 from odesim.comparison.side import ITERATIONS, Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
@@ -111,7 +112,7 @@ def compare_training(
             f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
         )
     timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
-    options = replace(options, observe=to_observe(experiment, system, pair, names["observables"]))
+    options = replace(options, observe=to_observe(experiment, system, pair, facts, names["observables"]))
     with stop_signals() as stop:
         training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     trained = side_of_training(training)
@@ -128,7 +129,7 @@ def compare_training(
     return compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **names)
 
 
-def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted: Sequence[str]) -> tuple[str, ...]:
+def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts: TrainingFacts, wanted: Sequence[str]) -> tuple[str, ...]:
     """Observables that the training must record to be compared, even costly ones. Raises ParamError for one that cannot be compared."""
     links = {link.name: link.sources for link in pair.links} if pair else {}
     if not pair:
@@ -138,7 +139,7 @@ def to_observe(experiment: Experiment, system: System, pair: Pair | None, wanted
         if name not in links:
             raise ParamError(no_such("observable", name, links, f"both {system.name} and {experiment.task}"))
     needed = [source for name in wanted for source in links[name]]
-    needed += [source for link in (pair.start.values() if pair else ()) for source in link.sources]
+    needed += [source for link in (pair.starts(facts).values() if pair else ()) for source in link.sources]
     return tuple(sorted(set(needed)))
 
 

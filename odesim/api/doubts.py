@@ -9,7 +9,8 @@ import numpy as np
 
 from odesim.api.experiment import make_experiment
 from odesim.base.arrays import Array
-from odesim.comparison.pairs import Pair, TrainingFacts, does_not_describe, misfits
+from odesim.comparison.pair import Pair, TrainingFacts
+from odesim.comparison.pairs import does_not_describe, misfits
 from odesim.reference.tasks import load_task
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution

@@ -9,7 +9,7 @@ from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
 from odesim.base.run_options import RunOptions
 from odesim.comparison.clock import TrainingClock
-from odesim.comparison.pairs import Pair, TrainingFacts
+from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution
 from odesim.engines.problem import compiled_parts, right_side
 from odesim.inputs.bind import bind
@@ -23,14 +23,11 @@ RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own 
 def theory_of(
     system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
 ) -> Side:
-    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters."""
+    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters or start."""
     params, each = experiment.theory[system.name], pair is not None and pair.per_seed
-    start = (
-        {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in pair.start.items()}
-        if pair
-        else {}
-    )
-    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each else [0]
+    links = pair.starts(facts) if pair else {}
+    start = {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in links.items()}
+    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start else [0]
     sides = []
     for k, row in enumerate(rows):
         own = {name: np.asarray(value)[row] if each else value for name, value in params.items()}

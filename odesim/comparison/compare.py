@@ -14,7 +14,7 @@ from odesim.base.pictures import draw
 from odesim.base.signatures import readable
 from odesim.comparison.align import align_axis
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
-from odesim.comparison.pairs import Pair, TrainingFacts
+from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
 from odesim.comparison.table import comparison_html, comparison_text
 from odesim.errors import ParamError, no_such
@@ -175,7 +175,7 @@ def compare_sides(
         here, there = theory.at_times(quantity, times), None
         if name in links and facts:
             link = links[name]
-            here = link.theory(here)
+            here = link.theory(here, facts)
             own = own if link.dims is None else link.dims
             there = link.make({source: training.at_times(source, times) for source in link.sources}, facts)
         else:

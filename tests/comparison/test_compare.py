@@ -1,5 +1,6 @@
 """Theory beside training: what theory is exact for has no error, what it is the limit of has one of known order."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +13,8 @@ from odesim.comparison.clock import TrainingClock
 from odesim.comparison.table import title
 from odesim.errors import ParamError, StoreError
 from odesim.plot.comparison import figure_of_comparison
+from odesim.reference.protocols import Experiment
+from odesim.reference.tasks.scan_snap import ScanSnap, population_batch
 from tests.support.texts import notes
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes
@@ -69,6 +72,25 @@ def test_population_descent_is_the_discrete_map():
     assert found.passed({name: {"relative_l2": 1e-12} for name in errors(found)})
     assert found.theory["loss"][0, 2] == pytest.approx(2.2277, abs=5e-5)
     assert found.theory["c"][0, -1, 0, 19] == pytest.approx(0.1623, abs=5e-5)
+
+
+class InfiniteContexts(ScanSnap):
+    """The task, with the gradient of the population in the place of its batches: from any start, as given tables have it from 0."""
+
+    def make(self, values: Mapping[str, Any], **options: Any) -> Experiment:
+        return replace(super().make(values, **options), stream=population_batch)
+
+
+@pytest.mark.parametrize("rng", ["numpy", "official"])
+def test_random_starts_are_those_of_the_discrete_map(rng):
+    """Every seed's map begins at its own Y and Z and stays with its descent in infinite contexts, every column of Y too: to rounding."""
+    given: dict[str, Any] = {"init": "torch", "rng": rng, "num_next_per_last": 2, "num_common": 4, "num_unique_per_next": 3, "num_last": 3}
+    found = odesim.compare("scan_snap.full", task=InfiniteContexts(), settings=given, seeds=(1, 4), steps=30, map="discrete")
+    assert set(errors(found)) == {"loss", "loss_batch", "c", "entropy", "entropy_distinct", "Y", "Z"}
+    assert found.passed({name: {"relative_l2": 1e-12} for name in errors(found)})
+    assert found.theory["Y"].shape == (2, 31, 22, 31) and found.theory["c"].shape == (2, 31, 6, 22)
+    starts = found.theory["Y"][:, 0]
+    assert np.all(np.abs(starts).max(axis=(1, 2)) > 0.9 * 31**-0.5) and not np.allclose(*starts)
 
 
 @pytest.mark.parametrize(
@@ -319,9 +341,14 @@ def test_what_is_no_number_does_not_pass(training):
         ("scan_snap.full", {"task": "scan_snap", "align": ["q"]}, "no axis 'q'"),
         ("scan_snap.full", {"task": "scan_snap", "steps": 0}, "nothing to compare"),
         ("scan_snap.full", {"task": "scan_snap", "settings": {"optimizer": "adam"}}, "the optimizer is adam, not sgd or momentum"),
-        ("scan_snap.full", {"task": "scan_snap", "settings": {"init": "torch"}}, "init is torch, not zero"),
+        ("scan_snap.symmetric", {"task": "scan_snap", "settings": {"init": "torch"}}, "init is torch, not zero"),
         (
             "scan_snap.full",
+            {"task": "scan_snap", "settings": {"init": "torch", "num_common": 0}},
+            "does not describe this training of scan_snap: init is torch, and no token is of two classes$",
+        ),
+        (
+            "scan_snap.symmetric",
             {"task": "scan_snap", "settings": {"init": "torch", "optimizer": "adam", "normalize": False}},
             "the optimizer is adam, .*; init is torch, .*; normalize is false, not true",
         ),

@@ -60,6 +60,22 @@ def classes_from_settings(values: Mapping[str, Any]) -> Classes:
     return Classes(P, psi.astype(int), p, M)
 
 
+def with_idle_classes(classes: Classes) -> dict[str, Any] | None:
+    """Parameters of scan_snap.full where Y has a column for every token: a class of probability 0 for each that is never next.
+
+    Such a class sees a token that classes share, so that their own tokens stay their own; None if there is no such token.
+    """
+    shared = np.flatnonzero((classes.P > 0).sum(axis=0) > 1)
+    if not shared.size:
+        return None
+    K, S = classes.P.shape
+    idle = np.zeros((int(classes.M) - K, S))
+    idle[:, shared[0]] = 1
+    zeros = np.zeros(len(idle))
+    P, psi, p = np.concatenate([classes.P, idle]), np.concatenate([classes.psi, zeros.astype(int)]), np.concatenate([classes.p, zeros])
+    return {"P": P, "psi": psi, "p": p, "M": classes.M}
+
+
 def symmetric_params(values: Mapping[str, Any], classes: Classes) -> dict[str, Any] | None:
     """The parameters of scan_snap.symmetric and its reduced flow, or None if the generated classes are not symmetric.
 

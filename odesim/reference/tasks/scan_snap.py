@@ -20,6 +20,7 @@ from odesim.reference.data.scan_snap_tables import (
     classes_from_settings,
     generate_classes,
     symmetric_params,
+    with_idle_classes,
 )
 from odesim.reference.one_layer.model import DECODERS, INITS, YZ
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
@@ -169,9 +170,12 @@ def make_start(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int]) -> Calla
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
     """{System: parameters} that describe the training; empty for options without a System. The decorrelated decoder has only the
     reduced flow."""
-    if values["residual"] or values["attn_include_query"] or not values["normalize"] or values["init"] != "zero":
+    if values["residual"] or values["attn_include_query"] or not values["normalize"]:
         return {}
     rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
+    if values["init"] != "zero":
+        every_token = with_idle_classes(classes) if values["decoder"] == "vanilla" else None
+        return {} if every_token is None else {"scan_snap.full": {**every_token, **rates}}
     symmetric = None if values["P"] is not None else symmetric_params(values, classes)
     if values["decoder"] == "decorrelated":
         return {} if symmetric is None else {"scan_snap.reduced_symmetric": {**symmetric, **rates}}

@@ -114,7 +114,7 @@ UNTRAINED: list[tuple[tuple[int, int, int, int], list[float], list[float]]] = [
 
 def ncorr(cell: tuple[int, int, int, int]) -> Array:
     """NCorr (seed, layer of latents) of the untrained networks of seeds 1 to 5, one after the other."""
-    sizes = dict(zip(("num_classes", "num_children", "n0", "n1"), cell, strict=True))
+    sizes: dict[str, Any] = dict(zip(("num_classes", "num_children", "n0", "n1"), cell, strict=True))
     found = []
     for seed in range(1, 6):
         run = official((seed,), width=1024, **sizes)
