@@ -24,16 +24,15 @@ def make_log(axes: Axes, label: str) -> list[str]:
     lines = [line for line in axes.get_lines() if line.get_transform() is axes.transData]
     values: list[Array] = [np.ma.filled(np.ma.masked_invalid(np.ma.asarray(line.get_ydata(), float)), np.nan) for line in lines]
     finite = np.concatenate([v[np.isfinite(v)] for v in values]) if values else np.empty(0)
-    if not (finite > 0).any():
+    bands = [np.asarray(p.vertices)[:, 1] for c in axes.collections if isinstance(c, PolyCollection) for p in c.get_paths()]
+    if not (finite > 0).any() and not any((edge > 0).any() for edge in bands):
         return [f"{label}: no value > 0, so that its axis is linear"]
     for line, value in zip(lines, values, strict=True):
         line.set_ydata(np.where(value > 0, value, np.nan))
-    axes.relim()
     axes.set_yscale("log")
     axes.autoscale(axis="y")
-    bands = [c for c in axes.collections if isinstance(c, PolyCollection)]
-    below = any(bool((np.asarray(path.vertices)[:, 1] <= 0).any()) for band in bands for path in band.get_paths())
-    return [*[left_out(label, finite)] * bool((finite <= 0).any()), *[f"{label}: the band reaches below 0, beyond the axis"] * below]
+    notes = [left_out(label, finite)] * bool((finite <= 0).any())
+    return notes + [f"{label}: the band reaches values ≤ 0, beyond the axis"] * any((edge <= 0).any() for edge in bands)
 
 
 def left_out(label: str, finite: Array) -> str:

@@ -179,7 +179,7 @@ def test_what_the_run_does_not_have_is_one_sentence(wrong):
 LEFT_OUT = {  # gap of 7 x 5 members, or medians over those with one mu, or over all members at three times
     "map": (Choice(x="mu", y="v_start", var=("gap",), at=1.0, log="c"), "gap: 10 of 35 values ≤ 0, not shown (log)"),
     "curve": (Choice(x="mu", var=("gap",), at=1.0, log="y"), "gap: 2 of 7 values ≤ 0, not shown (log)"),
-    "bands": (Choice(x="time", var=("gap",), log="y"), "gap: 1 of 3 values ≤ 0, not shown (log) gap: the band reaches below 0"),
+    "bands": (Choice(x="time", var=("gap",), log="y"), "gap: 1 of 3 values ≤ 0, not shown (log) gap: the band reaches values ≤ 0"),
     "time": (Choice(x="time", var=("gap",), log="x"), "$t$ = 0, not shown (log)"),
     "nothing positive": (Choice(x="time", var=("loss",), log="y"), "loss: no value > 0, so that its axis is linear"),
     "no colour": (Choice(var=("loss",), log="c"), "loss: no value > 0, so that its colours are linear"),

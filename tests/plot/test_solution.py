@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from odesim.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.marks import SIZE
@@ -421,3 +422,22 @@ def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
         assert axes.get_ylim()[0] == pytest.approx(bottom if bottom else axes.get_ylim()[0])
         assert bool(axes.get_ylim()[0] > values.min()) is (bottom is not None)
         assert bottom is None or all(line.get_clip_on() for line in axes.lines)
+
+
+def test_logarithmic_scales_of_bands_and_maps():
+    """Bands of both signs are cut at the foot of the axis, a map's values <= 0 have no colour; what has no such scale is refused."""
+    negative = solution({"z": grow(MAP + 1) - 0.3}, dims={"z": ("l",)})
+    figure = figure_of_solution(negative, Choice(log="y"))
+    assert figure.axes[0].get_yscale() == "log"
+    assert notes(figure)[0] == "$z_{l}$: 40 of 40 values ≤ 0, not shown (log)"  # of the median
+    assert notes(figure)[1] == "$z_{l}$: the band reaches values ≤ 0, beyond the axis"
+    figure = figure_of_solution(CASES["map"], Choice(log="c", var=("z",)))
+    mesh: Any = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    below = int((CASES["map"].y["z"] <= 0).sum())
+    assert np.ma.getmaskarray(mesh.get_array()).sum() == below and f"{below} of 1600 values ≤ 0" in notes(figure)[0]
+    with pytest.raises(ParamError, match="log y: the vertical axis is the component of z"):
+        figure_of_solution(CASES["map"], Choice(log="y", var=("z",)))
+    with pytest.raises(ParamError, match="log c: this picture has no colours"):
+        figure_of_solution(CASES["vector"], Choice(log="c"))
+    with pytest.raises(ParamError, match="log x: no saved time is > 0, the last is 0"):
+        figure_of_solution(CASES["start only"], Choice(log="x"))
