@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.joma._joint_claims import JOINT
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -112,6 +113,7 @@ def falls(Delta: np.ndarray, start: float | list[float]) -> Iterable[Measurement
 
 
 CLAIMS = (
+    *JOINT,
     Claim(
         "joma.conserved_ratio",
         Source(PAPER, "Theorem 2"),

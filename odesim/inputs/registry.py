@@ -36,9 +36,9 @@ def list_models() -> list[str]:
 
 @readable
 def load_model(ref: str | os.PathLike[str] | System) -> System:
-    """The System with this name (`joma.nonlinear`) or path (`my.py`, `my.py:OTHER`); a System is returned as it is.
+    """The System with this name (`joma.nonlinear`, `joma.joint_exp:SQUARE`) or path (`my.py`, `my.py:OTHER`).
 
-    A model file is code, and this runs it. Raises ModelError.
+    A System is returned as it is. A model file is code, and this runs it. Raises ModelError.
     """
     return load_with_origin(ref)[0]
 
@@ -92,8 +92,11 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 @lru_cache(maxsize=64)
-def _load_named(name: str) -> System:
+def _load_named(ref: str) -> System:
     shipped = _shipped_names()
+    name, colon, constant = ref.partition(":")
+    if name not in shipped:
+        name = ref
     if name in shipped:
         try:
             module = importlib.import_module(f"{GROUP}.{name}")
@@ -101,7 +104,7 @@ def _load_named(name: str) -> System:
             raise
         except BaseException as e:
             raise ModelError(f"model {name} cannot be used: {_one_line(e)}") from e
-        return _system_in(module, CONSTANT, f"model {name}")
+        return _system_in(module, constant if colon else CONSTANT, f"model {name}")
     entries = _entry_points()
     if name not in entries:
         text = name if len(name) <= 60 else name[:57] + "..."

@@ -90,7 +90,7 @@ def test_an_edited_file_is_read_again(file):
         ("scan_snap.ful", ["no model 'scan_snap.ful'", "did you mean 'scan_snap.full'?", "scan_snap.theorem4"]),
         ("scan_snap", ["no model 'scan_snap'"]),
         ("scan_snap.claims", ["no model"]),
-        ("scan_snap.full:OTHER", ["no model"]),
+        ("scan_snap.full:OTHER", ["has no OTHER", "SYSTEM"]),
         ("", ["no model ''"]),
         ("__import__('os')", ["no model"]),
         ("x" * 10_000, ["no model"]),

@@ -19,9 +19,14 @@ from odesim.symbolic import System
 from tests.support.models import FLOWS, MAPS
 
 MODELS = list_models()
-JOMA = [name for name in MODELS if name.startswith("joma.")]
+JOMA = [name for name in MODELS if name.startswith("joma.") and not name.startswith("joma.joint")]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
+JOINT = (
+    {"V": "(Mc, K)", "Xi": "(Mq, K)", "Z": "(Mc, Mq)"},
+    {"X": "(N, Mc)", "pi": "(N,)", "q": "(N,)", "A": "(C, K)", "y": "(N,)", "T": "()", "eta_w": "()", "eta_z": "()"},
+    {"loss": "()", "attention": "(N, Mc)", "entropy": "()"},
+)
 SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
 CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  # states, parameters, observables that scripts rely on
     "scan_snap.full": (
@@ -53,6 +58,9 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     ),
     "joma.nonlinear": ({"v": "(M,)"}, {"mu": "(M,)"}, {"entropy": "()", "gap": "(M,)"}),
     "joma.nonlinear_softmax": ({"v": "(M,)"}, {"mu": "(M,)", "T": "()"}, {"entropy": "()", "gap": "(M,)"}),
+    "joma.joint_linear": JOINT,
+    "joma.joint_exp": JOINT,
+    "joma.joint_softmax": JOINT,
     "hopfield.update": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
     "hierarchy.grouped": (
         {"v": "(L - 1,)"},
@@ -110,9 +118,10 @@ def test_names_and_shapes(name):
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_starts(name):
-    """Every flow starts at 0, those that rest at mu at .05."""
+    """Every flow starts at 0, those that rest at mu at .05, and logits of which 0 is a fixed point at 1."""
     start = 0.05 if name.startswith("joma.nonlinear") or name == "hierarchy.grouped" else 0.0
-    assert all(np.all(value == start) for value in bind(load_model(name)).initial.values())
+    other = {"Z": 1.0} if name == "joma.joint_linear" else {}
+    assert all(np.all(value == other.get(state, start)) for state, value in bind(load_model(name)).initial.items())
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -13,6 +13,10 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import free_in_order, key_indices
 from tests.support.truth import RIGHT_SIDES, full_loss
 
+BLOCK: dict[str, Any] = {  # two queries
+    "sizes": {"Mc": 5, "Mq": 2, "K": 3, "C": 4},
+    "params": {"pi": [0.1, 0.2, 0.3, 0.25, 0.15, 0.0], "A": np.arange(12.0).reshape(4, 3) % 5 - 2, "T": 0.7, "eta_w": 1.3, "eta_z": 0.6},
+}
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
     "scan_snap.full": {
         "sizes": {"K": 3, "S": 7, "Q": 2},
@@ -30,6 +34,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "scan_snap.theorem4": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7, "C0": 0.3}},
     "joma.linear_multinode": {"sizes": {"M": 5, "K": 3}},
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},
+    **dict.fromkeys(("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax"), BLOCK),
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},

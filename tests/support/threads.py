@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # every model at a size that a thread holds, with a parameter that is a member's own
 MODELS: dict[str, dict[str, Any]] = {
     "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
+    "joma.joint_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
+    "joma.joint_linear": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
+    "joma.joint_softmax": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
     "joma.linear": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},
     "joma.linear_multinode": {"grid": {"Delta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "K": 2}},
     "joma.linear_softmax": {"grid": {"Delta": "linspace(0.9,1.0,3)"}},

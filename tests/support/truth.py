@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.truth_blocks import joint
+
 Arrays = dict[str, Any]
 
 
@@ -158,6 +160,9 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.linear_multinode": linear_multinode,
     "joma.nonlinear": nonlinear,
     "joma.nonlinear_softmax": nonlinear_softmax,
+    "joma.joint_linear": joint("linear"),
+    "joma.joint_exp": joint("exp"),
+    "joma.joint_softmax": joint("softmax"),
     "hierarchy.grouped": grouped,
     "hopfield.update": hopfield_update,
     "reversal.row": reversal_row,

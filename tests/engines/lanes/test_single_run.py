@@ -33,7 +33,8 @@ ROWS = [
 def test_a_run_is_a_member(name, method, save):
     """The bits, the counts, the end and the events of the strict member; and to rounding, which some 100 steps add up, or which turns a
     step that is just accepted, those of the usual mode."""
-    system, sizes = load_model(name), {"M": 2} if name.startswith("joma.") else None
+    system = load_model(name)
+    sizes = {"M": 2} if "M" in system.size_names else None
     given = bind(system, sizes=sizes)
     first = next(p.name for p in system.params if not p.integer)
     run: dict[str, Any] = {"sizes": sizes, "method": method, "rtol": 1e-6, "atol": 1e-9}

@@ -122,7 +122,8 @@ def test_events_follow():
 @pytest.mark.parametrize("name", [n for n in FLOWS if n not in (*LONG, "scan_snap.symmetric")])
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
-    system, chosen = load_model(name), {"M": 4} if name.startswith("joma.") else None
+    system = load_model(name)
+    chosen = {"M": 4} if "M" in system.size_names else None
     given = bind(system, sizes=chosen)
     params = {p.name: np.asarray(given.params[p.name])[None] for p in system.params if not p.integer}
     follows(system, method, params, sizes=chosen)

@@ -1,0 +1,120 @@
+"""The JoMA block as gradient flow of its loss: MLP weights V and Xi and attention logits Z, trained together.
+
+A sample n has counts X[n, l] of its contextual tokens, a query q[n], a class y[n] and a weight pi[n]:
+    b = attention(X[n], Z[:, q[n]] / T),   u_k = b . V[:, k] + Xi[q[n], k],   loss = -sum_n pi[n] ln softmax(A phi(u))[y[n]].
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Interval, Naturals0, Sum, Symbol, cosh, exp, log, oo
+
+from odesim.symbolic import (
+    Constraint,
+    IndexedBase,
+    Invariant,
+    Param,
+    Source,
+    System,
+    entropy,
+    gradient_flow,
+    index,
+    logsumexp,
+    over,
+    shifted_exp,
+    sizes,
+    softmax,
+)
+
+l, k, m, n, a = index("l k m n a")
+Mc, Mq, K, N, C = sizes("Mc Mq K N C")
+V, Xi, Z = IndexedBase("V", shape=(Mc, K)), IndexedBase("Xi", shape=(Mq, K)), IndexedBase("Z", shape=(Mc, Mq))
+X, pi, A = IndexedBase("X", shape=(N, Mc)), IndexedBase("pi", shape=(N,)), IndexedBase("A", shape=(C, K))
+q, y = IndexedBase("q", shape=(N,)), IndexedBase("y", shape=(N,))
+T = Symbol("T", positive=True)
+eta_w, eta_z = Symbol("eta_w", positive=True), Symbol("eta_z", nonnegative=True)
+
+PHI: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda u: u,
+    "softplus": lambda u: u / 2 + log(2 * cosh(u / 2)),  # log(1 + exp(u)), its slope finite for every u
+    "square": lambda u: u**2,
+}
+"""Activations by name."""
+z = Z[l, q[n]]
+ATTENTION: dict[str, Any] = {
+    "linear": X[n, l] * z / T,
+    "exp": X[n, l] * exp(z / T),
+    "softmax": softmax(z / T, (l, Mc), weight=X[n, l]),
+}
+"""Attention b[n, l] by name."""
+e = shifted_exp(z / T, (l, Mc), X[n, l])
+CONTEXT: dict[str, Any] = {
+    "linear": over(Sum, X[n, l] * z * V[l, k], (l, Mc)) / T,
+    "exp": over(Sum, X[n, l] * exp(z / T) * V[l, k], (l, Mc)),
+    "softmax": over(Sum, e * V[l, k], (l, Mc)) / over(Sum, e, (l, Mc)),
+}
+"""What a node k sees of the context, sum_l b[n, l] V[l, k], as formulas show it."""
+
+
+def bumps(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """X (N, Mc): the first half of the tokens peaks for one sample after the other, exp(-(l - n/2)^2 / 3); the others are common."""
+    n, l = np.arange(sizes["N"])[:, None], np.arange(sizes["Mc"])
+    X = np.where(l < (sizes["Mc"] + 1) // 2, np.exp(-((l - n / 2) ** 2) / 3), 0.5 + 0.2 * np.cos(n * l + l))
+    return X / X.sum(axis=1, keepdims=True)
+
+
+def even(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """pi (N,): 1/N."""
+    return np.full(sizes["N"], 1 / sizes["N"])
+
+
+def queries(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """q (N,): n modulo Mq."""
+    return np.arange(sizes["N"]) % sizes["Mq"]
+
+
+def upper(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """A (C, K): 1 on its diagonal, 0 elsewhere."""
+    return np.eye(sizes["C"], sizes["K"])
+
+
+def classes(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """y (N,): n modulo C."""
+    return np.arange(sizes["N"]) % sizes["C"]
+
+
+def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0) -> System:
+    """The System of the block with this attention and activation phi; theorem: what attention makes of Theorem 1. start: of Z."""
+    b = ATTENTION[attention]
+    h = PHI[phi](over(Sum, b * V[l, k], (l, Mc)) + Xi[q[n], k])
+    score, own = over(Sum, A[a, k] * h, (k, K)), over(Sum, A[y[n], k] * h, (k, K))
+    loss = over(Sum, pi[n] * (logsumexp(score, (a, C)) - own), (n, N))
+    u = CONTEXT[attention] + Xi[q[n], k]
+    p = softmax(over(Sum, A[a, k] * PHI[phi](u), (k, K)), (a, C))
+    names = {"e": X[n, l] * exp(z / T), "S": over(Sum, e, (l, Mc)), "c": over(Sum, e * V[l, k], (l, Mc))} if attention == "softmax" else {}
+    share = b if attention == "softmax" else Abs(b) / over(Sum, Abs(b), (l, Mc))
+    return System(
+        name=f"joma.joint_{attention}" + ("" if phi == "identity" else f".{phi}"),
+        source=Source("tian2023joma", "Theorem 1", f"{attention} attention, phi = {phi}; orthonormal embeddings"),
+        axes={n: N, l: Mc, k: K, m: Mq, a: C},
+        equations=gradient_flow(loss, {V[l, k]: eta_w, Xi[m, k]: eta_w, Z[l, m]: eta_z}),
+        params=(
+            Param(X, bumps, Interval(0, oo), "counts of the contextual tokens of a sample"),
+            Param(pi, even, Interval(0, 1), "weight of a sample"),
+            Param(q, queries, Naturals0, "query token of a sample", indexes=Mq, cover=False),
+            Param(A, upper, Interval(-oo, oo), "upper layer: from nodes to classes"),
+            Param(y, classes, Naturals0, "class of a sample", indexes=C, cover=False),
+            Param(T, 1.0, Interval.open(0, oo), "temperature of the attention"),
+            Param(eta_w, 1.0, Interval.open(0, oo), "learning rate of V and Xi"),
+            Param(eta_z, 1.0, Interval(0, oo), "learning rate of Z"),
+        ),
+        initial={V[l, k]: 0.0, Xi[m, k]: 0.0, Z[l, m]: start},
+        sizes={Mc: 6, Mq: 1, K: 4, N: 4, C: 4},
+        span=(0.0, 20.0),
+        time="learning rate times steps",
+        observables={"loss": loss, "attention": b, "entropy": over(Sum, pi[n] * entropy(share, (l, Mc)), (n, N))},
+        display={**names, "b": b, "u": u, "p": p},
+        constraints=(Constraint("pi sums to 1", over(Sum, pi[n], (n, N)) - 1, "==0", 1e-9),),
+        invariants=(theorem, Invariant("loss falls", loss, "nonincreasing")),
+    )

@@ -1,0 +1,46 @@
+"""Right-hand sides by hand, sample by sample, of models that are written from their loss: what backpropagation gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, Any]
+Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+PHI: dict[str, Pair] = {  # phi, phi'
+    "identity": (lambda u: u, np.ones_like),
+    "softplus": (lambda u: np.log1p(np.exp(u)), lambda u: 1 / (1 + np.exp(-u))),
+    "square": (lambda u: u * u, lambda u: 2 * u),
+}
+
+
+def attend(attention: str, x: np.ndarray, z: np.ndarray, T: float) -> tuple[np.ndarray, np.ndarray]:
+    """(b (Mc,), db/dz (Mc, Mc)) of one sample."""
+    if attention == "linear":
+        return x * z / T, np.diag(x) / T
+    b = x * np.exp(z / T)
+    if attention == "exp":
+        return b, np.diag(b) / T
+    b = b / b.sum()
+    return b, (np.diag(b) - np.outer(b, b)) / T
+
+
+def joint(attention: str, phi: str = "identity") -> Callable[[float, Arrays, Arrays], Arrays]:
+    """The right-hand side of joma.joint_<attention> with this activation."""
+    value, slope = PHI[phi]
+
+    def f(t: float, y: Arrays, q: Arrays) -> Arrays:
+        V, Xi, Z = (y[name] for name in ("V", "Xi", "Z"))
+        dV, dXi, dZ = np.zeros_like(V), np.zeros_like(Xi), np.zeros_like(Z)
+        for x, weight, m, label in zip(q["X"], q["pi"], q["q"], q["y"], strict=True):
+            b, J = attend(attention, x, Z[:, m], q["T"])
+            u = b @ V + Xi[m]
+            p = np.exp(q["A"] @ value(u))
+            g = weight * (q["A"][label] - p @ q["A"] / p.sum()) * slope(u)
+            dV += np.outer(b, g)
+            dXi[m] += g
+            dZ[:, m] += J.T @ (V @ g)
+        return {"V": q["eta_w"] * dV, "Xi": q["eta_w"] * dXi, "Z": q["eta_z"] * dZ}
+
+    return f
