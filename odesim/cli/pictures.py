@@ -21,13 +21,13 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
 
 
 def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where there is nothing to draw or the disk has no room for it."""
+    """Where the picture lies now, and a sentence where there is nothing to draw, as asked or at all, or the disk has no room for it."""
     if plot is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.errors import ParamError, StoreError
     from odesim.plot.files import save
 
     try:
         return save(figure(), plot), ""
-    except StoreError as error:  # the place was good before the run
+    except (StoreError, ParamError) as error:  # the place was good before the run
         return None, str(error)

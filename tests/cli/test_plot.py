@@ -58,3 +58,27 @@ def test_a_picture_needs_no_run(odesim, folder, tmp_path_factory, monkeypatch):
         done = odesim("ensemble", *shlex.split(GRID), *words.split())
         assert done.exit_code == 2 and "--out RUN.zarr" in done.stderr
     assert not (folder / "c.png").exists()
+
+
+WORDS = {
+    "name": ("--var w", "no state or observable 'w' in what this run stores of joma.nonlinear; choose from gap, v"),
+    "not observed": ("--var entropy", "no state or observable 'entropy' in what this run stores"),
+    "axis": ("--x mo", "no number that varies between members (--x) 'mo' in joma.nonlinear; choose from mu, time, v; did you mean 'mu'?"),
+    "y alone": ("--y mu", "y = 'mu' needs x too"),
+}
+
+
+def test_an_ensemble_draws_what_it_is_asked_for(odesim, folder, run):
+    """--var, --x and --y of --plot are those of `odesim plot`; what the run will not have is refused before it is computed."""
+    for words in ("--var gap --x mu", "--var v --x v --y mu", "--x time"):
+        assert odesim("ensemble", *shlex.split(GRID), "--plot", "a.png", *words.split()).exit_code == 0
+        assert odesim("plot", "run.zarr", "--out", "b.png", *words.split()).exit_code == 0
+        assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
+    for words, sentence in WORDS.values():
+        done = odesim("ensemble", *shlex.split(GRID), "--plot", "c.png", "--out", "c.zarr", *words.split())
+        assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1) and sentence in done.stderr, done.stderr
+    done = odesim("ensemble", *shlex.split(GRID), "--out", "c.zarr", "--x", "mu")
+    assert done.exit_code == 2 and "--x is of a picture: give --plot FILE.png too" in done.stderr
+    assert not [*folder.glob("c.*")]
+    done = odesim("ensemble", *shlex.split(GRID), "--out", "c.zarr", "--plot", "c.png", "--x", "mu[3]")  # known when it is drawn
+    assert done.exit_code == 3 and "x = 'mu[3]' is no number of mu" in done.stderr and [*folder.glob("c.*")] == [folder / "c.zarr"]

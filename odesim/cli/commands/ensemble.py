@@ -1,7 +1,6 @@
 """`odesim ensemble`: integrates a design of members into a run on disk."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -108,6 +107,9 @@ PATH = click.Path(path_type=Path)
     "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
 )
 @click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members as png, pdf or svg (by the extension).")
+@click.option("--var", metavar="NAME[,NAME]", help="Of --plot: draw these states and observables; default: all.")
+@click.option("--x", metavar="NAME", help="Of --plot: put this varied number (mu, or mu[3]), or time, on the horizontal axis.")
+@click.option("--y", metavar="NAME", help="Of --plot: put this varied number on the vertical axis: a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def ensemble_command(
@@ -128,6 +130,9 @@ def ensemble_command(
     fail_fast: bool,
     overwrite: bool,
     plot: Path | None,
+    var: str | None,
+    x: str | None,
+    y: str | None,
     as_json: bool,
     quiet: bool,
     sensitivities: tuple[str, ...],
@@ -149,11 +154,15 @@ def ensemble_command(
     Ctrl-C keeps the chunks that are done (exit code 3). `odesim resume RUN`
     continues the run; the result has the same bits.
 
+    `odesim plot RUN` draws a stored run with more choices than --plot.
+
     With --backend cuda, all visible GPUs (CUDA_VISIBLE_DEVICES) share the
     members. With --strict, GPU and processor give the same bits.
     """
     from odesim.api.destination import Destination
     from odesim.api.ensemble import run_ensemble
+    from odesim.cli.options.members import named, read_shard
+    from odesim.cli.options.picture import Stored, choice_for
     from odesim.cli.options.run import make_request
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
     from odesim.engines.run import Execution
@@ -175,6 +184,9 @@ def ensemble_command(
     part = None if shard is None else read_shard(shard)
     check_places(out, plot, shard)
     check_picture_place(out, plot, overwrite=overwrite)
+    words = {"var": var, "x": x, "y": y}
+    check_words(plot, words)
+    choice = choice_for(model, Stored(observe, sensitivities), varied, words) if any(word is not None for word in words.values()) else None
     with place_for(out) as folder:
         to = Destination(folder, overwrite=overwrite, shard=part)
         with EnsembleProgress(model, False if quiet else None) as progress:
@@ -183,7 +195,7 @@ def ensemble_command(
         code = DONE if run.status == "ok" else STOPPED
         if code == STOPPED:
             say(run.message)
-        drawn, undrawn = draw(lambda: figure(folder), plot)
+        drawn, undrawn = draw(lambda: figure(folder, choice), plot)
     if undrawn:
         code = STOPPED
         say(undrawn)
@@ -199,6 +211,15 @@ def check_places(out: Path | None, plot: Path | None, shard: str | None) -> None
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
     if out is None and shard is not None:
         raise ParamError("--shard needs the run that all shards share: --out RUN.zarr")
+
+
+def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
+    """Raises ParamError if what to draw is said, and no picture is asked for."""
+    from odesim.errors import ParamError
+
+    for name, word in words.items():
+        if word is not None and plot is None:
+            raise ParamError(f"--{name} is of a picture: give --plot FILE.png too")
 
 
 def place_for(out: Path | None) -> AbstractContextManager[Path]:
@@ -225,35 +246,3 @@ def figure(run: Path, choice: "Choice | None" = None) -> "Figure":
     check_few_unstarted(run)
     with damage_errors(run):
         return figure_of_ensemble(open_run(run), choice)
-
-
-def named(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """{name: text} from words NAME=TEXT. Raises ParamError."""
-    from odesim.cli.options.run import once
-    from odesim.errors import ParamError
-    from odesim.inputs.grammar import show_text
-
-    pairs = []
-    for text in texts:
-        name, equals, value = (piece.strip() for piece in text.partition("="))
-        base, bracket, _ = name.partition("[")
-        if equals and bracket and base.strip().isidentifier():
-            raise ParamError(f"{option} takes whole arrays, not {name}: give each member its row, as in --vary '{base}=[[1, 2], [3, 4]]'")
-        if not equals or not name.isidentifier():
-            what = "VALUE" if option == "--vary" else "POINTS"
-            raise ParamError(f"{option} takes NAME={what}, not {show_text(text)}")
-        if not value:
-            raise ParamError(f"{option} {name}: the value is empty")
-        pairs.append((name, value))
-    return once(option, pairs)
-
-
-def read_shard(text: str) -> tuple[int, int]:
-    """(i, n) from the word I/N. Raises ParamError unless 1 <= i <= n."""
-    from odesim.errors import ParamError
-    from odesim.inputs.grammar import show_text
-
-    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise ParamError(f"--shard takes I/N with 1 <= I <= N, as in 1/4, not {show_text(text)}")
-    return int(found[1]), int(found[2])
