@@ -12,6 +12,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.reference.training.torch_generator import TorchGenerator
 
 MODEL = "joma.nonlinear_softmax"
 SIZE, T, STEP, STEPS, V0 = 10, 3.0, 0.02, 5000, 0.05
@@ -20,9 +21,8 @@ V_END = (0.954, 1.067, 1.594, 2.180, 2.335, 2.362, 2.894, 2.899, 3.305, 3.689)
 
 
 def targets() -> np.ndarray:
-    """mu (10,), sorted: 1 + 3 rand(10) with torch's seed 0, as in the paper's code; numpy reproduces its 24-bit fractions."""
-    words = np.random.RandomState(0).randint(0, 2**32, SIZE, dtype=np.uint32)
-    return np.sort(1 + 3 * (words & 0xFFFFFF) / 2**24)
+    """mu (10,), sorted: 1 + 3 rand(10) with torch's seed 0, as in the paper's code."""
+    return np.sort(1 + 3 * TorchGenerator(0).random((SIZE,)))
 
 
 def entropy_at(v: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """The task scan_snap: next tokens of queries, with distinct tokens that determine the class and common tokens that do not.
 
-Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresearch/luckmatters, `ssl/real-dataset/decoder_only.py`.
+Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresearch/luckmatters, `ssl/real-dataset/decoder_only.py`. With
+rng=official a seed is the run of that code with that seed, up to the rounding of its float32; else numpy's generators draw.
 """
 
 from collections.abc import Callable, Mapping, Sequence
