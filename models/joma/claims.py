@@ -8,6 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.joma._joint_claims import JOINT
+from odesim.models.joma._late_claims import LATE
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -114,6 +115,7 @@ def falls(Delta: np.ndarray, start: float | list[float]) -> Iterable[Measurement
 
 CLAIMS = (
     *JOINT,
+    *LATE,
     Claim(
         "joma.conserved_ratio",
         Source(PAPER, "Theorem 2"),

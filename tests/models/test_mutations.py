@@ -19,6 +19,7 @@ HOLDS, FAILS = 1e-6, 1e-5  # 100 times rtol; a hundredth of the speed is 1e-4 an
 SEPARATE = np.kron(np.eye(2), np.arange(1, 6) / 15)  # two classes of five tokens each, none in common
 RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the defaults
     "scan_snap.full": {"params": {"P": SEPARATE, "p": [0.3, 0.7]}, "span": (0, 20)},
+    "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
 }

@@ -150,12 +150,12 @@ def test_reference_shares_no_code_with_what_it_checks():
 
 
 def test_a_model_file_imports_symbols_only():
-    """A model file needs odesim.symbolic, a helper `_x` of its family, and, for closed forms, numpy and scipy; nothing of how it is
+    """A model file needs odesim.symbolic, what else its family has, and, for closed forms, numpy and scipy; nothing of how it is
     computed."""
     allowed = {"numpy", "scipy", "sympy", *sys.stdlib_module_names}
     for path in MODELS:
         for module in imported(path):
-            inner = module == "odesim.symbolic" or module.startswith(("odesim.symbolic.", f"odesim.models.{path.parent.name}._"))
+            inner = module == "odesim.symbolic" or module.startswith(("odesim.symbolic.", f"odesim.models.{path.parent.name}."))
             assert inner or module.split(".")[0] in allowed, f"{label(path)} imports {module}"
 
 

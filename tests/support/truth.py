@@ -110,6 +110,24 @@ def nonlinear_softmax(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"v": (q["mu"] - y["v"]) * e / e.sum()}
 
 
+def linear_attention(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return {"V": np.diag(y["z"]) @ q["Delta"], "z": (y["V"] * q["Delta"]).sum(axis=1)}
+
+
+def linear_bterm(t: float, y: Arrays, q: Arrays) -> Arrays:
+    e = np.exp((y["v"] ** 2 - y["v"] @ y["v"] * q["b"]) / 2)
+    return {"v": q["Delta"] * e / e.sum()}
+
+
+def self_consistent(t: float, y: Arrays, q: Arrays) -> Arrays:
+    b = np.exp(y["v"] ** 2 / 2)
+    return {"v": b * (q["c"] - y["v"] * b)}
+
+
+def nonlinear_log(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return {"L": np.exp((q["mu"] * (1 - np.exp(-y["L"]))) ** 2 / 2)}
+
+
 def grouped(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Every one of the N^(L-1) - 1 leaves on its own, one of each group returned."""
     v, N, rho = y["v"], int(q["N"]), q["rho"]
@@ -160,6 +178,10 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.linear_multinode": linear_multinode,
     "joma.nonlinear": nonlinear,
     "joma.nonlinear_softmax": nonlinear_softmax,
+    "joma.linear_attention": linear_attention,
+    "joma.linear_bterm": linear_bterm,
+    "joma.self_consistent": self_consistent,
+    "joma.nonlinear_log": nonlinear_log,
     "joma.joint_linear": joint("linear"),
     "joma.joint_exp": joint("exp"),
     "joma.joint_softmax": joint("softmax"),

@@ -1,0 +1,129 @@
+"""What the JoMA paper states of winners and of late times, and what holds: models beside those of claims.py."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import odesim
+from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.symbolic import Source
+
+PAPER = "tian2023joma"
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+SCRIPT = "half a unit of the last printed digit"
+
+
+def winner(b: list[float], expected: int) -> Iterable[Measurement]:
+    """Which token has the attention at t = 30, Delta = (1, .8, .5)."""
+    run = odesim.integrate("joma.linear_bterm", params={"Delta": [1.0, 0.8, 0.5], "b": b}, span=(0, 30), **FINE)
+    yield Measurement("the largest component", float(np.argmax(run.final["v"])), float(expected))
+
+
+def mean_decides() -> Iterable[Measurement]:
+    """The weights at t = 30, and the growth of the winner."""
+    run = odesim.integrate("joma.linear_bterm", params={"Delta": [1.0, 0.8, 0.5], "b": [0.6, 0.3, 0.1]}, span=(0, 30), **FINE)
+    yield deviation("v(30)", run.final["v"], (1.86, 20.31, 1.37), 5e-3)
+
+
+def growth(attention_at_0: float) -> Iterable[Measurement]:
+    """How far a run of linear attention from V = 0 moves by t = 3."""
+    run = odesim.integrate("joma.linear_attention", initial={"z": attention_at_0}, span=(0, 3), **FINE)
+    yield Measurement("largest |V| at t = 3", float(np.abs(run.final["V"]).max()), 1.0, 0.0, ">=")
+
+
+def progress(t: float) -> tuple[float, float]:
+    """L = ln 1/(1 - v/mu) at time t of mu = 2 and mu = 1, from v = 0."""
+    run = odesim.integrate("joma.nonlinear_log", params={"mu": [2.0, 1.0], "v0": 0.0}, span=(0, t), **FINE)
+    return float(run.final["L"][0]), float(run.final["L"][1])
+
+
+def ratio() -> Iterable[Measurement]:
+    """The ratio of both beside its limit, to t = 40."""
+    for t, L in ((5.0, 4.156), (10.0, 4.328), (40.0, 4.445)):
+        first, second = progress(t)
+        yield Measurement(f"L_1 / L_2 at t = {t:g}, mu = (2, 1)", first / second, L, 5e-4)
+
+
+def correction() -> Iterable[Measurement]:
+    """Lambda L_2, with L_1 / L_2 = exp(3/2) (1 + Lambda)."""
+    for t in (10.0, 20.0, 40.0):
+        first, second = progress(t)
+        yield Measurement(f"Lambda L_2 at t = {t:g}", (first / second * np.exp(-1.5) - 1) * second, -0.534610, 5e-5 if t < 20 else 1e-6)
+
+
+def beyond_rounding() -> Iterable[Measurement]:
+    """L where v is mu to the last bit."""
+    run = odesim.integrate("joma.nonlinear_log", params={"mu": [2.1, 3.2], "v0": 0.02}, span=(0, 8), **FINE)
+    yield Measurement("L(8), mu = 2.1", float(run.final["L"][0]), 64.97, 5e-3)
+    yield Measurement("L(8), mu = 3.2", float(run.final["L"][1]), 1245.2, 5e-2)
+
+
+def rest() -> Iterable[Measurement]:
+    """Where components with c = .5, 1, 2, 4 come to rest, and how fast."""
+    c, v = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.451540, 0.753089, 1.096434, 1.432897])
+    run = odesim.integrate("joma.self_consistent", params={"c": c}, span=(0, 30), **FINE)
+    yield deviation("v at rest", run.final["v"], v, 5e-7)
+    near = odesim.integrate("joma.self_consistent", params={"c": c}, initial={"v": v * (1 - 1e-4)}, span=(0, 0.01), **FINE)
+    gap = 1 - np.stack([near.y["v"][0], near.y["v"][-1]]) / run.final["v"]
+    yield deviation("rate / (1 + v^2) exp(v^2)", np.log(gap[0] / gap[1]) / 0.01 / ((1 + v**2) * np.exp(v**2)), 1.0, 6e-3)
+
+
+LATE = (
+    Claim(
+        "joma.winner",
+        Source(PAPER, "Theorem 2", "softmax attention with its mean b; the numbers by an independent script"),
+        "joma.linear_bterm, Delta = (1, .8, .5), to t = 30",
+        ("joma.linear_bterm",),
+        printed=Statement(
+            "the winner is the largest in |Delta|",
+            lambda: winner([1 / 3] * 3, 0),
+            Verdict.HOLDS_WHEN,
+            "none: an index",
+            when="the mean attention b is uniform",
+            otherwise=lambda: winner([0.6, 0.3, 0.1], 0),
+        ),
+        corrected=Statement("with b = (.6, .3, .1) the second token wins", mean_decides, Verdict.HOLDS, SCRIPT),
+    ),
+    Claim(
+        "joma.zero_start",
+        Source(PAPER, "Theorem 1", "linear attention"),
+        "joma.linear_attention from V = 0, to t = 3",
+        ("joma.linear_attention",),
+        printed=Statement(
+            "training starts from zero: V = 0, z = 0", lambda: growth(0.0), Verdict.FAILS, "none: V = z = 0 is a fixed point"
+        ),
+        corrected=Statement("it starts from z other than 0", lambda: growth(1.0), Verdict.HOLDS, "none: V is above 1"),
+    ),
+    Claim(
+        "joma.late_ratio",
+        Source(PAPER, "Theorem 4", "late times; the numbers by an independent script"),
+        "joma.nonlinear_log, mu = (2, 1), v0 = 0, to t = 40",
+        ("joma.nonlinear_log",),
+        printed=Statement("the ratio of ln 1/(1 - v_j/mu_j) tends to exp((mu_j^2 - mu_k^2)/2) = 4.4817", ratio, Verdict.HOLDS, SCRIPT),
+    ),
+    Claim(
+        "joma.late_correction",
+        Source(PAPER, "Theorem 4", "the factor 1 + Lambda; the numbers by an independent script"),
+        "joma.nonlinear_log, mu = (2, 1), v0 = 0, to t = 40; mu = (2.1, 3.2), v0 = .02, to t = 8",
+        ("joma.nonlinear_log",),
+        printed=Statement(
+            "Lambda = O(1/L_k): Lambda L_k tends to K(mu_k) - K(mu_j) exp((mu_k^2 - mu_j^2)/2)",
+            lambda: (*correction(), *beyond_rounding()),
+            Verdict.HOLDS,
+            SCRIPT,
+        ),
+    ),
+    Claim(
+        "joma.rest",
+        Source(PAPER, "Theorem 4", "the force of a squared loss; the numbers by an independent script"),
+        "joma.self_consistent, c = (.5, 1, 2, 4)",
+        ("joma.self_consistent",),
+        printed=Statement(
+            "components come to rest, at sqrt(W(c^2)), with the rate (1 + v^2) exp(v^2)",
+            rest,
+            Verdict.HOLDS,
+            "half a unit of the last printed digit; for the rate the next order of a gap of 1e-4, 30 gaps and more",
+        ),
+    ),
+)
