@@ -13,8 +13,10 @@ from odesim.base.arrays import Array
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import Extent, make_extent
+from odesim.symbolic.bound import at
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.expr import sizes as size_symbols
+from odesim.symbolic.layered import Layer
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 
@@ -63,6 +65,8 @@ def _batch_function(
 def _with_member_index(e: Any, own: frozenset[str]) -> Any:
     if isinstance(e, Symbol):
         return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in own else e
+    if isinstance(e, Indexed) and isinstance(e.base, Layer):
+        return _with_member_index(at(e.base.definition, dict(zip(e.base.along, e.indices, strict=True))), own)
     if isinstance(e, Indexed):
         name, indices = base_name(e), [_with_member_index(i, own) for i in e.indices]
         return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in own else e.base[tuple(indices)]

@@ -124,9 +124,9 @@ def _schema(s: System) -> Schema:
 
 
 def _numbered_elements(s: System) -> tuple[tuple[str, int, Extent], ...]:
-    shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}
+    shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}  # those of layers stand in their arrays
     elements = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
-    pairs = ((a, i, n) for a in elements for i, n in zip(a.indices, shapes[base_name(a)], strict=True))
+    pairs = ((a, i, n) for a in elements for i, n in zip(a.indices, shapes.get(base_name(a), a.base.shape), strict=True))
     return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
 
 

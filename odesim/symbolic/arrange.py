@@ -24,7 +24,7 @@ def _primed(e: Any, taken: frozenset[str]) -> Any:
     if isinstance(e, BINDING):
         body, limits, swap = e.function, [], dict[Any, Any]()
         for k, low, high in e.limits:
-            j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True)
+            j = Symbol(next(name for name in (k.name + "'" * n for n in count()) if name not in taken), integer=True, nonnegative=True)
             body, taken, swap = body.xreplace({k: j}), taken | {j.name}, {**swap, k: j}
             limits.append((j, low, high))
         limits = [(j, low.xreplace(swap), high.xreplace(swap)) for j, low, high in limits]

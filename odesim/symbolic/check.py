@@ -19,6 +19,7 @@ from odesim.symbolic.check_types import DEEPEST, LONGEST, depth_of, element_text
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.functions import CHOICES, is_known
+from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.limits import FORMS, triangle
 from odesim.symbolic.neighbours import CHOICES as BEYOND
 from odesim.symbolic.neighbours import Neighbour, Padded, shift_of
@@ -170,6 +171,7 @@ class NameScope:
         self.params: dict[str, Param] = {p.name: p for p in s.params}
         self.shapes: dict[str, tuple[Any, ...]] = {**s.shapes, **{p.name: p.shape for p in s.params}}
         self.size_names = set(s.size_names)
+        self._checked = set[tuple[Layer, bool]]()
         self.whole_names = {*s.size_names, *(p.name for p in s.params if p.indexes is not None)}
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
@@ -182,7 +184,23 @@ class NameScope:
             fail("nan is not a number")
         if (depth := depth_of(sp.sympify(e))) > DEEPEST:
             fail(f"an expression is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
+        for layer in layers_in(e):
+            self._check_layer(layer, where, states)
         self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
+
+    def _check_layer(self, layer: Layer, where: str, states: bool) -> None:
+        """Raises SpecError where the definition of a layer does."""
+        if layer.name in self.shapes or layer.name in self.size_names:
+            raise SpecError(f"{self.system.name}: in {where}: {layer.name!r} is a layer and also a state, parameter or size")
+        if (layer, states) not in self._checked:
+            self._checked.add((layer, states))
+            place = f"layer {layer.name}, which is in {where}"
+
+            def fail(text: str) -> None:
+                raise SpecError(f"{self.system.name}: in {place}: {text}")
+
+            extents = {**self.system.axes, **dict(zip(layer.along, layer.shape, strict=True))}
+            self._walk(layer.definition, extents, set(layer.along), fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
         if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
@@ -225,6 +243,8 @@ class NameScope:
                 fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
             return high + 1
         for i in (t.index,) if isinstance(t.index, Symbol) else t.index.args[0].atoms(Symbol):
+            if i.name in self.size_names:
+                fail(f"size {i}, in the bound of {k}, has the symbol of an index: make it by sizes()")
             if i not in extents or i not in free:
                 fail(f"index {i}, a bound of {k}, is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
         extent = t.extent(extents)
@@ -265,11 +285,11 @@ class NameScope:
         self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool
     ) -> None:
         name = base_name(e)
-        if name not in self.shapes:
+        if name not in self.shapes and not isinstance(e.base, Layer):
             fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
         if not states and name in self.system.states:
             fail(f"{e} is a state; only parameters and sizes may stand here")
-        shape = self.shapes[name]
+        shape = tuple(e.base.shape) if isinstance(e.base, Layer) else self.shapes[name]
         if len(shape) != len(e.indices):
             fail(f"{e} has {counted(len(e.indices), 'index', 'indices')}, {name} has {counted(len(shape), 'axis', 'axes')}")
         for i, extent in zip(e.indices, shape, strict=True):

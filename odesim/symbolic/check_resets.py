@@ -12,7 +12,7 @@ from odesim.symbolic.crossings import UnknownTimesError, zero_times
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.neighbours import with_boundaries
+from odesim.symbolic.layered import bounded
 from odesim.symbolic.parts import Event, checked_expression, free_in_order, key_indices
 from odesim.symbolic.program import names_read
 
@@ -36,7 +36,7 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
             hint = f"an element of {key}" if isinstance(key, IndexedBase) else "a state, such as v[i]"
             raise SpecError(f"{where}: resets has the key {value_text(key)}: write {hint}")
     checked = {our_element(key): checked_expression(e, f"{where}: the reset of {key}") for key, e in event.resets.items()}
-    return {key: with_boundaries(e, boundary) for key, e in checked.items()}
+    return {key: bounded(e, boundary) for key, e in checked.items()}
 
 
 def check_resets(s: Definition, event: Event, scope: Scope) -> None:

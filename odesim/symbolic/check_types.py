@@ -11,6 +11,7 @@ from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.layered import with_layers
 from odesim.symbolic.parts import required_arguments
 
 if TYPE_CHECKING:
@@ -173,18 +174,17 @@ def element_text(label: Any, shape: Iterable[Any] | None, s: "Definition") -> st
 def all_expressions(s: "Definition") -> Iterator[Any]:
     """Every expression of s, keys and extents included; declarations of parameters are not."""
     yield from computed_expressions(s)
-    yield from s.display.values()
+    yield from with_layers(s.display.values())
 
 
 def computed_expressions(s: "Definition") -> Iterator[Any]:
-    """Every expression of s that a run computes."""
-    yield from (*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values())
-    yield from (e for e in s.observables.values() if isinstance(e, sp.Basic))
-    yield from (part for law in s.invariants for part in (law.expr, law.when))
-    yield from (*(c.expr for c in s.constraints), *(event.expr for event in s.events))
-    yield from (e for event in s.events for pair in event.resets.items() for e in pair)
-    if s.growth is not None:
-        yield s.growth
+    """Every expression of s that a run computes, definitions of layers included."""
+    parts: list[Any] = [*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values()]
+    parts += [e for e in s.observables.values() if isinstance(e, sp.Basic)]
+    parts += [part for law in s.invariants for part in (law.expr, law.when)]
+    parts += [*(c.expr for c in s.constraints), *(event.expr for event in s.events)]
+    parts += [e for event in s.events for pair in event.resets.items() for e in pair]
+    yield from with_layers(parts if s.growth is None else [*parts, s.growth])
 
 
 def unused_params(s: "Definition") -> tuple[str, ...]:

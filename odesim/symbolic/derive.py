@@ -9,7 +9,8 @@ from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 from odesim.errors import SpecError
 from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name
+from odesim.symbolic.expr import base_name, free_indices
+from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.logs import XLogY
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Key, key_indices
@@ -52,16 +53,23 @@ def twin_name(system: System, letter: str, state: str) -> str:
     return name
 
 
-def directional_derivative(e: Expr, ways: Mapping[str, Direction]) -> Expr:
-    """The derivative of e along directions: d/d eps of e with every x[i] replaced by x[i] + eps * ways["x"](i), at eps = 0."""
-    return _ChainRule(ways)(sp.sympify(e))
+def directional_derivative(e: Expr, ways: Mapping[str, Direction], along: Mapping[Symbol, Any] | None = None) -> Expr:
+    """The derivative of e along directions: d/d eps of e with every x[i] replaced by x[i] + eps * ways["x"](i), at eps = 0.
+
+    along: {index: extent} of indices that directions have beside those of x.
+    """
+    rule = _ChainRule(ways, along or {})
+    for layer in layers_in(e):
+        rule.layer(layer)
+    return rule(sp.sympify(e))
 
 
 class _ChainRule:
     """The chain rule, applied once to each distinct part: nested sums repeat their parts many times."""
 
-    def __init__(self, ways: Mapping[str, Direction]):
-        self.ways = ways
+    def __init__(self, ways: Mapping[str, Direction], along: Mapping[Symbol, Any]):
+        self.ways, self.along = ways, along
+        self._layers: dict[Layer, tuple[Layer, tuple[Symbol, ...]] | None] = {}
         self._cache: dict[Expr, Expr] = {}
 
     def __call__(self, e: Any) -> Any:
@@ -69,7 +77,19 @@ class _ChainRule:
             self._cache[e] = self._derivative(e)
         return self._cache[e]
 
+    def layer(self, layer: Layer) -> tuple[Layer, tuple[Symbol, ...]] | None:
+        """(derivative of a layer, its indices beside those of the layer); None where it is 0."""
+        if layer not in self._layers:
+            slope = self(layer.definition)
+            more = tuple(i for i in self.along if i in free_indices(slope, {i}))
+            shape = (*layer.shape, *(self.along[i] for i in more))
+            self._layers[layer] = None if slope == 0 else (Layer(f"d{layer.name}", (*layer.along, *more), slope, shape), more)
+        return self._layers[layer]
+
     def _derivative(self, e: Any) -> Any:
+        if isinstance(e, Indexed) and isinstance(e.base, Layer):
+            found = self.layer(e.base)
+            return sp.S.Zero if found is None else found[0][(*e.indices, *found[1])]
         if isinstance(e, Indexed | Symbol):
             way = self.ways.get(base_name(e))
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())

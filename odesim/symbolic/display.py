@@ -14,9 +14,11 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.bound import BoundIndex
+from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
+from odesim.symbolic.layered import layers_in
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.named import BINDING, LogSumExp, log_of_sum, plain, softmax_in
@@ -59,6 +61,7 @@ class Display:
 
     def __init__(self, system: Definition):
         self.axes = system.axes
+        self.layers = layers_in(*(e for e in all_expressions(system) if isinstance(e, sp.Basic)))
         named = {name: plain(e) for name, e in system.display.items()} or dict(shared_sums(system))
         self.names = [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in named.items()]
 
@@ -68,7 +71,8 @@ class Display:
 
     def definitions(self) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it."""
-        return {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
+        made = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
+        return made | {layer[layer.along]: self.shown(layer.definition) for layer in self.layers}
 
     def definition_of(self, name: str, e: Any) -> Any:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""

@@ -14,10 +14,11 @@ from odesim.base.signatures import readable
 from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.adjoint import ReverseSweep, has_slopes
 from odesim.symbolic.bound import BoundIndex, at, bind_indices
-from odesim.symbolic.elements import our_element
+from odesim.symbolic.elements import IndexedBase, our_element
 from odesim.symbolic.expr import base_name, free_indices, index, over
+from odesim.symbolic.layered import Layer, bounded, with_layers
 from odesim.symbolic.lowering import Lowering
-from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of, with_boundaries
+from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of
 from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
@@ -99,11 +100,12 @@ def _check_key(call: str, key: Any) -> Key:
 def _check_loss(call: str, loss: Any, keys: list[Key], boundary: Mapping[Symbol, str]) -> Expr:
     """loss as an expression without free indices that depends on every key."""
     check_boundary(call, boundary)
-    e = with_boundaries(checked_expression(loss, f"{call}: the loss"), boundary)
-    for x in sorted(e.atoms(Indexed), key=str):
+    e = bounded(checked_expression(loss, f"{call}: the loss"), boundary)
+    elements = {x for part in with_layers([e]) for x in part.atoms(Indexed)}
+    for x in sorted(elements, key=str):
         for k, _ in filter(None, map(shift_of, x.indices)):
             raise SpecError(f"{call}: {x}: what stands beyond the ends of {k}? Say it by boundary={{{k}: ...}} with {CHOICES}")
-    names = {base_name(x) for x in e.atoms(Indexed, Symbol)}
+    names = {base_name(x) for part in with_layers([e]) for x in part.atoms(Indexed, Symbol)}
     places = {s for x in e.atoms(Indexed) for i in x.indices for s in i.atoms(Symbol)}
     indices = {s for s in places if s.is_integer and not s.is_positive} | {i for key in keys for i in key_indices(key)}
     free = sorted(map(str, free_indices(e, indices)))
@@ -120,7 +122,7 @@ def _check_loss(call: str, loss: Any, keys: list[Key], boundary: Mapping[Symbol,
 def _gradients(loss: Expr, keys: list[Key]) -> list[Expr]:
     """The derivatives of loss by each key, as expressions of the model's own arrays."""
     axes = {i: n for key in keys if isinstance(key, Indexed) for i, n in zip(key.indices, key.base.shape, strict=True)}
-    work = Lowering(axes, [loss], {base_name(key) for key in keys} | {s.name for s in loss.atoms(Symbol)})
+    work = Lowering(axes, [loss], {base_name(key) for key in keys} | {s.name for e in with_layers([loss]) for s in e.atoms(Symbol)})
     work.assign(LOSS, loss)
     forward = dependency_order(work.statements)
     work.statements = list(forward)
@@ -172,8 +174,16 @@ class _Inline:
 
     def __init__(self, work: Lowering, adjoints: Mapping[str, tuple[tuple[Symbol, ...], Expr]]):
         self.work, self._fresh = work, count()
+        self._layers = {base_name(element): (layer, loops, element) for layer, (loops, element) in work.layers.items()}
         self.parts = {s.name: (s.free, self._definition(s)) for s in work.statements} | {**adjoints}
         self._inlined: dict[str, Expr] = {}
+        for name, (_, e) in adjoints.items():  # from the last layer to the first, each in terms of those before it
+            of = name.removeprefix("b_").rstrip("_")
+            if of in self._layers:
+                layer, loops, element = self._layers[of]
+                slope = _with_short_names(at(self(e), dict(zip(loops, layer.along, strict=True))))
+                made = Layer(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
+                self._layers[name] = made, loops, IndexedBase(name, shape=element.base.shape)[element.indices]
 
     def __call__(self, e: Any) -> Any:
         if isinstance(e, Indexed | Symbol):
@@ -187,6 +197,10 @@ class _Inline:
 
     def _read(self, read: Key) -> Expr:
         name = base_name(read)
+        if name in self._layers:
+            layer, loops, element = self._layers[name]
+            at_loop = dict(zip(element.indices, read.indices, strict=True))
+            return layer[tuple(at_loop[i] for i in loops)]
         free, e = self.parts[name]
         if name not in self._inlined:
             self._inlined[name] = self(e)

@@ -68,8 +68,8 @@ class Triangle:
 
 
 def is_index(x: Any) -> bool:
-    """Whether x is the symbol of an index; sizes are positive."""
-    return isinstance(x, Symbol) and bool(x.is_integer) and not x.is_positive
+    """Whether x is a symbol such as index() makes: a whole number from 0. Sizes are positive."""
+    return isinstance(x, Symbol) and bool(x.is_integer and x.is_nonnegative) and not x.is_positive
 
 
 def triangle(low: Any, high: Any) -> Triangle | None:

@@ -11,6 +11,7 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
+from odesim.symbolic.layered import Layer, layers_in, with_layers
 from odesim.symbolic.limits import has_triangle
 from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
 from odesim.symbolic.orders import cheapest_order
@@ -59,14 +60,17 @@ class Lowering:
         self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
         self.statements: list[Statement] = []
         self._order = list(axes)
-        symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*near, *self.extents.values())))
+        symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*with_layers(near), *self.extents.values())))
         self._symbols, self._others = symbols, set(taken)
         self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
         self._hoisted: dict[Expr, Expr] = {}
+        self.layers: dict[Layer, tuple[tuple[Symbol, ...], Indexed]] = {}
         self._temporaries: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
     def assign(self, target: Key, e: Expr) -> None:
         """Appends the statement target = e, after those of the temporaries that e needs."""
+        for layer in layers_in(e):
+            self._layer(layer)
         self.statements.append(Statement(target, key_indices(target), "map", self.hoist(e)))
 
     def hoist(self, e: Expr) -> Expr:
@@ -95,6 +99,9 @@ class Lowering:
             for j in cheapest_order(self.hoist(body), bound, self.free, self._size) if isinstance(e, SumOver) else bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
+        if isinstance(e, Indexed) and isinstance(e.base, Layer):
+            loops, element = self._layer(e.base)
+            return padded_as_choice(element.xreplace(dict(zip(loops, e.indices, strict=True))))
         if isinstance(e, Indexed):
             return padded_as_choice(e)
         if isinstance(e, KroneckerDelta) and any(isinstance(i, Padded) for i in e.args):
@@ -105,6 +112,16 @@ class Lowering:
             plain = sp.to_nnf(e)
             return self.hoist(plain) if plain != e else e
         return e.func(*map(self.hoist, e.args)) if e.args else e
+
+    def _layer(self, layer: Layer) -> tuple[tuple[Symbol, ...], Indexed]:
+        """(loop indices, element at them) of the temporary that holds a layer."""
+        if layer not in self.layers:
+            loops: list[Symbol] = []
+            for i, extent in zip(layer.along, layer.shape, strict=True):
+                loops.append(self.loop_index(i, extent, sp.Tuple(layer.definition, *loops)))
+            body = self.hoist(layer.definition.xreplace(dict(zip(layer.along, loops, strict=True))))
+            self.layers[layer] = tuple(loops), self.new(body, "map", tuple(loops))
+        return self.layers[layer]
 
     def _size(self, i: Symbol) -> Any:
         return sp.sympify(self.extents[i].xreplace(self._sizes))

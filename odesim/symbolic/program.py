@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+import sympy as sp
 from sympy import Basic, Expr, Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.layered import Layer, layers_in
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,20 @@ class Statement:
 
 def names_read(e: Basic) -> set[str]:
     """Names of the arrays, numbers, sizes and indices that e reads; the extents of its arrays do not count."""
+    if isinstance(e, Layer):
+        return set[str]().union(*map(_names_in, (e, *layers_in(e.definition))))
     if isinstance(e, IndexedBase):
         return {str(e.label)}
     if isinstance(e, Symbol):
         return {e.name}
     return set[str]().union(*map(names_read, e.args))
+
+
+@lru_cache(maxsize=4096)
+def _names_in(layer: Layer) -> frozenset[str]:
+    """names_read() of the definition of a layer, without what other layers in it read."""
+    own = {a: sp.Tuple(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
+    return frozenset(names_read(layer.definition.xreplace(own)))
 
 
 @dataclass(frozen=True)

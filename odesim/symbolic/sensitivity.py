@@ -13,6 +13,7 @@ from odesim.base.signatures import readable
 from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.expr import base_name, index
+from odesim.symbolic.layered import with_layers
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.system import System
@@ -39,16 +40,17 @@ def sensitivities(system: System, *names: str) -> System:
             raise SpecError(f"{system.name}: the sensitivities to {name} are requested twice")
         shape, of = shape_of(system, name), derivative_label(system, name)
         along = fresh_indices(of, len(shape), used_names(system) | {i.name for i in axes})
-        axes.update(zip(along, shape, strict=True))
+        more = dict(zip(along, shape, strict=True))
+        axes.update(more)
         derivatives[name] = {what: f"d{what}_d{of}" for what in (*system.states, *expressions)}
         twins = {base_name(key): twin_state(key, derivatives[name][base_name(key)], along, shape) for key in system.equations}
         ways: dict[str, Direction] = {state: twin_direction(twin) for state, twin in twins.items()}
         if name not in system.states:
             ways[name] = unit_direction(along)
-        equations |= {twins[base_name(key)]: directional_derivative(rhs, ways) for key, rhs in system.equations.items()}
+        equations |= {twins[base_name(key)]: directional_derivative(rhs, ways, more) for key, rhs in system.equations.items()}
         for key, start in system.initial.items():
             initial[_twin_at(key, twins[base_name(key)], along)] = _start_slope(system, name, key, start, along)
-        observables |= {derivatives[name][o]: directional_derivative(e, ways) for o, e in expressions.items()}
+        observables |= {derivatives[name][o]: directional_derivative(e, ways, more) for o, e in expressions.items()}
     taken = used_names(system)
     for what, name, made in ((what, name, made) for name, pairs in derivatives.items() for what, made in pairs.items()):
         if made in taken:
@@ -83,7 +85,8 @@ def used_names(system: System) -> set[str]:
     parts += [e for law in system.invariants for e in (law.expr, law.when)]
     parts += [*(event.expr for event in system.events), *(c.expr for c in system.constraints)]
     parts += [e for event in system.events for pair in event.resets.items() for e in pair]
-    return all_names(system) | set(system.observables) | {s.name for e in parts for s in sp.sympify(e).atoms(Symbol)}
+    symbols = {s.name for e in with_layers(parts) for s in sp.sympify(e).atoms(Symbol)}
+    return all_names(system) | set(system.observables) | symbols
 
 
 def fresh_indices(of: str, rank: int, taken: set[str]) -> tuple[Symbol, ...]:
@@ -103,5 +106,5 @@ def _twin_at(key: Key, twin: Key, along: tuple[Symbol, ...]) -> Key:
 def _start_slope(system: System, name: str, key: Key, start: Any, along: tuple[Symbol, ...]) -> Expr:
     """The derivative of the initial value of key by the entry `along` of `name`, a parameter or another initial value."""
     if name not in system.states:
-        return directional_derivative(start, {name: unit_direction(along)})
+        return directional_derivative(start, {name: unit_direction(along)}, dict(zip(along, shape_of(system, name), strict=True)))
     return unit_direction(along)(key_indices(key)) if base_name(key) == name else sp.S.Zero

@@ -19,6 +19,7 @@ from odesim.symbolic.crossings import Times, UnknownTimesError, break_times, who
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index, time
+from odesim.symbolic.layered import changed, layers_in, with_layers
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.program import names_read
@@ -121,7 +122,7 @@ def hold_conditions(system: System) -> HeldSystem:
 
 
 def _hold_conditions(system: System) -> HeldSystem:
-    if not any(isinstance(part, STEPPED) for rhs in system.equations.values() for part in sp.preorder_traversal(rhs)):
+    if not any(isinstance(part, STEPPED) for rhs in with_layers(system.equations.values()) for part in sp.preorder_traversal(rhs)):
         return HeldSystem(system, system, (), ())
     work = _SwitchRewriter(system)
     rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in system.equations.items()}
@@ -184,17 +185,22 @@ class _SwitchRewriter:
         self._states = set(system.states)
         self._taken = used_names(system)
 
-    def rewrite(self, e: Any, scope: dict[Symbol, Any]) -> Any:
+    def rewrite(self, e: Any, scope: Mapping[Symbol, Any]) -> Any:
         """e with its conditions held. scope: {index: extent}."""
+        if layers_in(e):
+            return changed(e, self._rewritten, scope)
+        return self._rewritten(e, scope)
+
+    def _rewritten(self, e: Any, scope: Mapping[Symbol, Any]) -> Any:
         if not e.args or isinstance(e, Indexed) or not self._depends(e):
             return e
         if isinstance(e, REDUCTIONS):
             inner = dict(scope)
             for k, low, high in reversed(e.limits):
                 inner[k] = extent_of(low, high, inner)
-            return e.func(self.rewrite(e.function, inner), *e.limits)
+            return e.func(self._rewritten(e.function, inner), *e.limits)
         if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
-            return self.rewrite(without_remainders(e), scope)
+            return self._rewritten(without_remainders(e), scope)
         if isinstance(e, ORDER):
             switch_here = self._switch("sign", e.lhs - e.rhs, scope, str(e))
             if switch_here is None:
@@ -217,7 +223,7 @@ class _SwitchRewriter:
                 return sp.Piecewise((level, level < FREE / 2), (e, True), evaluate=False)
         elif isinstance(e, sp.Abs | sp.Max | sp.Min):
             self._kink(e, scope)
-        args = [self.rewrite(a, scope) for a in e.args]
+        args = [self._rewritten(a, scope) for a in e.args]
         if isinstance(e, sp.Piecewise):
             return sp.Piecewise(*args, evaluate=False)
         return e.func(*args) if tuple(args) != e.args else e
@@ -225,7 +231,7 @@ class _SwitchRewriter:
     def _depends(self, e: Any) -> bool:
         return bool(names_read(e) & (self._states | {str(time)}))
 
-    def _switch(self, kind: str, g: Expr, scope: dict[Symbol, Any], text: str) -> tuple[Switch, tuple[Symbol, ...], int] | None:
+    def _switch(self, kind: str, g: Expr, scope: Mapping[Symbol, Any], text: str) -> tuple[Switch, tuple[Symbol, ...], int] | None:
         """(switch of an expression, its indices here, its sign here); None where nothing jumps."""
         if not self._depends(g):
             return None
@@ -281,10 +287,11 @@ class _SwitchRewriter:
         key = (kind, g)
         if key not in self._jumps:
             whole_parts = without_remainders(g)
-            self._jumps[key] = any(may_jump(rhs, kind, whole_parts) for rhs in self._base)
+            # in a layer, every condition counts as one at which the right-hand side jumps
+            self._jumps[key] = any(layers_in(rhs) or may_jump(rhs, kind, whole_parts) for rhs in self._base)
         return self._jumps[key]
 
-    def _kink(self, e: Expr, scope: dict[Symbol, Any]) -> None:
+    def _kink(self, e: Expr, scope: Mapping[Symbol, Any]) -> None:
         """Records the times of the kinks of an Abs, Max or Min that depends on the time alone."""
         if names_read(e) & self._states:
             return

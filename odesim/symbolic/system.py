@@ -11,7 +11,8 @@ from odesim.base.signatures import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
-from odesim.symbolic.neighbours import check_boundary, with_boundaries
+from odesim.symbolic.layered import bounded
+from odesim.symbolic.neighbours import check_boundary
 from odesim.symbolic.parts import checked_expression
 
 
@@ -39,7 +40,7 @@ class System(Definition):
         from odesim.symbolic.check_types import check_parts, error_part
 
         def expression(e: Any, where: str) -> Any:
-            return with_boundaries(checked_expression(e, f"{self.name}: {where}"), self.boundary)
+            return bounded(checked_expression(e, f"{self.name}: {where}"), self.boundary)
 
         def as_written(field: str, what: str) -> dict[Any, Any]:
             expressions = {}
@@ -70,8 +71,7 @@ class System(Definition):
                 events.append(replace(event, resets=resets_as_written(self.name, event, self.boundary)))
         object.__setattr__(self, "events", tuple(events))
         laws = tuple(
-            replace(v, when=with_boundaries(canonical(v.when), self.boundary)) if isinstance(v.when, sp.Basic) else v
-            for v in self.invariants
+            replace(v, when=bounded(canonical(v.when), self.boundary)) if isinstance(v.when, sp.Basic) else v for v in self.invariants
         )
         object.__setattr__(self, "invariants", laws)
         if self.growth is not None:

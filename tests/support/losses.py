@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 from sympy import Interval, Sum, Symbol, log, oo, tanh
 
-from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, gradient_flow, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import IndexedBase, MaxOver, Param, Source, System, gradient_flow, index, layers, logsumexp, over, sizes, softmax
 
 SOURCE, REAL = Source("none", "a test"), Interval(-oo, oo)
 a, b, i, j, k, n, w, x, l = index("a b i j k n w x l")
@@ -45,10 +45,7 @@ def deep_linear(depth: int) -> Case:
     """|W_L ... W_1 X - T|^2 / 2: dW_m is (W_L ... W_m+1)^T R (W_m-1 ... W_1 X)^T, R the residual."""
     X, T = IndexedBase("X", shape=(D, N)), IndexedBase("T", shape=(C, N))
     W = [IndexedBase(f"W{m}", shape=(C if m == depth - 1 else D, D)) for m in range(depth)]
-    rows = index(" ".join(f"h{m}" for m in range(depth + 1)))
-
-    def layer(m: int) -> Any:
-        return X[rows[0], n] if m == 0 else over(Sum, W[m - 1][rows[m], rows[m - 1]] * layer(m - 1), (rows[m - 1], D))
+    h = layers(depth, lambda l, h: over(Sum, W[l][i, k] * h[k, n], (k, D)), X[i, n])
 
     def by_hand(y: Arrays) -> Arrays:
         weights = [y[f"W{m}"] for m in range(depth)]
@@ -60,7 +57,7 @@ def deep_linear(depth: int) -> Case:
             found[f"W{m}"], back = back @ below[m].T, weights[m].T @ back
         return found
 
-    loss = over(Sum, (layer(depth) - T[rows[depth], n]) ** 2, (rows[depth], C), (n, N)) / 2
+    loss = over(Sum, (h[depth][k, n] - T[k, n]) ** 2, (k, C), (n, N)) / 2
     states = tuple(weight[b if m == depth - 1 else a, j] for m, weight in enumerate(W))
     return Case(loss, states, (X, T), by_hand, {a: D, b: C, j: D})
 

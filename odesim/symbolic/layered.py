@@ -1,0 +1,153 @@
+"""Layers: arrays that are named and defined by an expression, each by those before it, as in a deep network.
+
+What is built from a layer holds its name, not its definition: formulas, derivatives and generated code of a chain of layers are as long
+as the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.base.signatures import readable
+from odesim.errors import SpecError, value_text
+from odesim.symbolic.bound import canonical
+from odesim.symbolic.elements import IndexedBase
+from odesim.symbolic.expr import argument_expression, free_indices
+from odesim.symbolic.limits import is_index
+from odesim.symbolic.neighbours import with_boundaries
+
+
+class Layer(IndexedBase):
+    """An array of symbols with a definition: h[i] is `definition`, an expression in the index i and in no other free one."""
+
+    along: tuple[Symbol, ...]
+    definition: Expr
+
+    def __new__(cls, name: str, along: tuple[Symbol, ...], definition: Any, shape: tuple[Any, ...]) -> Layer:
+        made: Layer = super().__new__(cls, name, shape=shape)
+        made.along, made.definition = tuple(along), canonical(definition)
+        hash(made), _symbols_of(made)  # now, and never later through a chain of layers
+        return made
+
+    def __reduce__(self) -> Any:
+        return Layer, (self.name, self.along, self.definition, tuple(self.shape))
+
+    __reduce_ex__ = lambda self, _: self.__reduce__()  # noqa: E731
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.along, self.definition)
+
+    @property
+    def func(self) -> Any:
+        return lambda label, shape: Layer(str(label), self.along, self.definition, tuple(shape))
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbols of its definition, without its own indices."""
+        return set(_symbols_of(self))
+
+    def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Any, bool]:
+        if self in rule:
+            return rule[self], True
+        own = set(self.along)
+        inside = tuple((old, new) for old, new in rule.items() if old.free_symbols & _symbols_of(self) and not old.free_symbols & own)
+        definition = _replaced(self.definition, inside) if inside else self.definition
+        return (self, False) if definition == self.definition else (self.with_definition(definition), True)
+
+    def with_definition(self, definition: Any) -> Layer:
+        """The layer of this name and shape with another definition."""
+        return Layer(self.name, self.along, definition, tuple(self.shape))
+
+
+@lru_cache(maxsize=4096)
+def _symbols_of(layer: Layer) -> frozenset[Any]:
+    return frozenset(layer.definition.free_symbols - set(layer.along))
+
+
+@lru_cache(maxsize=4096)
+def _replaced(e: Any, rule: tuple[tuple[Any, Any], ...]) -> Any:
+    return e.xreplace(dict(rule))
+
+
+def layers_in(*expressions: Any) -> list[Layer]:
+    """Every layer that expressions read, each after those in its definition."""
+    found: dict[Layer, None] = {}
+    todo = [layer for e in reversed(expressions) for layer in _read_directly(e)]
+    while todo:
+        missing = [] if todo[-1] in found else [layer for layer in _read_directly(todo[-1].definition) if layer not in found]
+        if missing:
+            todo += missing
+        else:
+            found[todo.pop()] = None
+    return list(found)
+
+
+@lru_cache(maxsize=4096)
+def _read_directly(e: Any) -> tuple[Layer, ...]:
+    return tuple(sorted((a for a in sp.sympify(e).atoms(IndexedBase) if isinstance(a, Layer)), key=str))
+
+
+def with_layers(expressions: Iterable[Any]) -> list[Any]:
+    """The expressions, and the definitions of the layers that they read."""
+    listed = list(expressions)
+    return [*listed, *(layer.definition for layer in layers_in(*listed))]
+
+
+def changed(e: Any, change: Callable[[Any, Mapping[Symbol, Any]], Any], scope: Mapping[Symbol, Any] | None = None) -> Any:
+    """change(e, scope), with every layer replaced by one whose definition is changed in the same way. scope: {index: extent}."""
+    new: dict[Any, Any] = {}
+    for layer in layers_in(e):
+        definition = change(layer.definition, dict(zip(layer.along, layer.shape, strict=True)))
+        new[layer] = layer.with_definition(_put(definition, new))
+    return _put(change(e, scope or {}), new)
+
+
+def _put(e: Any, new: Mapping[Any, Any]) -> Any:
+    return e.xreplace({a: new[a.base][a.indices] for a in e.atoms(Indexed) if new.get(a.base, a.base) != a.base}) if new else e
+
+
+def bounded(e: Any, boundary: Mapping[Any, str]) -> Any:
+    """e, and the layers in it, with neighbours read at the boundary of their index."""
+    return changed(e, lambda part, _: with_boundaries(part, boundary)) if boundary else e
+
+
+@readable
+def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = "h") -> list[Any]:
+    """The arrays [h[0], h[1], ..., h[count]] with h[l + 1] = step(l, h[l]); h[0] is the array of first, an element such as x[i].
+
+    step(l, h) is an expression in the indices of first: lambda l, h: tanh(over(Sum, W[l][i, j] * h[j], (j, D))). Formulas, equations of
+    gradient_flow() and generated code hold each array once, by its name h1, h2, ...
+    """
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
+        raise SpecError(f"layers(): the number of layers is a whole number from 0, not {value_text(count)}")
+    if not isinstance(first, Indexed) or first.base.shape is None or not all(map(is_index, first.indices)):
+        raise SpecError(f"layers() starts from an element with an index for each axis of a shape, such as x[i], not {value_text(first)}")
+    along, made = tuple(first.indices), [first.base]
+    for n in range(count):
+        e = canonical(argument_expression(f"layer {n + 1} of layers()", step(n, made[-1])))
+        shape = _shape(e, along, tuple(made[-1].shape), f"layer {n + 1} of layers()")
+        made.append(Layer(f"{name}{n + 1}", along, e, shape))
+    return made
+
+
+def _shape(e: Expr, along: tuple[Symbol, ...], before: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    """The extents of the indices of e, from the arrays that it reads; of an index that it lacks that of the layer before."""
+    extents: dict[Symbol, set[Any]] = {}
+    for a in e.atoms(Indexed):
+        for i, n in zip(a.indices, a.base.shape or (), strict=False):
+            for k in i.atoms(Symbol) if not isinstance(i, Indexed) else ():
+                if is_index(k):
+                    extents.setdefault(k, set()).add(sp.expand(n))
+    other = sorted(str(k) for k in free_indices(e, set(extents)) - set(along))
+    if other:
+        raise SpecError(f"{where} has the free index {', '.join(other)}: sum over it, or write it with {', '.join(map(str, along))}")
+    for i in along:
+        if len(extents.get(i, ())) > 1:
+            raise SpecError(f"{where}: index {i} runs over {' and over '.join(sorted(map(str, extents[i])))}")
+    return tuple(next(iter(extents[i])) if i in extents else n for i, n in zip(along, before, strict=True))
