@@ -244,7 +244,7 @@ class NameScope:
             return high + 1
         for i in (t.index,) if isinstance(t.index, Symbol) else t.index.args[0].atoms(Symbol):
             if i.name in self.size_names:
-                fail(f"size {i}, in the bound of {k}, has the symbol of an index: make it by sizes()")
+                fail(f"the symbol of size {i} assumes what that of an index does, in the bound of {k}: make it by sizes()")
             if i not in extents or i not in free:
                 fail(f"index {i}, a bound of {k}, is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
         extent = t.extent(extents)
