@@ -118,7 +118,7 @@ def test_what_is_asked_for_is_kept():
     ("observe", "words"),
     [
         ("totl", "no observable 'totl' in test.observed; choose from all, clock, log, power, slope, total; did you mean 'total'"),
-        (["total", 3], "observe takes names, not 3"),
+        (["total", 3], "observe takes names, such as .*, not 3"),
         (7, "observe takes names, such as .*, not 7"),
     ],
 )

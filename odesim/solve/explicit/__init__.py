@@ -10,6 +10,7 @@ LOOP = (
     "odesim.solve.step.sizes",
     "odesim.solve.step.roots",
     "odesim.solve.step.dips",
+    "odesim.solve.step.polynomial",
     "odesim.solve.step.samples",
     "odesim.solve.step.search",
     "odesim.solve.explicit.events",

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.solve.step.polynomial import divided, zero_between
 from odesim.solve.step.roots import guess, helper, narrowed, passes
 from odesim.solve.step.samples import crosses, inserted, place, places_in
 from odesim.solve.step.sizes import EXACT, FEW, POINTS
@@ -27,6 +28,8 @@ TESTED = 0.5
 """So many pieces before the end of a step the polynomials are held against the functions."""
 WORSE = 100.0
 """How much further off they may be elsewhere."""
+BESIDE = 0.75
+"""Of the width that a bracket may have: how far from a zero the other end of its bracket is tried."""
 
 
 @helper
@@ -52,21 +55,43 @@ def value(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, theta: 
 @helper
 def root(
     sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool,
-    lo: float, hi: float, g_lo: float, g_hi: float, width: float,
+    lo: float, hi: float, g_lo: float, g_hi: float, width: float, guessed: float, slope: float,
 ) -> float:  # fmt: skip
     """The theta between lo and hi at which component i has crossed zero: Illinois steps, every fourth one a bisection.
 
-    Ends when the bracket is narrower than width.
+    The first two trials are a guess, if it is one (not -1), and what its value and the slope there make of it; a value that is zero
+    but for rounding is bracketed at once. Ends when the bracket is narrower than width.
     """
-    side, trial = np.int64(0), np.int64(0)
+    side, trial, theta, g = np.int64(0), np.int64(0), guessed, 0.0
     while hi - lo > width and g_hi != 0.0 and trial < 200:
         trial += 1
-        theta = guess(lo, hi, g_lo, g_hi, trial)
+        if guessed < 0.0 or trial > 2:
+            theta = guess(lo, hi, g_lo, g_hi, trial)
+        elif trial == 2:
+            near = abs(g) <= BESIDE * width * abs(slope)
+            theta = (theta + BESIDE * width if g * g_lo > 0.0 else theta - BESIDE * width) if near else theta - g / slope
         if not lo < theta < hi:
-            break
+            if trial > 2 or guessed < 0.0:
+                break
+            theta = guess(lo, hi, g_lo, g_hi, trial)
         g = value(sample, probe, at, l, i, pieces, theta, exact)
         lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
     return hi
+
+
+@helper
+def guess_between(
+    sample: Any, at: Any, l: int, i: int, pieces: int, found: Any, free: int, j: int, b: float, g_a: float, g_b: float
+) -> tuple[float, float]:
+    """(theta, slope) at the zero in piece j of the polynomial through the samples of component i; (-1, 0) if there is none.
+
+    free: where found has room for pieces + 1 numbers.
+    """
+    for k in range(pieces + 1):
+        found[free + k] = sample(at, l, k, i)
+    divided(found, free, pieces)
+    s, slope = zero_between(found, free, pieces, float(j), float(j + 1), j + g_a / (g_a - g_b))
+    return s / pieces, slope * pieces
 
 
 @helper
@@ -138,7 +163,10 @@ def search(
                 break
             if crosses(found, line, n, j, facts[i]):
                 a, b, g_a, g_b = found[line + j], found[line + j + 1], found[line + POINTS + j], found[line + POINTS + j + 1]
-                theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width)
+                guessed, slope = -1.0, 0.0
+                if n == pieces + 1 and g_b != 0.0:
+                    guessed, slope = guess_between(sample, at, l, i, pieces, found, line + n, j, b, g_a, g_b)
+                theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width, guessed, slope)
                 tested = tested and not exact
                 time = t + theta * h if theta < 1.0 else new
                 if count < room:
