@@ -46,7 +46,50 @@ def bounce() -> Iterable[Measurement]:
     yield Measurement("entropy at t = 200", S[-1], 2.2689, 5e-4)
 
 
+def layers() -> Iterable[Measurement]:
+    """Two layers with logits of their own beside the one in which they are half the squared weights, to t = 5."""
+    joint, reduced = (odesim.integrate(f"hierarchy.multilayer{more}", span=(0, 5), **FINE) for more in (":JOINT", ""))
+    for s in "12":
+        yield deviation(f"Z{s} - V{s}^2/2", joint.final[f"Z{s}"] - joint.final[f"V{s}"] ** 2 / 2, 0.0, 1e-8)
+        yield deviation(f"V{s} of both", joint.final[f"V{s}"] - reduced.final[f"V{s}"], 0.0, 1e-8)
+
+
+def balance() -> Iterable[Measurement]:
+    """Squares of the weights that leave and enter the nodes of both layers, to t = 5."""
+    for law in ("balance of the first layer", "balance of the second layer"):
+        run = odesim.integrate("hierarchy.multilayer", span=(0, 5), **FINE)
+        yield Measurement(f"{law}, phi = identity", run.invariants[law] or 0.0, 0.0, 1e-8)
+
+
+def unbalanced() -> Iterable[Measurement]:
+    """The same with phi = softplus."""
+    run = odesim.integrate("hierarchy.multilayer:SOFTPLUS", span=(0, 5), save=2, **FINE)
+    law = (run.y["U"] ** 2).sum(axis=1) - (run.y["V2"] ** 2).sum(axis=2) - run.y["xi2"] ** 2
+    yield deviation("balance of the second layer, phi = softplus", law[1] - law[0], 0.0, 1e-8)
+
+
 CLAIMS = (
+    Claim(
+        "hierarchy.layers",
+        Source(PAPER, "Theorem 1 and Section 5", "each hidden node is a query"),
+        "hierarchy.multilayer and its JOINT, to t = 5",
+        ("hierarchy.multilayer",),
+        printed=Statement("in each layer z - v^2/2 is constant for each node and input", layers, Verdict.HOLDS, "100 times rtol 1e-10"),
+    ),
+    Claim(
+        "hierarchy.balance",
+        Source(PAPER, "Section 5", "a law of deep linear networks that the exp attention keeps; ours"),
+        "hierarchy.multilayer and its SOFTPLUS, to t = 5",
+        ("hierarchy.multilayer",),
+        printed=Statement(
+            "squared weights that leave a node less those that enter it are constant",
+            balance,
+            Verdict.HOLDS_WHEN,
+            "100 times rtol 1e-10",
+            when="the activation is the identity, or homogeneous as relu",
+            otherwise=unbalanced,
+        ),
+    ),
     Claim(
         "hierarchy.occurrence",
         Source(PAPER, "Theorem 5"),

@@ -72,6 +72,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
         {"P": "(L - 1,)", "mass": "(L - 1,)", "entropy": "()"},
     ),
+    "hierarchy.multilayer": (
+        {"V1": "(K1, K0)", "V2": "(K2, K1)", "U": "(C, K2)", "xi1": "(K1,)", "xi2": "(K2,)"},
+        {"X": "(N, K0)", "pi": "(N,)", "y": "(N,)"},
+        {"loss": "()"},
+    ),
     "reversal.row": (
         {"v": "()"},
         dict.fromkeys(("M", "N", "eta_Y", "r"), "()"),
@@ -121,7 +126,7 @@ def test_names_and_shapes(name):
     assert {o: shape_text(system, o) for o in observables} == observables
 
 
-SPREAD = ("joma.nonlinear_log",)
+SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer")
 """Models with a start that is no number."""
 
 

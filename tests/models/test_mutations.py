@@ -30,7 +30,7 @@ NO_LAW_FIXES = {
     *(("scan_snap.reduced_symmetric", state) for state in "B"),
 }
 # Gradient flows of a loss without a solution: laws relate their states, none knows the time. Their right-hand sides are held by hand.
-NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax")
+NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "hierarchy.multilayer")
 STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
 
 

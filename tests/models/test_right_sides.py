@@ -37,6 +37,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},
     **dict.fromkeys(("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax"), BLOCK),
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
+    "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},
     "reversal.bilinear": {"sizes": {"M": 5, "d": 3, "N": 4, "H": 2}, "params": {"eta": 1.3}},

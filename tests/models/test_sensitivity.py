@@ -49,7 +49,7 @@ def names_of(name: str) -> list[str]:
 
 # of models whose derivatives take seconds to derive and lower
 QUICK: dict[str, Any] = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {}, "scan_snap.reduced_symmetric": {"p", "eta_Y", "S_d"}}
-QUICK |= {"joma.joint_linear": {"T"}, "joma.joint_exp": {}, "joma.joint_softmax": {}}
+QUICK |= {"hierarchy.multilayer": {"X"}, "joma.joint_linear": {"T"}, "joma.joint_exp": {}, "joma.joint_softmax": {}}
 CASES = [
     pytest.param(model, name, marks=() if name in QUICK.get(model, names_of(model)) else pytest.mark.slow)
     for model in FLOWS

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.truth_blocks import joint
+from tests.support.truth_blocks import joint, multilayer
 
 Arrays = dict[str, Any]
 
@@ -186,6 +186,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.joint_exp": joint("exp"),
     "joma.joint_softmax": joint("softmax"),
     "hierarchy.grouped": grouped,
+    "hierarchy.multilayer": multilayer(),
     "hopfield.update": hopfield_update,
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,

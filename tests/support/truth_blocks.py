@@ -44,3 +44,27 @@ def joint(attention: str, phi: str = "identity") -> Callable[[float, Arrays, Arr
         return {"V": q["eta_w"] * dV, "Xi": q["eta_w"] * dXi, "Z": q["eta_z"] * dZ}
 
     return f
+
+
+def multilayer(phi: str = "identity") -> Callable[[float, Arrays, Arrays], Arrays]:
+    """The right-hand side of hierarchy.multilayer with this activation, all samples at once."""
+    value, slope = PHI[phi]
+
+    def f(t: float, y: Arrays, q: Arrays) -> Arrays:
+        amplify = [np.exp(y[name] ** 2 / 2) for name in ("V1", "V2")]
+        M = [y["V1"] * amplify[0], y["V2"] * amplify[1]]
+        P1 = q["X"] @ M[0].T + y["xi1"]
+        P2 = value(P1) @ M[1].T + y["xi2"]
+        odds = np.exp(value(P2) @ y["U"].T)
+        R = q["pi"][:, None] * (np.eye(len(y["U"]))[q["y"]] - odds / odds.sum(axis=1, keepdims=True))
+        D2 = (R @ y["U"]) * slope(P2)
+        D1 = (D2 @ M[1]) * slope(P1)
+        return {
+            "V1": amplify[0] * (D1.T @ q["X"]),
+            "V2": amplify[1] * (D2.T @ value(P1)),
+            "U": R.T @ value(P2),
+            "xi1": D1.sum(axis=0),
+            "xi2": D2.sum(axis=0),
+        }
+
+    return f
