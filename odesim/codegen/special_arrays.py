@@ -66,6 +66,17 @@ def _besseli_ratio(n: Any, x: Any) -> Any:
     return xp.where(small, x / (2 * (n + 1)), xp.where(y < 0, -ratio, ratio))
 
 
+def _inverse(a: Any) -> Any:
+    """The inverses of matrices (..., K, K); of a singular one all entries are nan."""
+    xp = array_namespace(a)
+    try:
+        return xp.linalg.inv(a)
+    except xp.linalg.LinAlgError:
+        if a.ndim == 2:
+            return xp.full(a.shape, xp.nan)
+        return xp.stack([_inverse(one) for one in a])
+
+
 SPECIAL: dict[str, Callable[..., Any]] = {
     "erf": _named("erf"),
     "erfc": _named("erfc"),
@@ -80,5 +91,6 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "sinc": _sinc,
     "spherical_jn": _spherical_jn,
     "binomial": _binomial,
+    "inverse": _inverse,
 }
 """{name in generated code: function}."""

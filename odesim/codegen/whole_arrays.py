@@ -138,6 +138,8 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
             f"_xp.asarray({base_name(f)}, _xp.float64)" if base_name(f) in words.index_arrays else base_name(f) for f in s.body.args
         )
         return [f"    {s.name} = _xp.einsum('{left},{right}->{out}', {factors}, optimize=True)"]
+    if s.op == "inverse":
+        return [f"    {s.name} = _inverse({base_name(s.body)})"]
     if s.along is not None:
         whole, axis = f"_xp.broadcast_to({text}, ({shape}))", s.free.index(s.along)
         if s.op == "prefix":

@@ -88,6 +88,8 @@ class ReverseSweep:
 
     def propagate(self, s: Statement, adjoint: Expr) -> None:
         """Adds the contribution of the adjoint of s to every array that s reads."""
+        if s.op == "inverse":
+            return self._propagate_inverse(s, adjoint)
         loops = {i: self.fresh_index(i) for i in s.loops}
         if s.op == "scatter" and isinstance(adjoint, Indexed):
             adjoint = adjoint.base[(s.via, *s.free[1:])]
@@ -103,6 +105,15 @@ class ReverseSweep:
             slope = directional_derivative(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)
             if slope != 0:
                 self.contributions[base_name(r)].append(self.contribution(r, weight * slope, list(loops.values())))
+
+    def _propagate_inverse(self, s: Statement, adjoint: Key) -> None:
+        """The adjoint of A is -X^T (adjoint of X) X^T, X its inverse."""
+        assert isinstance(s.target, Indexed) and isinstance(s.body, Indexed)
+        *batch, i, j = s.free
+        k, l, n = self.fresh_index(i), self.fresh_index(j), self.work.extents[i]
+        X = s.target.base
+        e = -over(Sum, X[(*batch, k, i)] * adjoint.xreplace({i: k, j: l}) * X[(*batch, j, l)], (k, n), (l, n))
+        self.contributions[base_name(s.body)].append(e.xreplace(dict(zip(s.free, self.indices[base_name(s.body)], strict=True))))
 
     def contribution(self, read: Key, weight: Expr, loops: list[Symbol]) -> Expr:
         """The sum of weight over loops, as an expression at the indices of the array read.

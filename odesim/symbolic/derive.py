@@ -80,7 +80,7 @@ class _ChainRule:
     def layer(self, layer: Layer) -> tuple[Layer, tuple[Symbol, ...]] | None:
         """(derivative of a layer, its indices beside those of the layer); None where it is 0."""
         if layer not in self._layers:
-            slope = self(layer.definition)
+            slope = layer.slope(self(layer.definition))
             more = tuple(i for i in self.along if i in free_indices(slope, {i}))
             shape = (*layer.shape, *(self.along[i] for i in more))
             self._layers[layer] = None if slope == 0 else (Layer(f"d{layer.name}", (*layer.along, *more), slope, shape), more)

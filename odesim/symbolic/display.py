@@ -18,7 +18,7 @@ from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
-from odesim.symbolic.layered import layers_in
+from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.named import BINDING, LogSumExp, log_of_sum, plain, softmax_in
@@ -62,22 +62,34 @@ class Display:
     def __init__(self, system: Definition):
         self.axes = system.axes
         self.layers = layers_in(*(e for e in all_expressions(system) if isinstance(e, sp.Basic)))
+        self._called = dict(_called_apart(self.layers))
         named = {name: plain(e) for name, e in system.display.items()} or dict(shared_sums(system))
         self.names = [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in named.items()]
 
     def shown(self, e: Any, names: int | None = None) -> Any:
         """e with the parts that have a name, the last and largest first. names: how many of them may be used, all by default."""
-        return _Writing(self.names[:names])(plain(sp.sympify(e)), self.axes)
+        written = _Writing(self.names[:names])(plain(sp.sympify(e)), self.axes)
+        again = {a: self._called[a.base][a.indices] for a in written.atoms(Indexed) if a.base in self._called}
+        return written.xreplace(again) if again else written
 
     def definitions(self) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it."""
         made = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
-        return made | {layer[layer.along]: self.shown(layer.definition) for layer in self.layers}
+        return made | {self.shown(layer[layer.along]): layer.value(self.shown(layer.definition)) for layer in self.layers}
 
     def definition_of(self, name: str, e: Any) -> Any:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""
         own = next((n for n, known in enumerate(self.names) if known.name == name and known.definition == plain(sp.sympify(e))), None)
         return self.shown(e, own)
+
+
+def _called_apart(layers: list[Layer]) -> Iterator[tuple[Layer, IndexedBase]]:
+    """(layer, what it is called) for the layers whose name another one has: h, h_2, h_3."""
+    seen = Counter[str]()
+    for layer in layers:
+        seen[layer.name] += 1
+        if seen[layer.name] > 1:
+            yield layer, IndexedBase(f"{layer.name}_{seen[layer.name]}", shape=tuple(layer.shape))
 
 
 def shared_sums(system: Definition) -> Iterator[tuple[str, Expr]]:

@@ -210,6 +210,8 @@ class _Inline:
         """The value of a statement, as an expression of what it reads."""
         if s.op == "map":
             return s.body
+        if s.op == "inverse":
+            return s.body  # never read: it is a layer
         if s.along is not None:
             (k,) = index(f"{s.along}_{next(self._fresh)}")
             limits = (k, sp.S.Zero, s.along) if s.op == "prefix" else (k, s.along, self.work.extents[s.along] - 1)

@@ -10,7 +10,7 @@ from sympy import Expr, Indexed, Symbol
 from odesim.symbolic.adjoint import needed_statements, reads_of
 from odesim.symbolic.derive import directional_derivative
 from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.expr import base_name, index, time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
 from odesim.symbolic.parts import Key, key_indices
@@ -65,15 +65,17 @@ def linearize(system: System) -> LocalDerivatives:
     outputs: dict[str, tuple[Symbol, ...]] = {}
     names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
     for s in forward:
-        for read, slope in _slopes(s, depends, work):
+        for of, read, slope in _inverse_slopes(s, work) if s.op == "inverse" else ((s, *pair) for pair in _slopes(s, depends, work)):
+            if base_name(read) not in depends:
+                break
             axes = work.free(slope)
             name = next(names)
             work.taken.add(name)
             target = IndexedBase(name, shape=tuple(work.extents[i] for i in axes))[axes] if axes else Symbol(name, real=True)
             work.assign(target, slope)
             outputs[name] = axes
-            dependences.append(Dependence(s, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
-            depends.add(s.name)
+            dependences.append(Dependence(of, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
+            depends.add(of.name)
     statements = needed_statements(share(work.statements, work), set(outputs))
     program = Program(outputs, dict(work.extents), passes(statements, work.extents))
     return LocalDerivatives(
@@ -87,6 +89,19 @@ def time_slope(system: System) -> Program | None:
         return None
     slopes = {derivative(key): directional_derivative(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}
     return lower_expressions(slopes, system.axes, all_names(system))
+
+
+def _inverse_slopes(s: Statement, work: Lowering) -> list[tuple[Statement, Key, Expr]]:
+    """[(statement, element read, derivative of its target by it)] of an inverse X of A: d Y = dA X, then d X = -X dY."""
+    assert isinstance(s.body, Indexed) and isinstance(s.target, Indexed)
+    *batch, i, j = s.free
+    k, l = (work.loop_index(index(f"{i}_{word}")[0], work.extents[i], sp.Tuple(*s.free)) for word in ("left", "right"))
+    name = next(name for name in (f"y{n}" for n in count()) if name not in work.taken)
+    work.taken.add(name)
+    A, X, Y = s.body.base, s.target.base, IndexedBase(name, shape=s.target.base.shape)
+    right = Statement(Y[(*batch, k, j)], (*batch, k, j), "sum", s.body, l)
+    left = Statement(s.target, s.free, "sum", s.body, k)
+    return [(right, A[(*batch, k, l)], X[(*batch, l, j)]), (left, Y[(*batch, k, j)], -X[(*batch, i, k)])]
 
 
 def _slopes(s: Statement, depends: set[str], work: Lowering) -> list[tuple[Key, Expr]]:

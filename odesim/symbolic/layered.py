@@ -16,9 +16,9 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.base.signatures import readable
 from odesim.errors import SpecError, value_text
-from odesim.symbolic.bound import canonical
+from odesim.symbolic.bound import at, canonical
 from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import argument_expression, free_indices
+from odesim.symbolic.expr import argument_expression, free_indices, index, over
 from odesim.symbolic.limits import is_index
 from odesim.symbolic.neighbours import with_boundaries
 
@@ -36,7 +36,7 @@ class Layer(IndexedBase):
         return made
 
     def __reduce__(self) -> Any:
-        return Layer, (self.name, self.along, self.definition, tuple(self.shape))
+        return type(self), (self.name, self.along, self.definition, tuple(self.shape))
 
     __reduce_ex__ = lambda self, _: self.__reduce__()  # noqa: E731
 
@@ -45,7 +45,7 @@ class Layer(IndexedBase):
 
     @property
     def func(self) -> Any:
-        return lambda label, shape: Layer(str(label), self.along, self.definition, tuple(shape))
+        return lambda label, shape: type(self)(str(label), self.along, self.definition, tuple(shape))
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -62,7 +62,41 @@ class Layer(IndexedBase):
 
     def with_definition(self, definition: Any) -> Layer:
         """The layer of this name and shape with another definition."""
-        return Layer(self.name, self.along, definition, tuple(self.shape))
+        return type(self)(self.name, self.along, definition, tuple(self.shape))
+
+    def value(self, definition: Any) -> Any:
+        """What its elements are, in terms of its definition: for formulas."""
+        return definition
+
+    def slope(self, slope: Any) -> Any:
+        """The derivative of an element from that of the definition at the indices `along`."""
+        return slope
+
+
+class Inverse(Layer):
+    """A layer of inverse matrices: X[i, j], where sum_j definition[i, j] * X[j, k] = delta(i, k). The last two indices are the matrix."""
+
+    def value(self, definition: Any) -> Any:
+        return InverseOf(definition)
+
+    def slope(self, slope: Any) -> Any:
+        """d X = -X dA X."""
+        *batch, i, j = self.along
+        (k, l), n = index("k_ l_"), self.shape[-1]
+        inside = self[(*batch, i, k)] * at(slope, {i: k, j: l}) * self[(*batch, l, j)]
+        return sp.S.Zero if slope == 0 else -over(sp.Sum, inside, (k, n), (l, n))
+
+
+class InverseOf(sp.Function):  # type: ignore[misc]
+    """An entry of the inverse of a matrix whose entry this is, in formulas."""
+
+    nargs = 1
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"inverse({printer._print(self.args[0])})"
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\left[ {printer._print(self.args[0])} \right]^{{-1}}"
 
 
 @lru_cache(maxsize=4096)
@@ -90,7 +124,7 @@ def layers_in(*expressions: Any) -> list[Layer]:
 
 @lru_cache(maxsize=4096)
 def _read_directly(e: Any) -> tuple[Layer, ...]:
-    return tuple(sorted((a for a in sp.sympify(e).atoms(IndexedBase) if isinstance(a, Layer)), key=str))
+    return tuple(sorted((a for a in sp.sympify(e).atoms(IndexedBase) if isinstance(a, Layer)), key=lambda a: (str(a), str(a.definition))))
 
 
 def with_layers(expressions: Iterable[Any]) -> list[Any]:
@@ -151,3 +185,27 @@ def _shape(e: Expr, along: tuple[Symbol, ...], before: tuple[Any, ...], where: s
         if len(extents.get(i, ())) > 1:
             raise SpecError(f"{where}: index {i} runs over {' and over '.join(sorted(map(str, extents[i])))}")
     return tuple(next(iter(extents[i])) if i in extents else n for i, n in zip(along, before, strict=True))
+
+
+@readable
+def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Layer:
+    """The array X of inverse matrices of entry, an expression: X = inverse(A[i, j], (i, K), (j, K)), with elements X[i, j].
+
+    Axes before the last two number many matrices: inverse(A[n, i, j], (n, N), (i, K), (j, K)). It is computed by elimination with partial
+    pivoting, at a cost of K^3, and has derivatives. No entry of the inverse of a singular matrix is finite, so that a run ends there.
+    """
+    wrong = [x for x in axes if not (isinstance(x, tuple) and len(x) == 2 and is_index(x[0]))]
+    if wrong or len(axes) < 2 or sp.expand(sp.sympify(axes[-1][1]) - sp.sympify(axes[-2][1])) != 0:
+        given = ", ".join(map(str, axes))
+        raise SpecError(f"inverse() takes an expression and the axes of square matrices, such as (i, K), (j, K), not {given or 'no axes'}")
+    made = Inverse(name, tuple(i for i, _ in axes), argument_expression("inverse()", entry), tuple(n for _, n in axes))
+    return made
+
+
+@readable
+def solve(entry: Any, right: Any, *axes: tuple[Symbol, Any], name: str = "solution") -> Layer:
+    """The array x of solutions of sum_j A[i, j] x[j] = b[i]: x = solve(A[i, j], b[i], (i, K), (j, K)), by inverse()."""
+    X = inverse(entry, *axes)
+    *batch, i, j = X.along
+    e = over(sp.Sum, X[X.along] * at(argument_expression("solve()", right), {i: j}), (j, X.shape[-1]))
+    return Layer(name, (*batch, i), e, tuple(X.shape[:-1]))

@@ -11,7 +11,7 @@ from odesim.symbolic.bound import BoundIndex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
-from odesim.symbolic.layered import Layer, layers_in, with_layers
+from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.limits import has_triangle
 from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
 from odesim.symbolic.orders import cheapest_order
@@ -120,8 +120,17 @@ class Lowering:
             for i, extent in zip(layer.along, layer.shape, strict=True):
                 loops.append(self.loop_index(i, extent, sp.Tuple(layer.definition, *loops)))
             body = self.hoist(layer.definition.xreplace(dict(zip(layer.along, loops, strict=True))))
-            self.layers[layer] = tuple(loops), self.new(body, "map", tuple(loops))
+            held = self.new(body, "map", tuple(loops))
+            self.layers[layer] = tuple(loops), self._inverse(held, tuple(loops)) if isinstance(layer, Inverse) else held
         return self.layers[layer]
+
+    def _inverse(self, matrix: Indexed, free: tuple[Symbol, ...]) -> Indexed:
+        """The temporary that holds the inverses of matrices; they are copied first, because elimination destroys them."""
+        name = next(name for name in (f"a{n}" for n in count()) if name not in self.taken)
+        self.taken.add(name)
+        copied = IndexedBase(name, shape=tuple(self.extents[i] for i in free))[free]
+        self.statements.append(Statement(copied, free, "map", matrix))
+        return self.new(copied, "inverse", free)
 
     def _size(self, i: Symbol) -> Any:
         return sp.sympify(self.extents[i].xreplace(self._sizes))
@@ -152,7 +161,7 @@ class Lowering:
         """The temporary that holds a statement; the same statement is made once, whatever its indices are called, turned where needed."""
         for order in permutations(free) if len(free) <= MOST_TURNED else (free,):
             made = self._temporaries.get(self._key(e, op, order, bound, via, (slopes, along)))
-            if made is not None and (op != "scatter" or order == free):
+            if made is not None and (op not in ("scatter", "inverse") or order == free):
                 return made.base[order] if free else made
         name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
         self.taken.add(name)

@@ -214,6 +214,9 @@ class MathML(Printer):  # type: ignore[misc]
         i, c, _ = e.args
         return row(self._print(i), sign("−" if c < 0 else "+"), self._print(abs(c)))
 
+    def _print_InverseOf(self, e: Any) -> str:
+        return tag("msup", brackets(self._print(e.args[0]), "[", "]"), row(sign("−"), tag("mn", "1")))
+
     def _print_UpTo(self, e: Any) -> str:
         return self._print(e.readable())
 

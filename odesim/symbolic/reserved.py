@@ -12,7 +12,7 @@ WORDS = frozenset((
     "scale_weights", "sin", "sinh", "split_terms", "sqrt", "stage", "store", "tan", "tanh", "tree_max", "tree_sum", "vector",
     "ahead_", "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "gemm_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_",
     "coef0_", "height_", "i_e_", "n_e_", "row_", "rows0_", "total_", "width_",
-    "add_down", "add_up", "clip", "on_axis", "wrap",
+    "add_down", "add_up", "clip", "invert", "on_axis", "wrap",
     "numbers_", "out_", "part_", "rows_", "scale_", "scales_", "start_", "state_", "table_", "terms_", "value_", "weights_", "work_",
     *FUNCTIONS.values(), "lambertw_lower",
 ))  # fmt: skip

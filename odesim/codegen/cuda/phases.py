@@ -15,6 +15,7 @@ from typing import Any
 from odesim.codegen.cuda.scope import Functions, ModuleScope
 from odesim.codegen.cuda.statements import FunctionText
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
+from odesim.codegen.runtime.inverse import invert_one
 from odesim.errors import CodegenError
 
 WAIT = "odesim_wait(team);"
@@ -81,6 +82,11 @@ class Phases(FunctionText):
                 return [*self._products(node), WAIT]
             case ast.Expr(value=ast.Call(func=ast.Name(id=("add_up" | "add_down") as word), args=args)):
                 return [*self._partial_sums(word, args), WAIT]
+            case ast.Expr(value=ast.Call(func=ast.Name(id="invert"), args=[a, x, count, n])):
+                (entry, matrix), (_, result), length = self._vector(a), self._vector(x), self._value(n).text
+                made = self.translation.imported(invert_one, (f"{entry}*", f"{entry}*", INT, INT))
+                call = f"{made.name}({matrix}, {result}, e_ * ({length}) * ({length}), {length});"
+                return [*_shared(self._value(count).text, [call]), WAIT]
         return self._statement(node)
 
     def _number(self, name: str, tree: str, args: list[ast.expr]) -> list[str]:

@@ -22,6 +22,7 @@ OWN = {
     "counting": ("binomial",),
     "neighbours": ("clip", "on_axis", "wrap"),
     "running": ("add_down", "add_up"),
+    "inverse": ("invert",),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
 NEEDS = {
@@ -36,6 +37,7 @@ NEEDS = {
     "counting": (),
     "neighbours": (),
     "running": (),
+    "inverse": (),
 }
 """{module: further modules of the runtime that it inlines}, beside those of INLINED."""
 

@@ -75,6 +75,10 @@ class Nests:
             self._product(product)
         elif first.op == "scatter":
             self._scatter(first)
+        elif first.op == "inverse":
+            lengths = [self.program.extents[i] for i in first.free]
+            count = self.text(sp.prod(lengths[:-2]))
+            self._put(1, f"invert(vector({base_name(first.body)}, 0), vector({first.name}, 0), {count}, {self.text(lengths[-1])})")
         elif first.along is not None:
             self._partial_sums(first)
         elif len(first.loops) == 1 and (first.free or first.bound):

@@ -113,6 +113,36 @@ class Calls:
                 total = self._add(total, Operation("*", factors))
             out.cells[place] = total
 
+    def invert(self, a: View, x: View, count: int, n: int) -> None:
+        """odesim.codegen.runtime.inverse.invert, with choices in the place of branches."""
+        for start in range(0, count * n * n, n * n):
+
+            def cell(view: View, r: int, k: int, start: int = start) -> int:
+                return view.place((start + r * n + k,))
+
+            def put(view: View, place: int, value: Operation) -> None:
+                view.cells[place] = self.named(view.stored(value))
+
+            for r, k in iterate(range(n), range(n)):
+                x.cells[cell(x, r, k)] = "1.0" if r == k else ZERO
+            for c in range(n):
+                for r in range(c + 1, n):
+                    sizes = [self.named(Operation("abs", (a.cells[cell(a, row, c)],))) for row in (r, c)]
+                    larger = Operation(">", (sizes[0], sizes[1]))
+                    for view, k in iterate((a, x), range(n)):
+                        low, high = cell(view, r, k), cell(view, c, k)
+                        below, above = view.cells[low], view.cells[high]
+                        view.cells[low] = self.named(Operation("if", (larger, above, below)))
+                        view.cells[high] = self.named(Operation("if", (larger, below, above)))
+                pivot = a.cells[cell(a, c, c)]
+                for k, view in iterate(range(n), (a, x)):
+                    put(view, cell(view, c, k), Operation("/", (view.cells[cell(view, c, k)], pivot)))
+                for r in (r for r in range(n) if r != c):
+                    factor = a.cells[cell(a, r, c)]
+                    for k, view in iterate(range(n), (a, x)):
+                        less = Operation("*", (factor, view.cells[cell(view, c, k)]))
+                        put(view, cell(view, r, k), Operation("-", (view.cells[cell(view, r, k)], less)))
+
     def add_up(self, a: View, before: int, n: int, after: int) -> None:
         self._partial_sums(a, before, after, range(1, n), n, -1)
 

@@ -1,0 +1,138 @@
+"""Inverses of small matrices: values, derivatives, gradients, members, CUDA's text; singular ones end a run."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import KroneckerDelta, Sum, exp
+
+import odesim
+from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.errors import SpecError
+from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, inverse, over, sensitivities, sizes, solve
+from odesim.symbolic.show import definitions_text, latex
+from tests.support.systems import REAL, SOURCE
+
+(i, j, n, k, l), (K, N) = index("i j n k l"), sizes("K N")
+x, B, Y = IndexedBase("x", shape=(K,)), IndexedBase("B", shape=(K, K)), IndexedBase("Y", shape=(N, K))
+X = inverse(B[i, j] + x[i] * x[j] / 2 + x[j] / (1 + i), (i, K), (j, K), name="X")
+Z = inverse(B[i, j] + Y[n, i] * Y[n, j], (n, N), (i, K), (j, K), name="Z")
+SOLVED = solve(B[i, j] * exp(x[j]), x[i] ** 2 + 1, (i, K), (j, K))
+
+
+def spread(given: dict[str, int]) -> Any:
+    size = given["K"]
+    return 2 * np.eye(size) + 0.3 * np.sin(1 + np.arange(size**2)).reshape(size, size)
+
+
+SYSTEM = System(
+    name="test.inverse", source=SOURCE, axes={i: K, n: N}, params=(Param(B, spread, REAL, "a matrix"),), sizes={K: 3, N: 2},
+    equations={
+        x[i]: over(Sum, X[i, j] * x[j], (j, K)) + SOLVED[i] - x[i] * X[i, i], Y[n, i]: over(Sum, Z[n, i, j] * x[j], (j, K)) - Y[n, i],
+    },
+    initial={x[i]: 0.1 + 0.2 * i, Y[n, i]: 0.1 * n - 0.2 * i},
+)  # fmt: skip
+
+
+def by_numpy(y: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The right-hand side by LAPACK."""
+    size = len(B)
+    x, rows = y[:size], y[size:].reshape(-1, size)
+    X = np.linalg.inv(B + np.outer(x, x) / 2 + x / (1 + np.arange(size))[:, None])
+    first = X @ x + np.linalg.solve(B * np.exp(x), x**2 + 1) - x * np.diag(X)
+    return np.concatenate([first, *(np.linalg.inv(B + np.outer(v, v)) @ x - v for v in rows)])
+
+
+@cache
+def compiled(backend: str) -> CompiledRHS:
+    return compile_system(SYSTEM, backend=backend)
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_right_side(backend: str, size: int) -> None:
+    """That of LAPACK, to 1e-15 times conditions of some 100."""
+    rng = np.random.default_rng(size)
+    y, B = rng.normal(size=3 * size), 4 * np.eye(size) + rng.normal(size=(size, size))
+    bound, out = compiled(backend).bind({"K": size, "N": 2}, {"B": B}), np.empty(3 * size)
+    bound(0.0, y, out)
+    np.testing.assert_allclose(out, by_numpy(y, B), rtol=1e-10, atol=1e-11)
+
+
+def test_rows_are_exchanged() -> None:
+    """A permutation, whose first pivots are 0, is inverted exactly; members in lanes, where every choice is written out, have its bits."""
+    turn = np.roll(np.eye(4), 1, axis=0)
+    s = System(
+        name="test.turned", source=SOURCE, axes={i: K}, equations={x[i]: over(Sum, inverse(B[i, j], (i, K), (j, K))[i, j] * x[j], (j, K))},
+        params=(Param(B, 1.0, REAL, "a matrix"),), initial={x[i]: i + 1.0}, sizes={K: 4},
+    )  # fmt: skip
+    options: dict[str, Any] = {"params": {"B": turn}, "method": "euler", "step": 1.0, "span": (0, 1), "strict": True}
+    want = np.arange(1.0, 5.0) + turn.T @ np.arange(1.0, 5.0)
+    np.testing.assert_array_equal(odesim.integrate(s, **options).y["x"][-1], want)
+    several = np.array([turn, 3 * turn, spread({"K": 4})])
+    members = odesim.ensemble(s, **{**options, "params": {"B": several}})
+    for m, matrix in enumerate(several):
+        np.testing.assert_array_equal(members["x"][m, -1], odesim.integrate(s, **{**options, "params": {"B": matrix}}).y["x"][-1])
+
+
+def test_derivatives() -> None:
+    """The Jacobian and both products are differences of LAPACK's right-hand side, 1e-8 off."""
+    rng = np.random.default_rng(0)
+    y, u, B = rng.normal(size=9), rng.normal(size=9), 4 * np.eye(3) + rng.normal(size=(3, 3))
+    bound, out = compiled("numpy").bind({"K": 3, "N": 2}, {"B": B}), np.empty(9)
+    J = np.array([by_numpy(y + 1e-6 * e, B) - by_numpy(y - 1e-6 * e, B) for e in np.eye(9)]).T / 2e-6
+    np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-7)
+    bound.jvp(0.0, y, u, out)
+    np.testing.assert_allclose(out, J @ u, atol=1e-7)
+    bound.vjp(0.0, y, u, out)
+    np.testing.assert_allclose(out, u @ J, atol=1e-7)
+
+
+def test_sensitivities_and_gradients() -> None:
+    """By the matrix: differences of two runs. The flow of x^T (B + x x^T)^-1 x: differences of the loss."""
+    options: dict[str, Any] = {"backend": "numpy", "span": (0, 0.1), "rtol": 1e-10, "atol": 1e-12}
+    at, step = spread({"K": 3}), np.zeros((3, 3))
+    step[1, 2] = 1e-6
+    ends = [odesim.integrate(SYSTEM, params={"B": at + sign * step}, **options).y["x"][-1] for sign in (1, -1)]
+    run = odesim.integrate(sensitivities(SYSTEM, "B"), params={"B": at}, **options)
+    np.testing.assert_allclose(run.y["dx_dB"][-1][:, 1, 2], (ends[0] - ends[1]) / 2e-6, atol=1e-6)
+    W = inverse(B[k, l] + x[k] * x[l], (k, K), (l, K), name="W")
+    flow = System(
+        name="test.flow", source=SOURCE, axes={i: K}, equations=gradient_flow(over(Sum, x[k] * W[k, l] * x[l], (k, K), (l, K)), {x[i]: 1}),
+        params=(Param(B, 1.0, REAL, "a matrix"),), initial={x[i]: 0.0},
+    )  # fmt: skip
+    y, out = np.array([0.3, -0.8, 0.5]), np.empty(3)
+    compile_system(flow, backend="numpy").bind({"K": 3}, {"B": at})(0.0, y, out)
+
+    def loss(y: np.ndarray) -> float:
+        return float(y @ np.linalg.inv(at + np.outer(y, y)) @ y)
+
+    np.testing.assert_allclose(out, [-(loss(y + 1e-6 * e) - loss(y - 1e-6 * e)) / 2e-6 for e in np.eye(3)], atol=1e-8)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_singular_matrix_ends_the_run(backend: str) -> None:
+    """A run does not leave its start, where no entry of the inverse is a number."""
+    s = System(
+        name="test.singular", source=SOURCE, axes={i: K}, equations={x[i]: inverse(B[i, j], (i, K), (j, K))[i, i] + 0 * x[i]},
+        params=(Param(B, 1.0, REAL, "a matrix"),), initial={x[i]: 1.0}, sizes={K: 3},
+    )  # fmt: skip
+    for matrix in (np.ones((3, 3)), np.zeros((3, 3)), np.diag([1.0, 0.0, 2.0])):
+        run = odesim.integrate(s, params={"B": matrix}, backend=backend)
+        assert (run.status == "non_finite" and not np.isfinite(run.y["x"][-1]).all()) or run.t_end == 0.0
+
+
+def test_formulas() -> None:
+    """The matrix in brackets; of two with one name the second is numbered."""
+    assert "Z[n, i, j] = inverse(B[i, j] + Y[n, i]*Y[n, j])" in definitions_text(SYSTEM)
+    assert r"{Z}_{n,i,j} &= \left[ {B}_{i,j} + {Y}_{n,i} \, {Y}_{n,j} \right]^{-1}" in latex(SYSTEM)
+    two = inverse(B[i, j], (i, K), (j, K))[i, i] + inverse(B[j, i] + KroneckerDelta(i, j), (i, K), (j, K))[i, i]
+    s = System("test.two", SOURCE, {i: K}, {x[i]: two}, (Param(B, 1.0, REAL, ""),), {x[i]: 0.0})
+    assert [line.split("[")[0] for line in definitions_text(s).splitlines()] == ["inverse", "inverse_2"]
+
+
+@pytest.mark.parametrize("axes", [(), ((i, K),), ((i, K), (j, N)), ((i, K), j)])
+def test_mistakes(axes: Any) -> None:
+    with pytest.raises(SpecError, match=r"inverse\(\) takes an expression and the axes of square matrices, such as \(i, K\), \(j, K\)"):
+        inverse(B[i, j], *axes)
