@@ -77,6 +77,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         {"X": "(N, K0)", "pi": "(N,)", "y": "(N,)"},
         {"loss": "()"},
     ),
+    "galore.parametric_gradient": (
+        {"W": "(m, n)"},
+        {"A": "(N, m, n)", "B": "(N, m, m)", "C": "(N, n, n)"},
+        {"loss": "()", "stable_rank_W": "()", "stable_rank_G": "()", "numerical_rank_G": "()"},
+    ),
     "reversal.row": (
         {"v": "()"},
         dict.fromkeys(("M", "N", "eta_Y", "r"), "()"),
@@ -228,6 +233,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "joma.nonlinear": {"v": -0.3},
     "joma.nonlinear_softmax": {"v": -0.3},
     "hierarchy.grouped": {"v": -0.3},
+    "galore.parametric_gradient": {"W": 0.7},
     "reversal.row": {"v": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
@@ -306,6 +312,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("hierarchy.grouped", {"rho": 1.1}, "rho"),
     ("hierarchy.grouped", {"rho0": 1.0}, "rho0"),
     ("hierarchy.grouped", {"N": 1.0}, "N"),
+    ("galore.parametric_gradient", {"B": np.triu(np.ones((6, 4, 4)))}, "B"),
     ("reversal.row", {"M": 2.0, "r": 2.0}, "M"),
     ("reversal.full", {"x1": [0, -1]}, "x1"),
 ]

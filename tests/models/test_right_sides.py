@@ -36,6 +36,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "joma.linear_multinode": {"sizes": {"M": 5, "K": 3}},
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},
     **dict.fromkeys(("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax"), BLOCK),
+    "galore.parametric_gradient": {"sizes": {"m": 3, "n": 4, "N": 2}},
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
     "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},

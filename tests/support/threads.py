@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # every model at a size that a thread holds, with a parameter that is a member's own
 MODELS: dict[str, dict[str, Any]] = {
+    "galore.parametric_gradient": {"grid": {"A": "linspace(0.9,1.0,3)"}, "sizes": {"m": 2, "n": 3, "N": 2}},
     "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
     "hierarchy.multilayer": {"grid": {"X": "linspace(0.9,1.0,3)"}, "sizes": {"N": 2, "K0": 2, "K1": 2, "K2": 1, "C": 2}},
     "joma.joint_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},

@@ -168,6 +168,13 @@ def hopfield_update(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"xi": q["X"] @ e / e.sum()}
 
 
+def parametric_gradient(t: float, y: Arrays, q: Arrays) -> Arrays:
+    dW = np.zeros_like(y["W"])
+    for A, B, C in zip(q["A"], q["B"], q["C"], strict=True):
+        dW += (A - B @ y["W"] @ C) / len(q["A"])
+    return {"W": dW}
+
+
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
     "scan_snap.symmetric": symmetric,
@@ -185,6 +192,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.joint_linear": joint("linear"),
     "joma.joint_exp": joint("exp"),
     "joma.joint_softmax": joint("softmax"),
+    "galore.parametric_gradient": parametric_gradient,
     "hierarchy.grouped": grouped,
     "hierarchy.multilayer": multilayer(),
     "hopfield.update": hopfield_update,
