@@ -15,6 +15,7 @@ from odesim.symbolic.bound import at
 from odesim.symbolic.derive import Direction, directional_derivative
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lowering import all_names
+from odesim.symbolic.neighbours import Inside, Padded
 from odesim.symbolic.parts import Event, Param, key_indices
 from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Weighted
@@ -96,6 +97,11 @@ def merge_exponentials(term: Expr) -> Expr:
 
 
 def rate_direction(key: Any, rhs: Expr) -> Direction:
-    """The function that gives the right-hand side rhs of state `key` at the indices of any element."""
+    """The function that gives the right-hand side rhs of state `key` at the indices of any element; 0 beyond the ends of an axis."""
     names = key_indices(key)
-    return lambda i: at(rhs, dict(zip(names, i, strict=True)))
+
+    def rate(indices: tuple[Any, ...]) -> Any:
+        there, outside = at(rhs, dict(zip(names, indices, strict=True))), [i for i in indices if isinstance(i, Padded)]
+        return sp.Piecewise((there, sp.And(*(Inside(*i.args) for i in outside))), (0, True)) if outside else there
+
+    return rate

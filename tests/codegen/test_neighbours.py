@@ -11,8 +11,11 @@ import odesim
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.jacobian import linearization
 from odesim.codegen.jacobian.sparse import Sparse
+from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import ParamError, SpecError
 from odesim.symbolic import Event, IndexedBase, Invariant, Map, System, grad, gradient_flow, index, over, sizes
+from odesim.symbolic.clock import rate_direction
+from odesim.symbolic.derive import directional_derivative
 from odesim.symbolic.show import equations_text, latex
 from tests.support.systems import SOURCE, param
 
@@ -199,3 +202,23 @@ def test_an_event_resets_by_neighbours() -> None:
     )  # fmt: skip
     run = odesim.integrate(growing)  # cell 2 is full at 5/12, with 5/12 and 7/12 beside it; cell 1 at 7/12, with 7/12 and 2/3
     np.testing.assert_allclose(run.y["heat"][-1], np.array([7 / 12, 5 / 8, 2 / 3]) + 0.6 - 7 / 12, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+def test_rates_of_neighbours(kind: str) -> None:
+    """The rescaled clock's derivative of sum_j u[j] u[j + 1] along solutions of u' = u^2 + u[i + 1]: 0 beyond an end does not move."""
+    s = System(
+        name="test.growth", source=SOURCE, axes={i: N}, boundary={i: kind, j: kind}, params=(), initial={heat[i]: 1.0}, sizes={N: 3},
+        equations={heat[i]: heat[i] ** 2 + heat[i + 1]}, observables={"growth": over(Sum, heat[j] * heat[j + 1], (j, N))},
+    )  # fmt: skip
+    ((key, rhs),) = s.equations.items()
+    along = directional_derivative(s.observables["growth"], {"heat": rate_direction(key, rhs)})
+
+    def right(u: np.ndarray) -> np.ndarray:
+        return np.pad(u, 1, mode=BEYOND[kind])[2:]  # type: ignore[call-overload,no-any-return]
+
+    u = np.array([1.0, 2.0, -0.7])
+    rate = u**2 + right(u)
+    ahead, behind = u + 1e-6 * rate, u - 1e-6 * rate
+    want = (ahead @ right(ahead) - behind @ right(behind)) / 2e-6
+    np.testing.assert_allclose(evaluate(along, (), s.axes, {"N": 3}, {"heat": u}), want, rtol=1e-8)

@@ -12,7 +12,7 @@ from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Path, Product
 from odesim.codegen.jacobian.sparse import Jacobian, Sparse
 from odesim.codegen.jacobian.structured import Dense, Structured
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.neighbours import Neighbour, Wrapped
+from odesim.symbolic.neighbours import Neighbour, Padded, Wrapped
 from odesim.symbolic.program import Statement
 
 WIDE = 1e6
@@ -131,7 +131,7 @@ class Chain:
         """The place that a path leads to, from each place along the blocks."""
         place, n = np.arange(len(self.places)), len(self.places)
         for kind, c in path:
-            place = (place + c) % n if kind is Wrapped else np.clip(place + c, 0, n - 1)
+            place = _ended(place + c, kind, n)
         return place
 
     def _structured(self, local: Mapping[str, Mapping[Any, Array]], U: Array, G: Array) -> Structured:
@@ -192,8 +192,13 @@ def places(i: Any, n: int, params: Mapping[str, Any]) -> Any:
         return gather(np.asarray(params[base_name(i)]), i.indices, params).astype(np.int64)
     if isinstance(i, Neighbour):
         place = places(i.args[0], n, params) + int(i.args[1])
-        return place % n if isinstance(i, Wrapped) else np.clip(place, 0, n - 1)
+        return _ended(place, type(i), n)
     return int(i)
+
+
+def _ended(place: Any, kind: type[Neighbour], n: int) -> Any:
+    """A place beside an axis of n places, moved to the axis; inside another neighbour a Padded one stays."""
+    return place if kind is Padded else place % n if kind is Wrapped else np.clip(place, 0, n - 1)
 
 
 def _loops(i: Indexed) -> list[Symbol]:

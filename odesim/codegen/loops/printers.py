@@ -213,6 +213,9 @@ class Printer:
     def _Wrapped(self, e: Any) -> tuple[str, int]:
         return self.wrap(*self._place(e)), ATOM
 
+    def _Padded(self, e: Any) -> tuple[str, int]:
+        return f"({self._place(e)[0]})", ATOM  # inside another neighbour, which sees to the ends
+
     def _Clipped(self, e: Any) -> tuple[str, int]:
         return self.clip(*self._place(e)), ATOM
 
