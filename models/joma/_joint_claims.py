@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -91,7 +91,22 @@ def alike() -> Iterable[Measurement]:
         yield Measurement(f"relative error of z / eps, eps = {eps:g}", softmax_error(X, 50.0, {})[0] / eps, 0.12, 0.0, "<=")
 
 
+def eliminated() -> Iterable[Measurement]:
+    """Weights and logits with and without logits as states, to t = 20."""
+    params = {"T": 0.7, "eta_w": 1.3, "eta_z": 0.6}
+    joint, reduced = (odesim.integrate(f"joma.{name}", params=params, **FINE) for name in ("joint_exp", "reduced_exp"))
+    yield deviation("V of both", joint.final["V"] - reduced.final["V"], 0.0, 1e-8)
+    yield deviation("z of both", joint.final["Z"][:, 0] - reduced.observables["z"][-1], 0.0, 1e-8)
+
+
 JOINT = (
+    Claim(
+        "joma.eliminated",
+        Source(PAPER, "Theorem 1", "exp attention"),
+        "joma.joint_exp and joma.reduced_exp, T = .7, eta_w = 1.3, eta_z = .6, to t = 20",
+        ("joma.joint_exp", "joma.reduced_exp"),
+        printed=Statement("attention is a function of the weights, which move as if it were", eliminated, Verdict.HOLDS, SOLVER),
+    ),
     *(
         Claim(
             f"joma.invariant_{attention}",

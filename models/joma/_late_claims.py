@@ -69,7 +69,30 @@ def rest() -> Iterable[Measurement]:
     yield deviation("rate / (1 + v^2) exp(v^2)", np.log(gap[0] / gap[1]) / 0.01 / ((1 + v**2) * np.exp(v**2)), 1.0, 6e-3)
 
 
+def relu(bounded: bool) -> Iterable[Measurement]:
+    """v on one noisy cluster of positive signal, relu: its length and its direction."""
+    for t in (10.0, 100.0):
+        params: dict[str, Any] = {"xbar": np.eye(1, 10), "a": [1.0], "sigma": 1.0}
+        v = odesim.integrate("joma.cluster", params=params, span=(0, t), **FINE).final["v"]
+        length = float(np.linalg.norm(v))
+        if bounded:
+            yield Measurement(f"|v| at t = {t:g}", length, 2.0, 0.0, "<=")
+        else:
+            yield Measurement(f"|v| / t at t = {t:g}", length / t, 1.0, 0.0, ">=")
+            yield Measurement(f"cosine of v and the centre at t = {t:g}", float(v[0]) / length, 1.0, 0.02 / t)
+
+
 LATE = (
+    Claim(
+        "joma.relu",
+        Source(PAPER, "Theorem 3", "one cluster of positive signal"),
+        "joma.cluster, one cluster, sigma = 1, to t = 100",
+        ("joma.cluster",),
+        printed=Statement("a nonlinear activation bounds v", lambda: relu(True), Verdict.FAILS, "none: a bound of 2 |xbar|"),
+        corrected=Statement(
+            "v turns to the centre and grows at least as a t |xbar|", lambda: relu(False), Verdict.HOLDS, "of the direction: .02/t is ours"
+        ),
+    ),
     Claim(
         "joma.winner",
         Source(PAPER, "Theorem 2", "softmax attention with its mean b; the numbers by an independent script"),

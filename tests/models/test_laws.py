@@ -72,6 +72,21 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
         {"P": "(L - 1,)", "mass": "(L - 1,)", "entropy": "()"},
     ),
+    "hierarchy.covariance": (
+        {"V1": "(K1, K0)", "V2": "(K2, K1)", "U": "(C, K2)"},
+        {"Sig_xx": "(K0, K0)", "Sig_cx": "(C, K0)"},
+        {"loss": "()", "W": "(K0, C)"},
+    ),
+    "joma.reduced_exp": (
+        {"V": "(Mc, K)", "Xi": "(K,)"},
+        {"X": "(N, Mc)", "pi": "(N,)", "A": "(C, K)", "y": "(N,)", "z0": "(Mc,)"} | dict.fromkeys(("T", "eta_w", "eta_z"), "()"),
+        {"loss": "()", "z": "(Mc,)", "entropy": "()"},
+    ),
+    "joma.cluster": (
+        {"v": "(M,)", "xi": "()"},
+        {"xbar": "(C, M)", "a": "(C,)", "sigma": "()"},
+        {"active": "(C,)", "gain": "()"},
+    ),
     "hierarchy.multilayer": (
         {"V1": "(K1, K0)", "V2": "(K2, K1)", "U": "(C, K2)", "xi1": "(K1,)", "xi2": "(K2,)"},
         {"X": "(N, K0)", "pi": "(N,)", "y": "(N,)"},
@@ -131,7 +146,7 @@ def test_names_and_shapes(name):
     assert {o: shape_text(system, o) for o in observables} == observables
 
 
-SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer")
+SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance")
 """Models with a start that is no number."""
 
 
@@ -139,7 +154,7 @@ SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer")
 def test_starts(name):
     """Every flow starts at 0, those that rest at mu at .05, and logits of which 0 is a fixed point at 1."""
     start = 0.05 if name.startswith("joma.nonlinear") or name == "hierarchy.grouped" else 0.0
-    other = {"joma.joint_linear": {"Z": 1.0}, "joma.linear_attention": {"z": 1.0}}.get(name, {})
+    other = {"joma.joint_linear": {"Z": 1.0}, "joma.cluster": {"v": 0.1}, "joma.linear_attention": {"z": 1.0}}.get(name, {})
     assert all(np.all(value == other.get(state, start)) for state, value in bind(load_model(name)).initial.items())
 
 
@@ -241,6 +256,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "scan_snap.full": {"P": np.kron(np.eye(3), np.arange(1, 6) / 15), "p": [0.2, 0.3, 0.5], "psi": [0, 1, 0]},
     "scan_snap.symmetric": {"p": np.arange(1, 11) / 55, "pc": 0.0, "K": 3.0},
     "joma.linear_bterm": {"b": 0.1},
+    "joma.cluster": {"sigma": 0.01},
     "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
 }
 """Parameters, for a closed form that does not hold for all."""

@@ -19,6 +19,7 @@ HOLDS, FAILS = 1e-6, 1e-5  # 100 times rtol; a hundredth of the speed is 1e-4 an
 SEPARATE = np.kron(np.eye(2), np.arange(1, 6) / 15)  # two classes of five tokens each, none in common
 RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the defaults
     "scan_snap.full": {"params": {"P": SEPARATE, "p": [0.3, 0.7]}, "span": (0, 20)},
+    "joma.cluster": {"params": {"sigma": 0.01}},
     "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
@@ -30,7 +31,7 @@ NO_LAW_FIXES = {
     *(("scan_snap.reduced_symmetric", state) for state in "B"),
 }
 # Gradient flows of a loss without a solution: laws relate their states, none knows the time. Their right-hand sides are held by hand.
-NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "hierarchy.multilayer")
+NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp", "hierarchy.multilayer", "hierarchy.covariance")
 STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
 
 

@@ -38,6 +38,12 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     **dict.fromkeys(("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax"), BLOCK),
     "galore.parametric_gradient": {"sizes": {"m": 3, "n": 4, "N": 2}},
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
+    "hierarchy.covariance": {"sizes": {"K0": 4, "K1": 3, "K2": 2, "C": 5}},
+    "joma.reduced_exp": {
+        "sizes": {"Mc": 5, "K": 3, "C": 4},
+        "params": {n: v for n, v in BLOCK["params"].items() if n != "q"} | {"z0": 0.2},
+    },
+    "joma.cluster": {"sizes": {"M": 4, "C": 3}, "params": {"a": [1.0, -0.6, 0.3]}},
     "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.truth_blocks import joint, multilayer
+from tests.support.truth_blocks import cluster, covariance, joint, multilayer, reduced_exp
 
 Arrays = dict[str, Any]
 
@@ -195,6 +195,9 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "galore.parametric_gradient": parametric_gradient,
     "hierarchy.grouped": grouped,
     "hierarchy.multilayer": multilayer(),
+    "hierarchy.covariance": covariance,
+    "joma.reduced_exp": reduced_exp,
+    "joma.cluster": cluster,
     "hopfield.update": hopfield_update,
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,

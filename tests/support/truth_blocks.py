@@ -68,3 +68,29 @@ def multilayer(phi: str = "identity") -> Callable[[float, Arrays, Arrays], Array
         }
 
     return f
+
+
+def reduced_exp(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """That of joma.joint_exp at the logits that Theorem 1 makes of the weights."""
+    z = q["z0"] + q["eta_z"] / q["eta_w"] / (2 * q["T"]) * (y["V"] ** 2).sum(axis=1)
+    one = {**q, "q": np.zeros(len(q["y"]), int)}
+    d = joint("exp")(t, {"V": y["V"], "Xi": y["Xi"][None], "Z": z[:, None]}, one)
+    return {"V": d["V"], "Xi": d["Xi"][0]}
+
+
+def cluster(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """By Theorem 3 with the integrals of Gaussian noise and relu."""
+    from scipy.stats import norm
+
+    v, length = y["v"], np.linalg.norm(y["v"])
+    k = (q["xbar"] @ v + y["xi"]) / (q["sigma"] * length)
+    dv = sum(a * (norm.cdf(s) * x + q["sigma"] * norm.pdf(s) * v / length) for a, s, x in zip(q["a"], k, q["xbar"], strict=True))
+    return {"v": dv, "xi": q["a"] @ norm.cdf(k)}
+
+
+def covariance(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """By products of matrices."""
+    amplify = [np.exp(y[name] ** 2 / 2) for name in ("V1", "V2")]
+    M1, M2, U = y["V1"] * amplify[0], y["V2"] * amplify[1], y["U"]
+    error = q["Sig_cx"] - U @ M2 @ M1 @ q["Sig_xx"]
+    return {"V1": amplify[0] * ((U @ M2).T @ error), "V2": amplify[1] * (U.T @ error @ M1.T), "U": error @ (M2 @ M1).T}
