@@ -77,7 +77,9 @@ def test_values_cost_and_derivatives(what: str) -> None:
         (y, q, A), u, out = numbers(n), np.random.default_rng(9).normal(size=n), np.empty(n)
         bound = compiled.bind({"N": n}, {"q": q, "A": A})
         bound(0.0, y, out)
-        np.testing.assert_allclose(out, f(y, q, A), rtol=1e-12, atol=1e-13)
+        whole = compiled.arrays({"N": n}, {"x": y, "q": q, "A": A, "t": 0.0})["d_x"]
+        for got in (out, whole):  # loops by numba, and numpy's whole arrays
+            np.testing.assert_allclose(got, f(y, q, A), rtol=1e-12, atol=1e-13)
         J = slopes(lambda y, q=q, A=A: f(y, q, A), y).T  # type: ignore[misc]
         np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-7)
         bound.vjp(0.0, y, u, out)
