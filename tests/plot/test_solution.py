@@ -8,6 +8,7 @@ import pytest
 from matplotlib.cbook import is_math_text
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -15,7 +16,7 @@ from odesim.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.marks import SIZE
-from odesim.plot.panels import SAMPLE
+from odesim.plot.panels import SAMPLE, set_value_scale
 from odesim.plot.quantity import MAP, ROWS
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.style import CATEGORIES, SMALL, WIDTH, ordered_colors
@@ -441,3 +442,18 @@ def test_logarithmic_scales_of_bands_and_maps():
         figure_of_solution(CASES["vector"], Choice(log="c"))
     with pytest.raises(ParamError, match="log x: no saved time is > 0, the last is 0"):
         figure_of_solution(CASES["start only"], Choice(log="x"))
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (np.exp(-np.linspace(0, 12, 50)), "log"),  # a decay
+        (np.abs(np.sin(np.linspace(0.01, 12, 50))) + 1e-4, "linear"),  # a ball that touches the floor
+        (np.linspace(0.5, 2, 50), "linear"),
+    ],
+)
+def test_an_axis_is_logarithmic_where_values_decay(values, scale):
+    """Not where a curve only comes near 0 now and then."""
+    axes = Figure().subplots()
+    set_value_scale(axes, np.ma.masked_invalid(values))
+    assert axes.get_yscale() == scale
