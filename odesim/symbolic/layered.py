@@ -82,7 +82,7 @@ class Inverse(Layer):
     def slope(self, slope: Any) -> Any:
         """d X = -X dA X."""
         *batch, i, j = self.along
-        (k, l), n = index("k_ l_"), self.shape[-1]
+        (k, l), n = index(f"{i.name}_left {j.name}_right"), self.shape[-1]
         inside = self[(*batch, i, k)] * at(slope, {i: k, j: l}) * self[(*batch, l, j)]
         return sp.S.Zero if slope == 0 else -over(sp.Sum, inside, (k, n), (l, n))
 

@@ -127,6 +127,7 @@ def test_a_ring_conserves() -> None:
         assert worst is not None and worst < tolerance
 
 
+@pytest.mark.slow
 def test_members_have_the_bits_of_runs() -> None:
     """An ensemble in lanes, strict: each member is its run."""
     small = System(
@@ -185,7 +186,7 @@ def test_gradient_of_a_loss(kind: str) -> None:
 
     for n in (1, 2, 5):
         u, out = np.random.default_rng(n).normal(size=n) / 2, np.empty(n)
-        compile_system(flow, backend="numpy").bind({"N": n}, {})(0.0, u, out)
+        out[:] = compile_system(flow, backend="numpy").arrays({"N": n}, {"heat": u, "t": 0.0})["d_heat"]
         np.testing.assert_allclose(out, [-(value(u + 1e-6 * e) - value(u - 1e-6 * e)) / 2e-6 for e in np.eye(n)], atol=1e-8)
     with pytest.raises(SpecError, match=r"what stands beyond the ends of j\? Say it by boundary=\{j: \.\.\.\} with 'periodic'"):
         grad(energy, heat[i])
