@@ -92,11 +92,21 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
+MOST_LISTED, LISTED = 20, 10
+"""Choices that are all listed; of more, so many of the nearest spellings."""
+
+
 def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> str:
     """A sentence for a name that does not exist, with the choices and the nearest spelling: `no method 'rk5'; choose from ...`."""
+    import difflib
+
     options = sorted(choices)
     place = f" in {where}" if where else ""
-    listed = f"; choose from {', '.join(options)}" if options else "; there are none"
+    shown = options
+    if len(options) > MOST_LISTED:
+        shown = sorted(difflib.get_close_matches(name[:MAX_WORD], options, n=LISTED, cutoff=0.0))
+    more = f" and {len(options) - len(shown)} more" if len(shown) < len(options) else ""
+    listed = f"; choose from {', '.join(shown)}{more}" if options else "; there are none"
     return f"no {what} {shorten(name, 60)!r}{place}{listed}{nearest(name, options)}"
 
 
