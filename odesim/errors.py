@@ -92,8 +92,8 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-MOST_LISTED, LISTED = 20, 10
-"""Choices that are all listed; of more, so many of the nearest spellings."""
+LONGEST_LIST, LISTED = 400, 10
+"""Characters of choices that are all listed; of more, so many of the nearest spellings."""
 
 
 def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> str:
@@ -103,7 +103,7 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
     options = sorted(choices)
     place = f" in {where}" if where else ""
     shown = options
-    if len(options) > MOST_LISTED:
+    if len(", ".join(options)) > LONGEST_LIST:
         shown = sorted(difflib.get_close_matches(name[:MAX_WORD], options, n=LISTED, cutoff=0.0))
     more = f" and {len(options) - len(shown)} more" if len(shown) < len(options) else ""
     listed = f"; choose from {', '.join(shown)}{more}" if options else "; there are none"
