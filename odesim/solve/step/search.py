@@ -80,17 +80,16 @@ def root(
 
 
 @helper
-def guess_between(
-    sample: Any, at: Any, l: int, i: int, pieces: int, found: Any, free: int, j: int, b: float, g_a: float, g_b: float
-) -> tuple[float, float]:
-    """(theta, slope) at the zero in piece j of the polynomial through the samples of component i; (-1, 0) if there is none.
-
-    free: where found has room for pieces + 1 numbers.
-    """
-    for k in range(pieces + 1):
-        found[free + k] = sample(at, l, k, i)
+def guess_between(found: Any, line: int, n: int, j: int) -> tuple[float, float]:
+    """(theta, slope) at the zero between samples j and j + 1 of the polynomial through all n, the ends of pieces; (-1, 0) if none."""
+    first, free, pieces = line + POINTS, line + n, n - 1
+    for k in range(n):
+        found[free + k] = found[first + k]
     divided(found, free, pieces)
+    g_a, g_b = found[first + j], found[first + j + 1]
     s, slope = zero_between(found, free, pieces, float(j), float(j + 1), j + g_a / (g_a - g_b))
+    if s <= 0.0:
+        return -1.0, 0.0
     return s / pieces, slope * pieces
 
 
@@ -165,7 +164,7 @@ def search(
                 a, b, g_a, g_b = found[line + j], found[line + j + 1], found[line + POINTS + j], found[line + POINTS + j + 1]
                 guessed, slope = -1.0, 0.0
                 if n == pieces + 1 and g_b != 0.0:
-                    guessed, slope = guess_between(sample, at, l, i, pieces, found, line + n, j, b, g_a, g_b)
+                    guessed, slope = guess_between(found, line, n, j)
                 theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width, guessed, slope)
                 tested = tested and not exact
                 time = t + theta * h if theta < 1.0 else new
