@@ -1,15 +1,18 @@
 """Sums and maxima over an index, which sympy does not evaluate or rearrange."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Sum
 from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.cache import cacheit
 
 from odesim.symbolic.limits import limit_latex, limit_text
 
 
+@cacheit
 def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
     """cls(body, *limits) without evaluation: sympy's own constructor moves a Piecewise out, past the index it depends on."""
     e = Expr.__new__(cls, sp.sympify(body), *(sp.Tuple(*lim) for lim in limits))
@@ -17,7 +20,26 @@ def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
     return e
 
 
-class SumOver(Sum):  # type: ignore[misc]
+class Reduction(ExprWithLimits):  # type: ignore[misc]
+    """What sums and maxima share: the symbols that are free in one are looked up once, sympy's own rebuild the body at every question."""
+
+    @cached_property
+    def _free(self) -> frozenset[Any]:
+        free = self.function.free_symbols
+        for k, *bounds in self.limits:
+            free = (free - {k}).union(*(bound.free_symbols for bound in bounds))
+        return frozenset(free)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return {*self._free}
+
+    @property
+    def is_number(self) -> bool:
+        return not self._free
+
+
+class SumOver(Reduction, Sum):  # type: ignore[misc]
     """The sum of body over k, unevaluated."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
@@ -30,7 +52,7 @@ class SumOver(Sum):  # type: ignore[misc]
         return self
 
 
-class MaxOver(ExprWithLimits):  # type: ignore[misc]
+class MaxOver(Reduction):
     """The maximum of body over k; its derivative is that of body at the first k where body is largest."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
@@ -55,7 +77,7 @@ class Shift(MaxOver):
         return sp.S.Zero
 
 
-class AtMax(ExprWithLimits):  # type: ignore[misc]
+class AtMax(Reduction):
     """The value of g at the first k where f is largest: AtMax((f, g), (k, 0, M - 1))."""
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
