@@ -50,6 +50,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("K", "M", "eta_Y", "eta_Z", "C0"), "()"),
         {"gamma": "()", "chi_bound": "()"},
     ),
+    "scan_snap.decoder": (
+        dict.fromkeys(("u", "Gamma"), "()"),
+        dict.fromkeys(("K", "M", "eta_Y", "eta_Z"), "()"),
+        dict.fromkeys(("h", "gamma", "alpha", "loss"), "()"),
+    ),
     "joma.linear": ({"v": "(M,)"}, {"Delta": "(M,)"}, {"entropy": "()"}),
     "joma.linear_softmax": ({"v": "(M,)"}, {"Delta": "(M,)"}, {"entropy": "()"}),
     "joma.linear_multinode": (
@@ -207,6 +212,7 @@ NOT_FROM: list[tuple[str, dict[str, Any], str]] = [
     ("joma.linear_multinode", {"V": 0.1}, "clock"),
     ("joma.linear_multinode", {"V": np.eye(40, 20)}, "entropy falls"),
     ("scan_snap.theorem4", {"u": -1.0}, "B grows"),
+    ("scan_snap.decoder", {"u": -1.0}, "attention moves on"),
     ("scan_snap.reduced_symmetric", {"u": -1.0}, "distinct tokens gain"),
     ("scan_snap.reduced_symmetric", {"u": -1.0}, "common tokens lose"),
     ("scan_snap.reduced_symmetric", {"S_d": 100.0}, "Theorem 3, upper bound"),
@@ -239,6 +245,7 @@ def test_defaults_follow_the_sizes(name, n):
 STARTS: dict[str, dict[str, Any]] = {
     "scan_snap.reduced_symmetric": {"u": 0.7},
     "scan_snap.theorem4": {"z": -0.2, "B": 0.1, "u": 0.7},
+    "scan_snap.decoder": {"u": 0.7, "Gamma": -0.2},
     "joma.linear": {"v": -0.3},
     "joma.linear_softmax": {"v": -0.3},
     "joma.linear_attention": {"V": 0.3, "z": -0.7},
@@ -301,7 +308,7 @@ def test_permuting_components_permutes_the_result(name):
     np.testing.assert_allclose(run.observables["entropy"], plain.observables["entropy"], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["scan_snap.full", "scan_snap.symmetric", "scan_snap.theorem4", "scan_snap.reduced_symmetric"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("scan_snap")])
 def test_only_the_ratio_of_the_rates_matters(name):
     """(eta_Y, eta_Z, t) -> (3 eta_Y, 3 eta_Z, t / 3) changes nothing: exact, so 1e-7 is integration."""
     plain = default_run(name)
@@ -324,6 +331,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("scan_snap.reduced_symmetric", {"K": 1.0, "M": 1.0}, "M"),
     ("scan_snap.theorem4", {"C0": 0.0}, "C0"),
     ("scan_snap.theorem4", {"M": 1.0}, "M"),
+    ("scan_snap.decoder", {"M": 2.0, "K": 3.0}, "M"),
     ("joma.nonlinear_softmax", {"T": 0.0}, "T"),
     ("hierarchy.grouped", {"rho": 1.1}, "rho"),
     ("hierarchy.grouped", {"rho0": 1.0}, "rho0"),

@@ -32,6 +32,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
         "states": {"S_d": 9.0, "S_c": 3.0, "u": 2.3},
     },
     "scan_snap.theorem4": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7, "C0": 0.3}},
+    "scan_snap.decoder": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7}},
     "joma.linear_attention": {"sizes": {"M": 5, "K": 3}},
     "joma.linear_multinode": {"sizes": {"M": 5, "K": 3}},
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},

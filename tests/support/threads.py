@@ -37,6 +37,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "reversal.bilinear": {"grid": {"eta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "d": 2, "N": 2}},
     "reversal.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"R": 3, "M": 4, "N": 2}},
     "reversal.row": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}},
+    "scan_snap.decoder": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
     "scan_snap.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 2}},
     "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
     "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},

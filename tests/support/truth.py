@@ -175,11 +175,19 @@ def parametric_gradient(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W": dW}
 
 
+def decoder(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """h by its own equation (Lemma 5), a class visited at every K-th step; gamma by its definition."""
+    M, h = q["M"], y["u"] / q["M"]
+    rest = M - 1 + np.exp(M * h)
+    return {"u": M * q["eta_Y"] / rest / q["K"], "Gamma": q["eta_Z"] * (M - 1) ** 2 * h / rest}
+
+
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
     "scan_snap.symmetric": symmetric,
     "scan_snap.reduced_symmetric": reduced_symmetric,
     "scan_snap.theorem4": theorem4,
+    "scan_snap.decoder": decoder,
     "joma.linear": linear,
     "joma.linear_softmax": linear_softmax,
     "joma.linear_multinode": linear_multinode,
