@@ -1,0 +1,34 @@
+"""Colours as readers with other eyes see them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from odesim.plot.style import CATEGORIES, ordered_colors
+
+# Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
+DEFECTS = {
+    "protanopia": [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],
+    "deuteranopia": [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]],
+}
+
+
+def lab(colors: Any) -> Any:
+    """CIELAB (n, 3) of linear RGB (n, 3), white point D65."""
+    matrix = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
+    ratio = np.clip(colors, 0, 1) @ matrix.T / matrix.sum(axis=1)
+    f = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_colours_stay_apart(defect: str) -> None:
+    """Seen without red or green cones, colours of categories and of five ordered lines differ by 10 or more in CIELAB."""
+    for palette in (CATEGORIES, ordered_colors(5)):
+        srgb = np.array([to_rgb(color) for color in palette])
+        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+        seen = lab(linear @ np.array(DEFECTS[defect]).T)
+        distances = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(palette), 1)]
+        assert distances.min() > 10  # one is just noticeable; ten is a clear difference

@@ -1,0 +1,109 @@
+"""Axes of pictures of a solution: time, logarithms, the tolerance."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from odesim.errors import ParamError
+from odesim.plot.choice import Choice
+from odesim.plot.panels import set_value_scale
+from odesim.plot.quantity import MAP
+from odesim.plot.solution import figure_of_solution
+from odesim.plot.times import cell_edges, make_time_axis
+from odesim.plot.tolerance import NOTE
+from tests.support.pictures import CASES, LOG, T, grow, solution
+from tests.support.texts import notes
+
+
+@pytest.mark.parametrize(
+    ("times", "log", "label"),
+    [
+        (T, False, "$t$ (steps)"),
+        (LOG, True, "$t$ (steps)"),
+        (5 + LOG, True, "$t$ − 5 (steps)"),
+        (np.append(LOG[:30], 1.05 * LOG[29]), True, "$t$ (steps)"),  # ended early
+        ([1.0, 3.0, 10.0, 30.0, 100.0], True, "$t$ (steps)"),
+        ([0.0, 1.0], False, "$t$ (steps)"),
+        ([0.0], False, "$t$ (steps)"),
+        (1e5 * T, False, "$t / 10^{6}$ (steps)"),
+        (-T[::-1], False, "$t$ (steps)"),
+    ],
+)
+def test_clock(times: Any, log: bool, label: str) -> None:
+    """Time is logarithmic exactly where the saved times are geometric."""
+    clock = make_time_axis(np.asarray(times, float), "steps")
+    assert (clock.log, clock.label) == (log, label)
+    assert not log or np.all(clock.x > 0)
+    shown = np.asarray(times, float)[clock.rows]
+    np.testing.assert_allclose(clock.positions(shown), clock.x, rtol=1e-15)  # the same operations
+    cells = cell_edges(clock.x, log)
+    assert np.all(np.diff(cells) > 0) and len(cells) == len(clock.x) + 1
+
+
+TOLERANCES = {"time_unit": "s", "rtol": 1e-6, "atol": 1e-9, "step": None}
+
+
+@pytest.mark.parametrize(
+    ("case", "log", "floor", "bottom"),
+    [
+        ("observable", None, 1.001e-6, 1.001e-8),  # rtol of the largest, and atol; the axis ends two decades below
+        ("state", None, 1e-9, 1e-11),
+        ("observable", "y", 1.001e-6, None),  # all that was asked for
+        ("fixed step", None, None, None),
+        ("large", None, None, None),  # nothing below the tolerance
+    ],
+)
+def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
+    """Of a logarithmic axis; a note says what the grey is."""
+    values = {"large": np.exp(-0.5 * T)}.get(case, np.exp(-1.35 * T))
+    attrs = TOLERANCES | ({"step": 0.1} if case == "fixed step" else {})
+    states = {"y": values} if case == "state" else {"x": grow()}
+    run = solution(states, observables={} if case == "state" else {"gap": values}, attrs=attrs)
+    figure = figure_of_solution(run, Choice(log=log))
+    axes = figure.axes[-1]
+    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert axes.get_yscale() == "log" and len(bars) == (floor is not None)
+    assert (NOTE in notes(figure)) is (floor is not None)
+    if floor is not None:
+        assert bars[0].get_y() + bars[0].get_height() == pytest.approx(floor, rel=1e-6)
+        assert axes.get_ylim()[0] == pytest.approx(bottom if bottom else axes.get_ylim()[0])
+        assert bool(axes.get_ylim()[0] > values.min()) is (bottom is not None)
+        assert bottom is None or all(line.get_clip_on() for line in axes.lines)
+
+
+def test_logarithmic_scales_of_bands_and_maps():
+    """Bands of both signs are cut at the foot of the axis, a map's values <= 0 have no colour; what has no such scale is refused."""
+    negative = solution({"z": grow(MAP + 1) - 0.3}, dims={"z": ("l",)})
+    figure = figure_of_solution(negative, Choice(log="y"))
+    assert figure.axes[0].get_yscale() == "log"
+    assert notes(figure)[0] == "$z_{l}$: 40 of 40 values ≤ 0, not shown (log)"  # of the median
+    assert notes(figure)[1] == "$z_{l}$: the band reaches values ≤ 0, beyond the axis"
+    figure = figure_of_solution(CASES["map"], Choice(log="c", var=("z",)))
+    mesh: Any = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    below = int((CASES["map"].y["z"] <= 0).sum())
+    assert np.ma.getmaskarray(mesh.get_array()).sum() == below and f"{below} of 1600 values ≤ 0" in notes(figure)[0]
+    with pytest.raises(ParamError, match="log y: the vertical axis is the component of z"):
+        figure_of_solution(CASES["map"], Choice(log="y", var=("z",)))
+    with pytest.raises(ParamError, match="log c: this picture has no colours"):
+        figure_of_solution(CASES["vector"], Choice(log="c"))
+    with pytest.raises(ParamError, match="log x: no saved time is > 0, the last is 0"):
+        figure_of_solution(CASES["start only"], Choice(log="x"))
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (np.exp(-np.linspace(0, 12, 50)), "log"),  # a decay
+        (np.abs(np.sin(np.linspace(0.01, 12, 50))) + 1e-4, "linear"),  # a ball that touches the floor
+        (np.linspace(0.5, 2, 50), "linear"),
+    ],
+)
+def test_an_axis_is_logarithmic_where_values_decay(values, scale):
+    """Not where a curve only comes near 0 now and then."""
+    axes = Figure().subplots()
+    set_value_scale(axes, np.ma.masked_invalid(values))
+    assert axes.get_yscale() == scale
