@@ -26,3 +26,14 @@ def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], 
 
 LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full")
 """Models of more states by default than are written out for lanes, which is 64."""
+
+DENSE = (
+    "galore.parametric_gradient",
+    "hierarchy.covariance",
+    "hierarchy.multilayer",
+    "joma.joint_exp",
+    "joma.joint_linear",
+    "joma.joint_softmax",
+    "joma.reduced_exp",
+)
+"""Models of at most 64 states by default whose Jacobian takes more operations than a stiff lane holds, which is 1000."""

@@ -16,12 +16,12 @@ from odesim.inputs.registry import load_model
 from odesim.solve import ROSENBROCK
 from odesim.symbolic import System
 from tests.engines.test_events import check_alone, turning
-from tests.support.matrix import LONG
+from tests.support.matrix import DENSE, LONG, slow_but
 from tests.support.models import FLOWS
 from tests.support.systems import SOURCE
 
 SPIN = {"w": np.array([0.0, 3.0])}  # the first stands still, so that nothing ends the run
-SMALL = [n for n in FLOWS if n not in (*LONG, "scan_snap.symmetric")]
+SMALL = [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")]
 FAST = {("joma.nonlinear", "rodas5p", "grid")}
 ROWS = [
     pytest.param(*row, marks=() if row in FAST else pytest.mark.slow, id=", ".join(row))
@@ -56,6 +56,14 @@ def test_a_run_is_a_member(name, method, save):
         np.testing.assert_array_equal(times[~np.isnan(times)], one.events[event].t)  # type: ignore[attr-defined]
     assert one.stats["rhs_calls"] >= usual.stats["rhs_calls"] - 20
     assert one.attrs["kernel"] != usual.attrs["kernel"]
+
+
+@pytest.mark.parametrize("name", slow_but(DENSE, ["galore.parametric_gradient"]))
+def test_a_dense_jacobian_has_no_lane(name):
+    """A strict run is refused in a sentence; the usual one solves with LAPACK."""
+    with pytest.raises(SolveError, match=r"rodas5p has no strict mode for a Jacobian of [0-9]+ operations: at most 1000"):
+        odesim.integrate(name, method="rodas5p", strict=True)
+    assert "lanes" not in odesim.integrate(name, method="rodas5p", span=(0.0, 0.01)).attrs["kernel"]
 
 
 @pytest.mark.parametrize("method", ["rodas5p", pytest.param("rodas4", marks=pytest.mark.slow)])

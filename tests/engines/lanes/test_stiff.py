@@ -23,7 +23,7 @@ from odesim.solve import ROSENBROCK, Status
 from odesim.solve.codes import STATUSES
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
-from tests.support.matrix import LONG, slow_but
+from tests.support.matrix import DENSE, LONG, slow_but
 from tests.support.models import FLOWS
 from tests.support.systems import SYSTEMS as COMMON
 from tests.support.systems import numbers
@@ -119,7 +119,7 @@ def test_events_follow():
 
 @pytest.mark.slow
 @BOTH
-@pytest.mark.parametrize("name", [n for n in FLOWS if n not in (*LONG, "scan_snap.symmetric")])
+@pytest.mark.parametrize("name", [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")])
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
     system = load_model(name)
