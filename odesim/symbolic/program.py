@@ -63,7 +63,7 @@ def names_read(e: Basic) -> set[str]:
 @lru_cache(maxsize=4096)
 def _names_in(layer: Layer) -> frozenset[str]:
     """names_read() of the definition of a layer, without what other layers in it read."""
-    own = {a: sp.Tuple(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
+    own = {a: sp.Function("element")(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
     return frozenset(names_read(layer.definition.xreplace(own)))
 
 

@@ -29,6 +29,7 @@ NO_LAW_FIXES = {
     *(("scan_snap.full", state) for state in "Z"),
     *(("scan_snap.symmetric", state) for state in ("z", "u", "v", "zc")),
     *(("scan_snap.reduced_symmetric", state) for state in "B"),
+    *(("scan_snap.reduced", state) for state in "ZB"),
 }
 # Gradient flows of a loss without a solution: laws relate their states, none knows the time. Their right-hand sides are held by hand.
 NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp", "hierarchy.multilayer", "hierarchy.covariance")

@@ -31,6 +31,11 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
         "params": {"mc": [1.0, 2.0, 5.0], "K": 3, "k_m": 3, "M": 50, "eta_Y": 1.3, "eta_Z": 0.7},
         "states": {"S_d": 9.0, "S_c": 3.0, "u": 2.3},
     },
+    "scan_snap.reduced": {
+        "sizes": {"K": 3, "S": 7, "Q": 2},
+        "params": {"M": 9.5, "eta_Y": 1.3, "eta_Z": 0.7},
+        "states": {"u": 2.3},
+    },
     "scan_snap.theorem4": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7, "C0": 0.3}},
     "scan_snap.decoder": {"params": {"K": 3, "M": 40, "eta_Y": 1.3, "eta_Z": 0.7}},
     "joma.linear_attention": {"sizes": {"M": 5, "K": 3}},

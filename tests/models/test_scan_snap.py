@@ -106,6 +106,22 @@ def test_gamma_collapse(Gamma, want):
         assert (end["z"][-1], end["zc"][0], end["B"]) == pytest.approx(want, abs=2e-8)
 
 
+@pytest.mark.parametrize(("K", "shared", "M"), [(2, False, 34.0), (3, True, 500.0)])
+def test_reduced_is_reduced_symmetric(K, shared, M):
+    """The K x K inverse and its closed form for classes that are alike: 1e-8 is integration."""
+    times = np.array([0.0, 1.0, 10.0, 300.0])
+    request: dict[str, Any] = {"span": (0, 300), "save": times, **FINE}
+    psi = np.zeros(K, int) if shared else np.arange(K)
+    run = odesim.integrate("scan_snap.reduced", params={"P": table(K), "psi": psi, "M": M}, **request)
+    small = odesim.integrate("scan_snap.reduced_symmetric", params={"K": K, "M": M, "k_m": K if shared else 1}, **request)
+    assert_close(run.y["Z"][:, 0, 10:20], small.observables["z"])
+    assert_close(run.y["Z"][:, 0, :10], np.repeat(small.observables["zc"], 10, axis=1))
+    assert_close(run.y["B"], np.repeat(small.y["B"][:, None], K, axis=1))
+    assert_close(run.y["u"], small.y["u"])
+    for name in ("gamma", "loss"):
+        assert_close(run.observables[name], small.observables[name])
+
+
 def test_one_number_carries_all_distinct_tokens():
     """Theorem 3: ct_l^2/ct_l'^2 - 1 grows by chi_l = exp(2 z_l), which 1/ct^2 = 1/p^2 - S_d makes true for every pair."""
     run = odesim.integrate("scan_snap.reduced_symmetric", save=5, **FINE)
@@ -168,6 +184,8 @@ def test_a_common_token_may_grow():
     P = [[0.35, 0.25, 0.4, 0], [0.01, 0.45, 0, 0.54]]
     end = last(odesim.integrate("scan_snap.full", params={"P": P, "M": 200, "eta_Z": 0.05}, span=(0, 400), **FINE))
     assert end["Z"][0, 0] > 0.01 and end["Z"][0, 1] < 0 and end["Z"][1, 0] < 0
+    end = last(odesim.integrate("scan_snap.reduced", params={"P": P, "M": 200}, **FINE))
+    assert end["Z"][0, 0] == pytest.approx(0.19987504, abs=1e-8)  # of an independent program
 
 
 SLIDE = {

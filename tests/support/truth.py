@@ -175,6 +175,25 @@ def parametric_gradient(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W": dW}
 
 
+def reduced(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Theorem 1 by its sums over pairs of classes, beta_nn' = -B_n'n of B = G^-1 Q, and xi_n as the sum over n' that defines it."""
+    M, u, psi = q["M"], y["u"], q["psi"]
+    K = len(psi)
+    c = q["P"] * np.exp(y["Z"][psi])
+    f = c / np.linalg.norm(c, axis=1, keepdims=True)
+    Q = np.full((K, K), -M / (M - 1) ** 2)
+    np.fill_diagonal(Q, M / (M - 1))
+    beta = -np.linalg.solve(f @ f.T, Q).T
+    gamma = (M - 1) ** 2 * u / M / (M - 1 + np.exp(u))
+    dZ, dB = np.zeros_like(y["Z"]), np.zeros(K)
+    for n, m in enumerate(psi):
+        for other in set(range(K)) - {n}:
+            overlap = f[n] @ f[other]
+            dZ[m] += q["eta_Z"] / K * gamma * f[n] * beta[n, other] * (f[n] * overlap - f[other])
+            dB[n] += q["eta_Z"] / K * gamma * beta[n, other] * overlap
+    return {"Z": dZ, "B": dB, "u": M * q["eta_Y"] / K / (M - 1 + np.exp(u))}
+
+
 def decoder(t: float, y: Arrays, q: Arrays) -> Arrays:
     """h by its own equation (Lemma 5), a class visited at every K-th step; gamma by its definition."""
     M, h = q["M"], y["u"] / q["M"]
@@ -188,6 +207,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.reduced_symmetric": reduced_symmetric,
     "scan_snap.theorem4": theorem4,
     "scan_snap.decoder": decoder,
+    "scan_snap.reduced": reduced,
     "joma.linear": linear,
     "joma.linear_softmax": linear_softmax,
     "joma.linear_multinode": linear_multinode,

@@ -14,6 +14,7 @@ from odesim.symbolic.describe import describe, domain_text
 from odesim.symbolic.display import Display
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.html import html_page
+from odesim.symbolic.layered import InverseOf
 from odesim.symbolic.named import BINDING, Entropy, LogSumExp, SoftmaxAt
 from odesim.symbolic.page import page_of
 from odesim.symbolic.reductions import unevaluated
@@ -91,9 +92,11 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
     for key, e in display.definitions().items():
         indices = key.indices if isinstance(key, sp.Indexed) else ()
         shape = tuple(int(value(sp.sympify(system.axes[i]), sizes)) for i in indices)
-        made = np.empty(shape)
+        made: Any = np.empty(shape)
         for at in np.ndindex(*shape):
-            made[at] = value(spelled(e, system.axes), {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
+            entry = e.args[0] if isinstance(e, InverseOf) else e
+            made[at] = value(spelled(entry, system.axes), {**env, **{i.name: n for i, n in zip(indices, at, strict=True)}})
+        made = np.linalg.inv(made) if isinstance(e, InverseOf) else made
         env[str(key.base.label) if indices else key.name] = made if indices else float(made)
     first = {**env, **{i.name: 1 for i in system.axes}}
     observables = [e for e in system.observables.values() if isinstance(e, sp.Expr)]
