@@ -49,6 +49,9 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
     ("scan_snap.full", "scan_snap"): Pair(
         FULL, start=STARTS, own_start=starts_at_random, requirements=ANY_START_SETTINGS, other_misfits=no_shared_token
     ),
+    ("scan_snap.full_decorrelated", "scan_snap"): Pair(
+        FULL, requirements={**FULL_SETTINGS, "decoder": ("decorrelated",)}, example={"decoder": "decorrelated"}
+    ),
     ("scan_snap.symmetric", "scan_snap"): Pair(SYMMETRIC, requirements=SYMMETRIC_SETTINGS, other_misfits=not_alike),
     ("scan_snap.reduced_symmetric", "scan_snap"): Pair(
         SYMMETRIC,

@@ -74,6 +74,14 @@ def test_population_descent_is_the_discrete_map():
     assert found.theory["c"][0, -1, 0, 19] == pytest.approx(0.1623, abs=5e-5)
 
 
+def test_decorrelated_descent_is_the_discrete_map():
+    """As above for scan_snap.full_decorrelated, whose training solves for the decorrelated gradient: to rounding."""
+    given = {**POPULATION, "decoder": "decorrelated"}
+    found = odesim.compare("scan_snap.full_decorrelated", task="scan_snap", settings=given, steps=30, map="discrete")
+    assert set(errors(found)) == {"loss", "loss_batch", "c", "entropy", "entropy_distinct", "Y", "Z"}
+    assert found.passed({name: {"relative_l2": 1e-12} for name in errors(found)})
+
+
 class InfiniteContexts(ScanSnap):
     """The task, with the gradient of the population in the place of its batches: from any start, as given tables have it from 0."""
 

@@ -29,12 +29,14 @@ JOINT = (
     {"loss": "()", "attention": "(N, Mc)", "entropy": "()"},
 )
 SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
+FULL = (
+    {"Y": "(S, K + 1)", "Z": "(Q, S)"},
+    {"P": "(K, S)", "psi": "(K,)", "p": "(K,)", "M": "()", "eta_Y": "()", "eta_Z": "()"},
+    {"loss": "()", "c": "(K, S)", "entropy": "(K,)", "entropy_distinct": "(K,)"},
+)
 CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  # states, parameters, observables that scripts rely on
-    "scan_snap.full": (
-        {"Y": "(S, K + 1)", "Z": "(Q, S)"},
-        {"P": "(K, S)", "psi": "(K,)", "p": "(K,)", "M": "()", "eta_Y": "()", "eta_Z": "()"},
-        {"loss": "()", "c": "(K, S)", "entropy": "(K,)", "entropy_distinct": "(K,)"},
-    ),
+    "scan_snap.full": FULL,
+    "scan_snap.full_decorrelated": FULL,
     "scan_snap.symmetric": (
         dict.fromkeys("abdz", "(D,)") | dict.fromkeys(("u", "v", "zc"), "(C,)"),
         SYMMETRIC,
@@ -235,7 +237,7 @@ def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
     assert run.invariants[law] is None and broken is not None and broken > 1e-6
 
 
-LEAST = {("scan_snap.reduced", "S"): 4}
+LEAST = {("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 """Sizes below which classes are alike, where a model needs them to differ."""
 
 
@@ -271,6 +273,7 @@ STARTS: dict[str, dict[str, Any]] = {
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes
     "scan_snap.full": {"P": np.kron(np.eye(3), np.arange(1, 6) / 15), "p": [0.2, 0.3, 0.5], "psi": [0, 1, 0]},
+    "scan_snap.full_decorrelated": {"eta_Z": 0.0},
     "scan_snap.symmetric": {"p": np.arange(1, 11) / 55, "pc": 0.0, "K": 3.0},
     "joma.linear_bterm": {"b": 0.1},
     "joma.cluster": {"sigma": 0.01},
@@ -335,6 +338,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("scan_snap.full", {"M": 1.5}, "M"),
     ("scan_snap.full", {"psi": [0, 2]}, "psi"),
     ("scan_snap.full", {"eta_Y": -1.0}, "eta_Y"),
+    ("scan_snap.full_decorrelated", {"P": [[1.0], [1.0]]}, "S"),
     ("scan_snap.symmetric", {"p": 0.2}, "p"),
     ("scan_snap.symmetric", {"M": 1.5}, "M"),
     ("scan_snap.reduced_symmetric", {"k_m": 3.0}, "k_m"),

@@ -19,6 +19,7 @@ HOLDS, FAILS = 1e-6, 1e-5  # 100 times rtol; a hundredth of the speed is 1e-4 an
 SEPARATE = np.kron(np.eye(2), np.arange(1, 6) / 15)  # two classes of five tokens each, none in common
 RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the defaults
     "scan_snap.full": {"params": {"P": SEPARATE, "p": [0.3, 0.7]}, "span": (0, 20)},
+    "scan_snap.full_decorrelated": {"params": {"eta_Z": 0, "p": [0.3, 0.7]}, "span": (0, 20)},
     "joma.cluster": {"params": {"sigma": 0.01}},
     "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
@@ -27,6 +28,7 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
 # The rate of the attention alone, in the systems that have no solution in closed form where it moves.
 NO_LAW_FIXES = {
     *(("scan_snap.full", state) for state in "Z"),
+    *(("scan_snap.full_decorrelated", state) for state in "Z"),
     *(("scan_snap.symmetric", state) for state in ("z", "u", "v", "zc")),
     *(("scan_snap.reduced_symmetric", state) for state in "B"),
     *(("scan_snap.reduced", state) for state in "ZB"),

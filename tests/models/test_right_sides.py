@@ -17,11 +17,12 @@ BLOCK: dict[str, Any] = {  # two queries
     "sizes": {"Mc": 5, "Mq": 2, "K": 3, "C": 4},
     "params": {"pi": [0.1, 0.2, 0.3, 0.25, 0.15, 0.0], "A": np.arange(12.0).reshape(4, 3) % 5 - 2, "T": 0.7, "eta_w": 1.3, "eta_z": 0.6},
 }
+CLASSES: dict[str, Any] = {
+    "sizes": {"K": 3, "S": 7, "Q": 2},
+    "params": {"M": 9.5, "p": [0.2, 0.3, 0.5], "eta_Y": 1.3, "eta_Z": 0.7},
+}
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
-    "scan_snap.full": {
-        "sizes": {"K": 3, "S": 7, "Q": 2},
-        "params": {"M": 9.5, "p": [0.2, 0.3, 0.5], "eta_Y": 1.3, "eta_Z": 0.7},
-    },
+    **dict.fromkeys(("scan_snap.full", "scan_snap.full_decorrelated"), CLASSES),
     "scan_snap.symmetric": {
         "sizes": {"D": 4, "C": 3},
         "params": {"mc": [1.0, 2.0, 5.0], "K": 3, "k_m": 3, "M": 50, "eta_Y": 1.3, "eta_Z": 0.7},

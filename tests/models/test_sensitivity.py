@@ -54,6 +54,7 @@ def names_of(name: str) -> list[str]:
 # of models whose derivatives take seconds to derive and lower
 QUICK: dict[str, Any] = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {}, "scan_snap.reduced_symmetric": {"p", "eta_Y", "S_d"}}
 QUICK |= {
+    "scan_snap.full_decorrelated": {"eta_Y"},
     "scan_snap.reduced": {"eta_Z", "Z"},
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},

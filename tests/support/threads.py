@@ -39,6 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "reversal.row": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}},
     "scan_snap.decoder": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
     "scan_snap.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 2}},
+    "scan_snap.full_decorrelated": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 4}},
     "scan_snap.reduced": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"K": 2, "S": 4}},
     "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
     "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},

@@ -37,6 +37,13 @@ def full(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"Y": q["eta_Y"] * dY, "Z": q["eta_Z"] * dZ}
 
 
+def full_decorrelated(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Lemma 3: Y' = F (F^T F)^-1 diag(p) e, for the columns f of F; Z as in scan_snap.full."""
+    f, alpha, _ = decoded(y, q)
+    e = np.eye(*alpha.shape) - alpha
+    return full(t, y, q) | {"Y": q["eta_Y"] * np.linalg.pinv(f) @ (q["p"][:, None] * e)}
+
+
 def symmetric(t: float, y: Arrays, q: Arrays) -> Arrays:
     a, b, d, z, u, v, zc = (y[name] for name in ("a", "b", "d", "z", "u", "v", "zc"))
     K, M, mc, ey, ez = q["K"], q["M"], q["mc"], q["eta_Y"], q["eta_Z"]
@@ -203,6 +210,7 @@ def decoder(t: float, y: Arrays, q: Arrays) -> Arrays:
 
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
+    "scan_snap.full_decorrelated": full_decorrelated,
     "scan_snap.symmetric": symmetric,
     "scan_snap.reduced_symmetric": reduced_symmetric,
     "scan_snap.theorem4": theorem4,

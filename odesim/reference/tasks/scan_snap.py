@@ -169,8 +169,7 @@ def make_start(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int]) -> Calla
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
-    """{System: parameters} that describe the training; empty for options without a System. The decorrelated decoder has only the
-    reduced flow."""
+    """{System: parameters} that describe the training; empty for options without a System."""
     if values["residual"] or values["attn_include_query"] or not values["normalize"]:
         return {}
     rates = {"eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}
@@ -179,9 +178,11 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
         return {} if every_token is None else {"scan_snap.full": {**every_token, **rates}}
     symmetric = None if values["P"] is not None else symmetric_params(values, classes)
     if values["decoder"] == "decorrelated":
-        return {} if symmetric is None else {"scan_snap.reduced_symmetric": {**symmetric, **rates}}
-    systems = {"scan_snap.full": {**vars(classes), **rates}}
-    return systems if symmetric is None else {**systems, "scan_snap.symmetric": {**symmetric, **rates}}
+        whole, small = "scan_snap.full_decorrelated", "scan_snap.reduced_symmetric"
+    else:
+        whole, small = "scan_snap.full", "scan_snap.symmetric"
+    systems = {whole: {**vars(classes), **rates}}
+    return systems if symmetric is None else {**systems, small: {**symmetric, **rates}}
 
 
 TASK = ScanSnap()

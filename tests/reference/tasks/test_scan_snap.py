@@ -223,8 +223,8 @@ def test_given_defaults() -> None:
         {"scan_snap.full"},
     ]
     assert [set(scan_snap(decoder="decorrelated", num_common_per_last=n).theory) for n in (0, 1)] == [
-        {"scan_snap.reduced_symmetric"},
-        set(),
+        {"scan_snap.full_decorrelated", "scan_snap.reduced_symmetric"},
+        {"scan_snap.full_decorrelated"},
     ]
 
 
