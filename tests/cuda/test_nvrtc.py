@@ -34,14 +34,15 @@ def said(log: str, what: str) -> int:
 
 
 QUICK = ("hierarchy.grouped", "joma.nonlinear")
-WIDE: list[Any] = [pytest.param(name, "float64", True, marks=() if name in QUICK else pytest.mark.slow) for name in list_models()]
-WIDE += [pytest.param(name, *how, marks=pytest.mark.slow) for name in list_models() for how in (("float64", False), ("float32", True))]
+HOWS = (("float64", True), ("float64", False), ("float32", True))
+WIDE = [(name, *how, "sm_90") for name in list_models() for how in HOWS]
+WIDE += [(name, *how, arch) for name in QUICK for how in HOWS for arch in ARCHITECTURES if arch != "sm_90"]
+FIRST_WIDE = [("reversal.row", "float64", True, "sm_90")]
 
 
-@pytest.mark.parametrize("arch", EVERY)
-@pytest.mark.parametrize(("model", "dtype", "strict"), WIDE)
+@pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
-    """Every model: few enough registers that all blocks run at once."""
+    """Every model on one architecture, every architecture with two models: few enough registers that all blocks run at once."""
     check_wide(load_model(model), dtype, strict, arch)
 
 

@@ -115,6 +115,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("p_target", "p_other", "loss"), "()"),
     ),
     "reversal.full": ({"Y": "(R, M)"}, {"x1": "(N,)", "x3": "(N,)", "eta_Y": "()"}, {"loss": "()", "p": "(N,)"}),
+    "topics.full": (
+        dict.fromkeys(("W_V", "W_K", "W_Q"), "(d, d)"),
+        {"P": "(N, d)", "P_shown": "(N, d)", "B": "(d, d)"} | dict.fromkeys(("T", "tau", "p_m", "p_c", "p_r", "eps"), "()"),
+        dict.fromkeys(("loss", "norm_W_V", "norm_W_K", "norm_W_Q"), "()"),
+    ),
     "reversal.bilinear": (
         {"Theta": "(d, d)"},
         {"E": "(M, d)"} | dict.fromkeys(("x1", "x3"), "(N,)") | dict.fromkeys(("h1", "h3"), "(H,)") | {"eta": "()"},
@@ -158,7 +163,7 @@ def test_names_and_shapes(name):
     assert {o: shape_text(system, o) for o in observables} == observables
 
 
-SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance")
+SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full")
 """Models with a start that is no number."""
 
 
@@ -241,13 +246,17 @@ LEAST = {("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 """Sizes below which classes are alike, where a model needs them to differ."""
 
 
+DOCUMENTS = {"topics.full": {"d": 5, "N": 6}}
+"""Four topics of a word each, in pairs: sizes that fit the numbers of topics."""
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("n", [1, 4])
 def test_defaults_follow_the_sizes(name, n):
     """Every size by itself, smaller than by default: the parameters fit, the constraints hold, the run ends."""
     system = load_model(name)
     for size in system.size_names:
-        n_here = max({"L": n + 1, "Q": 1}.get(size, n), LEAST.get((name, size), 1))
+        n_here = max(({"L": n + 1, "Q": 1} | DOCUMENTS.get(name, {})).get(size, n), LEAST.get((name, size), 1))
         run = odesim.integrate(name, sizes={size: n_here}, save=3, **tolerance(name, rtol=1e-5))
         assert run.status == "ok" and run.attrs["sizes"][size] == n_here
         assert all(np.isfinite(rows).all() for rows in (*run.y.values(), *run.observables.values()))

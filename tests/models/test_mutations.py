@@ -34,7 +34,10 @@ NO_LAW_FIXES = {
     *(("scan_snap.reduced", state) for state in "ZB"),
 }
 # Gradient flows of a loss without a solution: laws relate their states, none knows the time. Their right-hand sides are held by hand.
-NO_CLOCK = ("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp", "hierarchy.multilayer", "hierarchy.covariance")
+NO_CLOCK = (
+    *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
+    *("hierarchy.multilayer", "hierarchy.covariance", "topics.full"),
+)
 STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
 
 

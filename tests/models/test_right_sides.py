@@ -52,6 +52,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     },
     "joma.cluster": {"sizes": {"M": 4, "C": 3}, "params": {"a": [1.0, -0.6, 0.3]}},
     "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
+    "topics.full": {"sizes": {"d": 7, "N": 3}, "params": {"T": 3, "p_m": 0.3, "p_c": 0.2, "p_r": 0.3}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},
     "reversal.bilinear": {"sizes": {"M": 5, "d": 3, "N": 4, "H": 2}, "params": {"eta": 1.3}},

@@ -41,8 +41,8 @@ def small(name: str) -> Numbers:
     return bind(system, sizes={size: SMALL[size] for size in system.size_names if size in SMALL})
 
 
-STILL = {"joma.nonlinear_log": ("v0",), "joma.reduced_exp": ("z0",)}
-"""Parameters that the test below does not move: one sets the start alone, one is 0."""
+STILL = {"joma.nonlinear_log": ("v0",), "joma.reduced_exp": ("z0",), "topics.full": ("p_m", "p_c", "p_r", "eps", "P", "B", "P_shown")}
+"""Parameters that the test below does not move: they set the start alone or tables, are 0, or are probabilities."""
 
 
 def names_of(name: str) -> list[str]:
@@ -58,6 +58,7 @@ QUICK |= {
     "scan_snap.reduced": {"eta_Z", "Z"},
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},
+    "topics.full": {"W_V"},
     "hierarchy.multilayer": {"X"},
     "joma.joint_linear": {"T"},
     "joma.joint_exp": {},

@@ -24,7 +24,7 @@ def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], 
     ]
 
 
-LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full")
+LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full", "topics.full")
 """Models of more states by default than are written out for lanes, which is 64."""
 
 DENSE = (

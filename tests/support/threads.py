@@ -44,6 +44,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "scan_snap.reduced_symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
     "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
     "scan_snap.theorem4": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
+    "topics.full": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
 }
 METHODS: dict[str, list[float | None]] = {
     "euler": [0.05],

@@ -208,6 +208,21 @@ def decoder(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"u": M * q["eta_Y"] / rest / q["K"], "Gamma": q["eta_Z"] * (M - 1) ** 2 * h / rest}
 
 
+def topics_full(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The gradients of the masked squared loss by hand, a document at a time: R is the slope of the output, A the attention."""
+    V, K, Q = y["W_V"], y["W_K"], y["W_Q"]
+    dV, dM = np.zeros_like(V), np.zeros_like(V)
+    for P, law in zip(q["P"], q["P_shown"], strict=True):
+        A = law[:, None] * np.exp(K.T @ Q)
+        A /= A.sum(axis=0)
+        J = q["B"] * P  # J[w, x]
+        R = 2 * (V @ A * J.sum(axis=1) - J.T) / len(q["P"])
+        dV -= R @ A.T
+        G = V.T @ R
+        dM += A * (G - (A * G).sum(axis=0))
+    return {"W_V": dV, "W_K": -Q @ dM.T, "W_Q": -K @ dM}
+
+
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
     "scan_snap.full_decorrelated": full_decorrelated,
@@ -238,6 +253,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,
+    "topics.full": topics_full,
 }
 """Model -> function(t, states, parameters) that gives d state / dt; of a Map the next state."""
 
