@@ -6,7 +6,7 @@ equally likely. A masked word is shown as itself (p_c), as any word (p_r) or as 
 
 from sympy import Interval, Sum, Symbol, cos, oo, sqrt
 
-from odesim.models.topics._documents import PARAMS, B, d, N, P, P_shown
+from odesim.models.topics._documents import PARAMS, B, N, P, P_shown, d
 from odesim.symbolic import IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, softmax
 
 i, j, a, s, l, w, x = index("i j a s l w x")
