@@ -26,7 +26,7 @@ def sensitivities(system: System, *names: str) -> System:
     p is a parameter, or a state u, which stands for its initial value: dv_du_start. An array p adds its axes behind those of v.
     S = dv_dp obeys dS/dt = (df/dv) S + df/dp from S(t0) = d v(t0)/dp, derived exactly. All other numbers are constant, also those
     that a default computes from p. An observable o that is an expression gets do_dp, with the axes that it depends on. Events and
-    laws stay as they are. Raises SpecError for an unknown name and for a parameter of whole numbers.
+    laws stay as they are. Raises SpecError for an unknown name, a parameter of whole numbers and one that moves nothing.
     """
     if not isinstance(system, System):
         raise SpecError(f"sensitivities() takes a System and names of it, not {value_text(system)}")
@@ -66,11 +66,20 @@ def shape_of(system: System, name: str) -> tuple[Any, ...]:
     if name in params and params[name].integer:
         raise SpecError(f"{system.name}: {name} takes whole numbers, so there is no derivative with respect to it")
     if name in params:
+        if name not in _moved_by(system):
+            raise SpecError(f"{system.name}: no equation, start or observable has {name}; what a default computes from it is held")
         return params[name].shape
     if name in system.states:
         return system.shapes[name]
     real = [p.name for p in system.params if not p.integer]
     raise SpecError(no_such("parameter or state", str(name)[:60], [*real, *system.states], system.name))
+
+
+def _moved_by(system: System) -> set[str]:
+    """Names of the symbols in equations, starts, observables and in events that set states."""
+    parts = [*system.equations.values(), *system.initial.values(), *(e for e in system.observables.values() if isinstance(e, Expr))]
+    parts += [e for event in system.events if event.resets for e in (event.expr, *event.resets.values())]
+    return {base_name(x) for part in with_layers(parts) for x in part.atoms(sp.Indexed, sp.Symbol)}
 
 
 def derivative_label(system: System, name: str) -> str:

@@ -189,12 +189,16 @@ WRONG = {
     "size": (SYSTEMS["softmax"], ("M",), "^no parameter or state 'M' in softmax"),
     "twice": (SYSTEMS["softmax"], ("mu", "mu"), "^softmax: the sensitivities to mu are requested twice$"),
     "again": (sensitivities(SYSTEMS["softmax"], "mu"), ("mu",), "^softmax: the sensitivities to mu are requested twice$"),
+    "default": (
+        made("test.held", {v: -a * v}, {v: 1}, a, b), ("b",),
+        "^test.held: no equation, start or observable has b; what a default computes from it is held$",
+    ),
     "taken": (
         made("test.taken", {v: -a * v}, {v: 1}, a, Symbol("dv_da")), ("a",),
         "^test.taken: the derivative of v by a would be called dv_da, a name that is taken$",
     ),
     "start": (
-        made("test.both", {v: -a * v}, {v: 1}, a, Symbol("v_start")), ("v", "v_start"),
+        made("test.both", {v: -a * v * Symbol("v_start")}, {v: 1}, a, Symbol("v_start")), ("v", "v_start"),
         "^test.both: the derivative of v by v_start would be called dv_dv_start, a name that is taken$",
     ),
 }  # fmt: skip
