@@ -24,7 +24,14 @@ def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], 
     ]
 
 
-LONG = ("joma.linear_multinode", "reversal.bilinear", "reversal.full", "scan_snap.full", "topics.full")
+LONG = (
+    "joma.linear_multinode",
+    "reversal.bilinear",
+    "reversal.full",
+    "scan_snap.full",
+    "scan_snap.full_decorrelated",
+    "topics.full",
+)
 """Models of more states by default than are written out for lanes, which is 64."""
 
 DENSE = (
@@ -35,5 +42,6 @@ DENSE = (
     "joma.joint_linear",
     "joma.joint_softmax",
     "joma.reduced_exp",
+    "scan_snap.reduced",
 )
 """Models of at most 64 states by default whose Jacobian takes more operations than a stiff lane holds, which is 1000."""
