@@ -29,6 +29,7 @@ JOINT = (
     {"loss": "()", "attention": "(N, Mc)", "entropy": "()"},
 )
 SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
+TOPICS = {"P": "(N, d)", "P_shown": "(N, d)", "B": "(d, d)"} | dict.fromkeys(("T", "tau", "p_m", "p_c", "p_r"), "()")
 FULL = (
     {"Y": "(S, K + 1)", "Z": "(Q, S)"},
     {"P": "(K, S)", "psi": "(K,)", "p": "(K,)", "M": "()", "eta_Y": "()", "eta_Z": "()"},
@@ -115,9 +116,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("p_target", "p_other", "loss"), "()"),
     ),
     "reversal.full": ({"Y": "(R, M)"}, {"x1": "(N,)", "x3": "(N,)", "eta_Y": "()"}, {"loss": "()", "p": "(N,)"}),
+    "topics.stage1": ({"W_V": "(d, d)"}, TOPICS, dict.fromkeys(("loss", "norm_W_V"), "()")),
+    "topics.tied": ({"E": "(K, d)"}, TOPICS | {"eps": "()"}, {"loss": "()"}),
     "topics.full": (
         dict.fromkeys(("W_V", "W_K", "W_Q"), "(d, d)"),
-        {"P": "(N, d)", "P_shown": "(N, d)", "B": "(d, d)"} | dict.fromkeys(("T", "tau", "p_m", "p_c", "p_r", "eps"), "()"),
+        TOPICS | {"eps": "()"},
         dict.fromkeys(("loss", "norm_W_V", "norm_W_K", "norm_W_Q"), "()"),
     ),
     "reversal.bilinear": (
@@ -163,7 +166,7 @@ def test_names_and_shapes(name):
     assert {o: shape_text(system, o) for o in observables} == observables
 
 
-SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full")
+SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
 """Models with a start that is no number."""
 
 
@@ -246,7 +249,7 @@ LEAST = {("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 """Sizes below which classes are alike, where a model needs them to differ."""
 
 
-DOCUMENTS = {"topics.full": {"d": 5, "N": 6}}
+DOCUMENTS = {name: {"d": 5, "N": 6} for name in ("topics.full", "topics.stage1", "topics.tied")}
 """Four topics of a word each, in pairs: sizes that fit the numbers of topics."""
 
 
@@ -277,6 +280,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "joma.nonlinear_softmax": {"v": -0.3},
     "hierarchy.grouped": {"v": -0.3},
     "galore.parametric_gradient": {"W": 0.7},
+    "topics.stage1": {"W_V": 0.7},
     "reversal.row": {"v": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
@@ -315,7 +319,7 @@ def test_closed_forms_can_fail(name):
     for form in load_model(name).closed_forms:
         if form.kind == "implicit":
             k = len(run.t) // 8
-            moved = {s: rows[k] + 1e-3 * np.arange(1, rows[k].size + 1) for s, rows in run.y.items()}
+            moved = {s: rows[k] + 1e-3 * np.arange(1, rows[k].size + 1).reshape(rows[k].shape) for s, rows in run.y.items()}
             assert np.abs(form.function(float(run.t[k]), moved, seen_at(run, 0), run.attrs["params"])).max() > 3e-5
 
 

@@ -21,6 +21,7 @@ CLASSES: dict[str, Any] = {
     "sizes": {"K": 3, "S": 7, "Q": 2},
     "params": {"M": 9.5, "p": [0.2, 0.3, 0.5], "eta_Y": 1.3, "eta_Z": 0.7},
 }
+PAIRS_OF_TOPICS: dict[str, Any] = {"sizes": {"d": 7, "N": 3}, "params": {"T": 3, "p_m": 0.3, "p_c": 0.2, "p_r": 0.3}}
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
     **dict.fromkeys(("scan_snap.full", "scan_snap.full_decorrelated"), CLASSES),
     "scan_snap.symmetric": {
@@ -52,7 +53,8 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     },
     "joma.cluster": {"sizes": {"M": 4, "C": 3}, "params": {"a": [1.0, -0.6, 0.3]}},
     "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
-    "topics.full": {"sizes": {"d": 7, "N": 3}, "params": {"T": 3, "p_m": 0.3, "p_c": 0.2, "p_r": 0.3}},
+    **dict.fromkeys(("topics.full", "topics.stage1"), PAIRS_OF_TOPICS),
+    "topics.tied": {**PAIRS_OF_TOPICS, "sizes": {"d": 7, "N": 3, "K": 4}},
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},
     "reversal.bilinear": {"sizes": {"M": 5, "d": 3, "N": 4, "H": 2}, "params": {"eta": 1.3}},

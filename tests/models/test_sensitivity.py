@@ -41,7 +41,9 @@ def small(name: str) -> Numbers:
     return bind(system, sizes={size: SMALL[size] for size in system.size_names if size in SMALL})
 
 
-STILL = {"joma.nonlinear_log": ("v0",), "joma.reduced_exp": ("z0",), "topics.full": ("p_m", "p_c", "p_r", "eps", "P", "B", "P_shown")}
+STILL: dict[str, tuple[str, ...]] = {"joma.nonlinear_log": ("v0",), "joma.reduced_exp": ("z0",)}
+TABLES = ("p_m", "p_c", "p_r", "eps", "P", "B", "P_shown")
+STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)
 """Parameters that the test below does not move: they set the start alone or tables, are 0, or are probabilities."""
 
 
@@ -59,6 +61,8 @@ QUICK |= {
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},
     "topics.full": {"W_V"},
+    "topics.stage1": {"W_V"},
+    "topics.tied": {"E"},
     "hierarchy.multilayer": {"X"},
     "joma.joint_linear": {"T"},
     "joma.joint_exp": {},

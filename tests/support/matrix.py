@@ -30,7 +30,7 @@ LONG = (
     "reversal.full",
     "scan_snap.full",
     "scan_snap.full_decorrelated",
-    "topics.full",
+    *("topics.full", "topics.stage1", "topics.tied"),
 )
 """Models of more states by default than are written out for lanes, which is 64."""
 

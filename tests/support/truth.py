@@ -223,6 +223,17 @@ def topics_full(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W_V": dV, "W_K": -Q @ dM.T, "W_Q": -K @ dM}
 
 
+def topics_stage1(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Each document pulls its output W_V P_shown to its words."""
+    return {"W_V": sum(2 * np.outer(P - y["W_V"] @ law, law) for P, law in zip(q["P"], q["P_shown"], strict=True)) / len(q["P"])}
+
+
+def topics_tied(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """As stage 1 pulls E^T E, by the product rule."""
+    pull = topics_stage1(t, {"W_V": y["E"].T @ y["E"]}, q)["W_V"]
+    return {"E": y["E"] @ (pull + pull.T)}
+
+
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scan_snap.full": full,
     "scan_snap.full_decorrelated": full_decorrelated,
@@ -254,6 +265,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,
     "topics.full": topics_full,
+    "topics.stage1": topics_stage1,
+    "topics.tied": topics_tied,
 }
 """Model -> function(t, states, parameters) that gives d state / dt; of a Map the next state."""
 
