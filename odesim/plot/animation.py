@@ -1,6 +1,7 @@
 """Animations of arrays along a run: mp4 by ffmpeg, gif by pillow."""
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from odesim.errors import ParamError, StoreError
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble_film import MemberFilm, film_of_members
 from odesim.plot.files import MOVING, check_picture, write_atomically
-from odesim.plot.film import film_of
+from odesim.plot.film import Film, film_of, read_run
 from odesim.plot.frames import make_frames
 from odesim.plot.style import project_style
 
@@ -23,22 +26,25 @@ def animate(
     path: str | Path,
     *,
     var: str = "",
+    choice: Choice | None = None,
     fps: int = 20,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Draws an array of a run along its time as a film, path: .mp4 (needs ffmpeg) or .gif; returns path.
 
-    run: a Solution, a Trajectory or a stored run's folder; of several seeds the mean. var: the array's name; default attention, or the
-    first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or 3 components, a
-    matrix of them, as points on a circle or sphere. Saved times beyond 200 are thinned evenly. fps: frames a second. The file is complete
+    run: a Solution, a Trajectory, an ensemble Dataset, or a stored run's folder; of several seeds the mean. var: the array's name; default
+    attention, or the first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or
+    3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, or
+    as a map over two. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved times beyond 200 are
+    thinned evenly. fps: frames a second. The file is complete
     or absent; an animation that odesim made is replaced, another file with overwrite. progress: called with frames done and all.
     Raises StoreError and ParamError, in a sentence.
     """
     if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
         raise ParamError(f"fps must be a whole number from 1 to {MOST}, not {fps!r}")
     target = check_animation(path, overwrite=overwrite)
-    film = film_of(run, var)
+    film = film_of_run(run, choice or Choice((var,) if var else ()))
     with project_style():
         figure, show = make_frames(film)
         count, hold = len(film.t), fps // 2  # the end is held for half a second
@@ -57,6 +63,24 @@ def animate(
         except CalledProcessError as error:
             raise StoreError(f"cannot write {str(target)!r}: ffmpeg ended with code {error.returncode}; a .gif needs no ffmpeg") from error
     return target
+
+
+def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
+    """The film of a run of any kind. Raises StoreError and ParamError."""
+    if isinstance(run, str | PathLike):
+        from odesim.store.inspected import run_kind
+        from odesim.store.read import open_run
+
+        path = Path(run)
+        run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)
+    if "member" in getattr(run, "dims", ()):
+        return film_of_members(run, choice)
+    for name, value in (("x", choice.x), ("y", choice.y), ("at", choice.at), ("index", choice.index), ("log", choice.log)):
+        if value is not None:
+            raise ParamError(f"{name} of a film is for ensembles, and the run is of one system")
+    if len(choice.var) > 1:
+        raise ParamError(f"a film shows one array, and var has {len(choice.var)}: {', '.join(choice.var)}")
+    return film_of(run, choice.var[0] if choice.var else "")
 
 
 def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:

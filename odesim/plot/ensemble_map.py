@@ -91,12 +91,7 @@ def outer_edges(points: Array, log: bool) -> Array:
 def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice) -> list[str]:
     """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes."""
     notes: list[str] = []
-    for set_scale, set_label, varied, letter in ((axes.set_xscale, axes.set_xlabel, x, "x"), (axes.set_yscale, axes.set_ylabel, y, "y")):
-        log = choice.is_log(letter, varied.is_log and is_grid(x, y))
-        if log:
-            check_axis(letter, varied.name, varied.points)
-        set_scale("log" if log else "linear")
-        set_label(varied.label)
+    label_axes(axes, choice, x, y, grid=is_grid(x, y))
     if is_grid(x, y) or len(values) > POINTS:
         cells = make_cells(x, y, values, choice)
         scale = color_scale(cells.values, label, choice.scale("c"), robust=True)
@@ -122,6 +117,16 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     few_ticks(axes, x=4, y=4)
     few_log_ticks(axes)
     return [*notes, *scale.notes]
+
+
+def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> None:
+    """Gives the axes the names and scales of the numbers that lie along them, x and, in a map, y."""
+    for axis, varied, letter in zip((axes.xaxis, axes.yaxis), over, "xy", strict=False):
+        log = choice.is_log(letter, varied.is_log and grid)
+        if log:
+            check_axis(letter, varied.name, varied.points)
+        (axes.set_xscale if letter == "x" else axes.set_yscale)("log" if log else "linear")
+        axis.set_label_text(varied.label)
 
 
 def without_color(values: Array, scale: ColorScale) -> Array:

@@ -1,4 +1,4 @@
-"""An array of a run along its time, to be animated: chosen by name, read from a run of any kind but an ensemble."""
+"""An array of a run along its time, to be animated: chosen by name, read from a training or an integration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, StoreError, counted, no_such
+from odesim.errors import ParamError, counted, no_such
 from odesim.plot.panels import spread_indices
 
 FRAMES = 200  # largest number of saved times that are drawn, spread evenly
@@ -44,7 +44,7 @@ def film_of(run: Any, name: str = "") -> Film:
     """The Film of an array of a run: a Solution, a Trajectory, its Dataset, or a stored run's folder.
 
     name: of the array, default attention, or the first.
-    Raises StoreError and ParamError, in a sentence, where there is no such array, or nothing to animate.
+    Raises ParamError, in a sentence, where there is no such array, or nothing to animate.
     """
     if isinstance(run, str | PathLike):
         run = read_run(Path(run))
@@ -66,14 +66,11 @@ def film_of(run: Any, name: str = "") -> Film:
 
 
 def read_run(path: Path) -> Any:
-    """The stored run. Raises StoreError for an ensemble."""
+    """The stored training or integration."""
     from odesim.store.inspected import run_kind
     from odesim.store.read import load_run, read_solution
 
-    kind = run_kind(path)
-    if kind == "ensemble":
-        raise StoreError(f"{path} is an ensemble; an animation is of one run: a training or an integration")
-    return load_run(path) if kind == "training" else read_solution(path)
+    return load_run(path) if run_kind(path) == "training" else read_solution(path)
 
 
 Parts = tuple[str, Array, dict[str, Array], Mapping[str, Any], str, Mapping[str, Any]]

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from odesim.plot.ensemble_film import MemberFilm, member_frames
 from odesim.plot.film import Film
 from odesim.plot.header import add_header
 from odesim.plot.images import draw_cells
@@ -23,23 +24,29 @@ MARGIN = 0.05  # above and below the values, of their range
 Show = Callable[[int], None]  # draws frame k
 
 
-def make_frames(film: Film) -> tuple[Figure, Show]:
+def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
     """(Figure, function that draws frame k in it). Scales and layout are the same in all frames."""
-    figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
-    add_header(figure, literal(film.title), [clock(film, len(film.t) - 1)])
+    if isinstance(film, MemberFilm):
+        figure, show, notes = member_frames(film)
+        title = film.title
+    else:
+        figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
+        notes, title = [], literal(film.title)
+    add_header(figure, title, [*notes, clock(film, len(film.t) - 1)])
     engine: Any = figure.get_layout_engine()
     engine.execute(figure)
     figure.set_layout_engine("none")
     note = figure.texts[-1]
+    above = note.get_text().rpartition("\n")[0]
 
     def draw(frame: int) -> None:
         show(frame)
-        note.set_text(clock(film, frame))
+        note.set_text(f"{above}\n{clock(film, frame)}".lstrip("\n"))
 
     return figure, draw
 
 
-def clock(film: Film, frame: int) -> str:
+def clock(film: Film | MemberFilm, frame: int) -> str:
     """The time of a frame as text."""
     return f"$t$ = {film.t[frame]:.4g}" + (f" ({literal(film.unit)})" if film.unit else "")
 

@@ -149,7 +149,7 @@ def test_a_stored_run_is_animated(odesim):
         "--animate w.gif --var w": "no array 'w' in joma.nonlinear; choose from gap, v",
         "--animate w.avi": "no picture format 'avi'; choose from gif, mp4",
         "--animate w.gif --out w.png": "choose one",
-        "--animate w.gif --index 1": "--index is for a picture",
+        "--animate w.gif --index 1": "index of a film is for ensembles",
     }
     for words, sentence in wrong.items():
         done = odesim("plot", "run.zarr", *words.split())

@@ -12,6 +12,7 @@ import pytest
 
 import odesim as library
 from odesim.cli.output.ensemble import EnsembleProgress
+from odesim.plot import Choice, animate
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=2 --span 0:2 --seed 4"
 KEYS = [
@@ -94,6 +95,14 @@ def test_a_picture_of_the_run(odesim, folder):
     (folder / "mine.png").write_text("mine")
     done = odesim("ensemble", *shlex.split(RUN), "--out", "other.zarr", "--plot", "mine.png")
     assert done.exit_code == 2 and "odesim did not draw it" in done.stderr and not (folder / "other.zarr").exists()
+
+
+def test_a_film_of_the_run(odesim, folder):
+    """`plot --animate` takes the axes and scales of a picture, and draws what Python draws."""
+    odesim("ensemble", *shlex.split("reversal.row --grid r=1,2 --grid eta_Y=0.1,0.3,0.9 --save 3 --out run.zarr --quiet"))
+    assert odesim("plot", "run.zarr", "--animate", "a.gif", "--x", "eta_Y", "--log", "x").stdout == "drawn in a.gif\n"
+    drawn = animate("run.zarr", "b.gif", choice=Choice(x="eta_Y", log="x"))
+    assert (folder / "a.gif").read_bytes() == drawn.read_bytes()
 
 
 def test_json_is_the_contract(odesim):

@@ -56,17 +56,18 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     --x, --y and --at choose another one. Members without a value are
     hatched or crossed (3×: three of them), and counted.
 
-    An animation shows a vector as bars or a line, a matrix as an image, and
-    unit vectors of 2 or 3 components as points on a circle or sphere, at up
-    to 200 of the saved times; of several seeds the mean.
+    An animation shows a vector as bars or a line, a matrix as an image,
+    unit vectors of 2 or 3 components as points on a circle or sphere, and a
+    component of an ensemble over one or two varied numbers, at up to 200 of
+    the saved times; of several seeds the mean.
     """
     from odesim.cli.options.picture import read_choice
 
     if animate:
-        for name, value in {"--out": out, **{f"--{name}": v for name, v in options.items() if name != "var"}}.items():
+        for name, value in {"--out": out, "--at": options["at"]}.items():
             if value is not None:
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
-        return animate_run(run, animate, options["var"] or "", quiet)
+        return animate_run(run, animate, read_choice(**options), quiet)
     from odesim.plot.files import check_picture, save
     from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
@@ -80,7 +81,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     echo(f"drawn in {drawn}")
 
 
-def animate_run(run: Path, film: Path, var: str, quiet: bool) -> None:
+def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
     from odesim.cli.progress import Counter
     from odesim.plot.animation import animate, check_animation
@@ -88,7 +89,7 @@ def animate_run(run: Path, film: Path, var: str, quiet: bool) -> None:
 
     check_new_file(check_animation(film), overwrite=True)
     with damage_errors(run, "drawn"), Counter(film.name, False if quiet else None) as progress:
-        drawn = animate(run, film, var=var, progress=lambda done, total: progress.count(done, total, lambda: "frames"))
+        drawn = animate(run, film, choice=choice, progress=lambda done, total: progress.count(done, total, lambda: "frames"))
     echo(f"drawn in {drawn}")
 
 

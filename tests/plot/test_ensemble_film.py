@@ -1,0 +1,79 @@
+"""Films of an ensemble: every frame is the picture of its time, on one scale."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+
+import odesim
+from odesim.errors import ParamError
+from odesim.plot import Choice, animate
+from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.ensemble_film import film_of_members
+from odesim.plot.frames import make_frames
+from tests.support.texts import clashes, drawn_texts, notes
+
+GRID = {"r": [1, 2, 4], "eta_Y": [0.1, 0.3, 0.9, 2.7], "N": [5, 9]}
+TWO, ONE = ("r", "eta_Y"), ("eta_Y",)
+
+
+@cache
+def members(*names: str) -> Any:
+    """An ensemble of reversal.row over the grid of these numbers, five times saved."""
+    grid = {name: GRID[name] for name in names}
+    return odesim.ensemble("reversal.row", grid=grid, save=5, span=(0.0, 200.0), observe=("loss",))
+
+
+def values_in(figure: Any) -> Any:
+    """What a picture of one panel shows: a map's colours, or the heights of a curve."""
+    axes = figure.axes[0]
+    meshes = [mesh for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    return np.ma.filled(meshes[0].get_array(), np.nan) if meshes else axes.lines[-1].get_ydata()
+
+
+@pytest.mark.parametrize("axes", [TWO, ONE])
+@pytest.mark.parametrize("var", ["v", "loss"])
+def test_a_frame_is_the_picture_of_its_time(axes, var):
+    """To the bit; the time in words; limits and places are those of every other frame."""
+    run, scales = members(*axes), set()
+    figure, show = make_frames(film_of_members(run, Choice((var,))))
+    for k in (4, 0, 2):
+        show(k)
+        still = figure_of_ensemble(run, Choice((var,), at=float(run.time[k]), log="none"))
+        np.testing.assert_array_equal(np.ravel(values_in(figure)), np.ravel(values_in(still)))
+        assert notes(figure)[-1] == f"$t$ = {float(run.time[k]):.4g} (SGD steps)"
+        assert clashes(figure, drawn_texts(figure)) == []
+        panel = figure.axes[0]
+        scales.add((panel.get_xlim(), panel.get_ylim(), panel.get_position().bounds, *(c.get_clim() for c in panel.collections)))
+    assert len(scales) == 1
+
+
+def test_members_without_a_value_are_grey():
+    """A note says what the grey is; the other cells stay as they are."""
+    run = members(*TWO).copy(deep=True)
+    run["v"][{"member": 2}] = np.nan
+    figure, show = make_frames(film_of_members(run, Choice(("v",))))
+    show(3)
+    assert notes(figure)[0] == "grey: no member has a value" and np.isnan(values_in(figure)).sum() == 1
+
+
+REFUSED = {
+    "many": ((*TWO, "N"), {}, "choose them with x, or x and y"),
+    "time": (TWO, {"x": "time"}, "a film shows all saved times"),
+    "at": (TWO, {"at": 1.0}, "a film shows all saved times"),
+    "name": (TWO, {"x": "eta"}, "did you mean 'eta_Y'"),
+    "colours": (ONE, {"log": "c"}, "this picture has no colours"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, tmp_path: Path) -> None:
+    """One sentence, and nothing is written; of three numbers two can be chosen."""
+    grid, given, sentence = REFUSED[case]
+    run = members(*grid)
+    with pytest.raises(ParamError, match=sentence):
+        animate(run, tmp_path / "v.gif", choice=Choice(**given))
+    assert not list(tmp_path.iterdir())
