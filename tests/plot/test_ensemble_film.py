@@ -60,7 +60,7 @@ def test_members_without_a_value_are_grey():
     assert notes(figure)[0] == "grey: no member has a value" and np.isnan(values_in(figure)).sum() == 1
 
 
-REFUSED = {
+REFUSED: dict[str, Any] = {
     "many": ((*TWO, "N"), {}, "choose them with x, or x and y"),
     "time": (TWO, {"x": "time"}, "a film shows all saved times"),
     "at": (TWO, {"at": 1.0}, "a film shows all saved times"),
