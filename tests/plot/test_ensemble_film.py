@@ -30,7 +30,7 @@ def members(*names: str) -> Any:
 def values_in(figure: Any) -> Any:
     """What a picture of one panel shows: a map's colours, or the heights of a curve."""
     axes = figure.axes[0]
-    meshes = [mesh for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    meshes: list[Any] = [mesh for mesh in axes.collections if isinstance(mesh, QuadMesh)]
     return np.ma.filled(meshes[0].get_array(), np.nan) if meshes else axes.lines[-1].get_ydata()
 
 
