@@ -66,7 +66,7 @@ def shape_of(system: System, name: str) -> tuple[Any, ...]:
     if name in params and params[name].integer:
         raise SpecError(f"{system.name}: {name} takes whole numbers, so there is no derivative with respect to it")
     if name in params:
-        if name not in _moved_by(system):
+        if name not in names_that_matter(system):
             raise SpecError(f"{system.name}: no equation, start or observable has {name}; what a default computes from it is held")
         return params[name].shape
     if name in system.states:
@@ -75,7 +75,7 @@ def shape_of(system: System, name: str) -> tuple[Any, ...]:
     raise SpecError(no_such("parameter or state", str(name)[:60], [*real, *system.states], system.name))
 
 
-def _moved_by(system: System) -> set[str]:
+def names_that_matter(system: System) -> set[str]:
     """Names of the symbols in equations, starts, observables and in events that set states."""
     parts = [*system.equations.values(), *system.initial.values(), *(e for e in system.observables.values() if isinstance(e, Expr))]
     parts += [e for event in system.events if event.resets for e in (event.expr, *event.resets.values())]

@@ -14,6 +14,7 @@ from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation
 from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
+from odesim.symbolic.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
@@ -39,13 +40,9 @@ def written(system: System, big: int):
     return f, rhs, x, np.concatenate([[], *(np.ravel(np.asarray(x.params[n], float)) for n in f.values)])
 
 
-HELD = {"scaled": ("w",)}
-"""Parameters that only the default of another one has."""
-
-
 def with_all_sensitivities(system: System) -> System:
-    moved = (p.name for p in system.params if not p.integer and p.name not in HELD.get(system.name, ()))
-    return sensitivities(system, *moved, *system.states)
+    known = names_that_matter(system)
+    return sensitivities(system, *(p.name for p in system.params if not p.integer and p.name in known), *system.states)
 
 
 @pytest.mark.parametrize(
