@@ -48,7 +48,7 @@ def test_values_and_cost(what: str) -> None:
     """The right-hand side and its products with vectors are those of numpy, by loops over one index."""
     s, f = system(what), FORMS[what][1]
     assert max(len(statement.loops) for statement in lower(s).statements()) == 1
-    assert max(len(statement.loops) for statement in lower(sensitivities(s, "w")).statements()) == 2  # and one for the weight
+    assert max(len(statement.loops) for statement in lower(sensitivities(s, "x")).statements()) == 2  # and one for the start
     y, w, u = np.random.default_rng(0).normal(size=(3, 5))
     bound, out = compile_system(s, backend="numpy").bind({"D": 5, "B": 3}, {"blk": BLOCK, "w": w}), np.empty(5)
     bound(0.0, y, out)
