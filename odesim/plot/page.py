@@ -16,7 +16,7 @@ from matplotlib.mathtext import MathTextParser
 from odesim.plot.files import METADATA, write_atomically
 from odesim.symbolic.document import formula_latex
 from odesim.symbolic.page import Formula, Page, Row, page_of
-from odesim.symbolic.show import LatexPrinter
+from odesim.symbolic.show import Formulas, LatexPrinter
 from odesim.symbolic.system import System
 
 PAPER = (595.0, 842.0)  # A4, in points
@@ -115,7 +115,11 @@ class Sheets:
             if row.name:
                 self.room(self.height(row))
                 self.words(f"{row.name}: {row.words}" if row.words else row.name)
-            self.formula(self.text(row.formula))
+            text = self.text(row.formula)
+            if self.fits(text):
+                self.formula(text)
+            else:
+                self.words(plain_text(self.page.formulas, row.formula), INDENT)
         if row.condition is not None:
             self.formula(rf"\mathrm{{for\ starts\ with}}\ {self.page.formulas.print_latex(row.condition)}")
 
@@ -138,6 +142,10 @@ class Sheets:
         self.put(INDENT, f"${text}$", size)
         self.y -= depth + 2
 
+    def fits(self, text: str) -> bool:
+        """Whether a formula, at the smallest type, is no wider than the page."""
+        return self.measured(text)[1] < PAPER[0] - 2 * MARGIN - INDENT + 1
+
     def measured(self, text: str) -> tuple[float, float, float, float]:
         """(size of type, width, height, depth) of a formula that fits the page, in points."""
         width, height, depth, *_ = self.parser.parse(f"${text}$", 72, FontProperties(size=MATHS))
@@ -147,6 +155,13 @@ class Sheets:
     def text(self, f: Formula) -> str:
         """A formula in the language of matplotlib."""
         return large_fractions(formula_latex(self.page.formulas, f))
+
+
+def plain_text(formulas: Formulas, f: Formula) -> str:
+    """A formula that is too wide for the page as plain text, which breaks into lines."""
+    form = {"rate": "d{}/dt", "next": "{}(t + 1)", "start": "{}(0)"}.get(f.kind, "{}")
+    left = f.name or form.format(formulas.print_text(f.left))
+    return left + (f" {f.relation} {formulas.print_text(f.right)}" if f.right is not None else "")
 
 
 def large_fractions(text: str) -> str:
