@@ -23,7 +23,7 @@ PAPER = (595.0, 842.0)  # A4, in points
 MARGIN, INDENT = 62.0, 14.0
 TITLE, HEADING, WORDS, MATHS, LEAST = 16.0, 11.0, 9.0, 11.0, 4.0  # type; a formula that is too wide shrinks, to LEAST
 INK, SOFT = "#222222", "#666666"
-CHARACTERS = 98  # of words in a line
+CHARACTERS, CODE = 98, 84  # of words in a line, of formulas as text, which have wider letters
 STYLE: Any = {"font.family": "DejaVu Sans", "mathtext.fontset": "cm", "text.color": INK}
 
 
@@ -94,9 +94,9 @@ class Sheets:
         self.y -= size * 1.4
         self.put(0, text, size, parse_math=False, **style)
 
-    def words(self, text: str, indent: float = 0.0, **style: Any) -> None:
-        """A paragraph."""
-        for piece in textwrap.wrap(text, CHARACTERS, break_on_hyphens=False):
+    def words(self, text: str, indent: float = 0.0, most: int = CHARACTERS, **style: Any) -> None:
+        """A paragraph, of at most so many characters a line."""
+        for piece in textwrap.wrap(text, most, break_on_hyphens=False):
             self.room(WORDS * 1.5)
             self.y -= WORDS * 1.5
             self.put(indent, piece, WORDS, parse_math=False, **style)
@@ -119,7 +119,7 @@ class Sheets:
             if self.fits(text):
                 self.formula(text)
             else:
-                self.words(plain_text(self.page.formulas, row.formula), INDENT)
+                self.words(plain_text(self.page.formulas, row.formula), INDENT, CODE)
         if row.condition is not None:
             self.formula(rf"\mathrm{{for\ starts\ with}}\ {self.page.formulas.print_latex(row.condition)}")
 
