@@ -10,6 +10,7 @@ layer below through values alone. V = U = 0 is a fixed point; starts are spread 
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -102,5 +103,7 @@ def multilayer(name: str, phi: str, laws: tuple[Invariant, ...], joint: bool = F
 
 
 SYSTEM = multilayer("hierarchy.multilayer", "identity", BALANCE)
-SOFTPLUS = multilayer("hierarchy.multilayer.softplus", "softplus", ())
-JOINT = multilayer("hierarchy.multilayer.joint", "identity", (*BALANCE, *THEOREM), joint=True)
+VARIANTS = {
+    "SOFTPLUS": cache(partial(multilayer, "hierarchy.multilayer.softplus", "softplus", ())),
+    "JOINT": cache(partial(multilayer, "hierarchy.multilayer.joint", "identity", (*BALANCE, *THEOREM), joint=True)),
+}

@@ -9,6 +9,8 @@ joma.joint_exp:SOFTPLUS and joma.joint_exp:SQUARE. The papers start from small n
 Theorem 1 is printed for equal learning rates, T = 1 and one query; with several queries on one V, only the sum over them is constant.
 """
 
+from functools import cache, partial
+
 from sympy import Sum
 
 from odesim.models.joma._joint import K, Mq, T, V, Z, eta_w, eta_z, joint, k, l, m
@@ -18,5 +20,4 @@ difference = over(Sum, Z[l, m], (m, Mq)) - eta_z / eta_w / (2 * T) * over(Sum, V
 THEOREM = Invariant("Theorem 1", difference, "constant")
 
 SYSTEM = joint("exp", "identity", THEOREM)
-SOFTPLUS = joint("exp", "softplus", THEOREM)
-SQUARE = joint("exp", "square", THEOREM)
+VARIANTS = {name.upper(): cache(partial(joint, "exp", name, THEOREM)) for name in ("softplus", "square")}

@@ -9,6 +9,8 @@ Assumed: orthonormal embeddings; keys and queries are not parameters, their prod
 joma.joint_softmax:SOFTPLUS and joma.joint_softmax:SQUARE. The papers start from small normal numbers: --init "V=normal(0,0.01)".
 """
 
+from functools import cache, partial
+
 from sympy import Sum
 
 from odesim.models.joma._joint import Mc, Z, joint, l, m
@@ -17,5 +19,4 @@ from odesim.symbolic import Invariant, over
 THEOREM = Invariant("logits of a query", over(Sum, Z[l, m], (l, Mc)), "constant")
 
 SYSTEM = joint("softmax", "identity", THEOREM)
-SOFTPLUS = joint("softmax", "softplus", THEOREM)
-SQUARE = joint("softmax", "square", THEOREM)
+VARIANTS = {name.upper(): cache(partial(joint, "softmax", name, THEOREM)) for name in ("softplus", "square")}

@@ -10,7 +10,7 @@ from odesim.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
-FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+FINE: dict[str, Any] = {"backend": "numpy", "rtol": 1e-10, "atol": 1e-13}
 PLAIN: dict[str, Any] = {**FINE, "backend": "numpy", "method": "vern7"}
 
 AHEAD = {0.3: 0.335904, 0.03: 0.0298981, 0.003: 0.00294857}

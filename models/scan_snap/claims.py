@@ -13,7 +13,7 @@ from odesim.models.scan_snap._speed_claims import SPEED
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
-FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+FINE: dict[str, Any] = {"backend": "numpy", "rtol": 1e-10, "atol": 1e-13}
 PLAIN: dict[str, Any] = {**FINE, "backend": "numpy", "method": "vern7"}
 SOLVER = "100 times the relative tolerance 1e-10 of the run"
 UNLIKE = [[0.3, 0.1, 0.2, 0.25, 0.15, 0, 0, 0], [0.05, 0.35, 0, 0, 0, 0.1, 0.2, 0.3]]

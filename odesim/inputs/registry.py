@@ -205,7 +205,10 @@ def _one_line(e: BaseException) -> str:
 def _system_in(module: ModuleType, name: str, where: str) -> System:
     from odesim.symbolic import System
 
-    systems = sorted(k for k, v in vars(module).items() if isinstance(v, System))
+    variants = vars(module).get("VARIANTS", {})  # {name: function}: Systems that are made when they are asked for
+    if name in variants:
+        return _check_system(variants[name](), where, name)
+    systems = sorted([*variants, *(k for k, v in vars(module).items() if isinstance(v, System))])
     if name not in vars(module):
         hint = f"; its Systems are {', '.join(systems)}{nearest(name, systems)}" if systems else "; it has no System at all"
         raise ModelError(f"{where} has no {name}{hint}")
