@@ -256,7 +256,7 @@ def content(path: Path) -> str:
     return hashlib.sha256(b"".join(str(file.relative_to(path)).encode() + file.read_bytes() for file in files)).hexdigest()
 
 
-STORED = "ensemble joma.nonlinear --strict --vary mu=uniform(0.5,2) --members 5000 --size M=2 --span 0:1 --method tsit5 --quiet"
+STORED = "ensemble joma.nonlinear --strict --vary mu=uniform(0.5,2) --members 5000 --size M=2 --span 0:1 --save 3 --method tsit5 --quiet"
 
 
 @pytest.mark.parametrize(("first", "second"), [("cuda", "numba"), ("numba", "cuda")])

@@ -24,6 +24,8 @@ Shim = Callable[..., ModuleType]
 MODELS = slow_but(FLOWS, ["hierarchy.grouped", "joma.nonlinear", "scan_snap.reduced_symmetric", "scan_snap.theorem4"])
 LOOPS = slow_but(SYSTEMS, ["elementwise", "mean_field", "softmax", "gathered", "shuffled", "masked"])
 METHODS = ("euler", "rk4", "tsit5", "vern7", "dop853")
+SPANS = {"topics.full": {"span": (0.0, 100.0)}}
+"""Where the run by default takes a processor in place of a GPU a minute."""
 TWO = ("joma.nonlinear", pytest.param("joma.nonlinear_softmax", marks=pytest.mark.slow))
 
 
@@ -44,7 +46,7 @@ def same(a: Any, b: Any) -> None:
 def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64: one arithmetic."""
     cuda()
-    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5}
+    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5, **SPANS.get(model, {})}
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
 
 
@@ -69,7 +71,7 @@ def test_wide_sets_states_at_events(cuda: Shim) -> None:
 def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:
     """float32: where a state is rounded while it is summed is part of the arithmetic."""
     cuda()
-    options: dict[str, Any] = {"method": "dop853", "strict": True, "dtype": "float32", "rtol": 1e-5}
+    options: dict[str, Any] = {"method": "dop853", "strict": True, "dtype": "float32", "rtol": 1e-5, **SPANS.get(model, {})}
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
 
 

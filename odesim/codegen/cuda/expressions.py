@@ -19,6 +19,7 @@ from odesim.codegen.cuda.words import (
     TRUTH,
     Typed,
     call_builtin,
+    in_double,
     is_function,
     joined,
     literal,
@@ -130,7 +131,7 @@ def _called(made: CppFunction, args: list[Typed]) -> Typed:
 
 def _polynomial(x: Typed, coefficients: tuple[float, ...]) -> Typed:
     """A polynomial as in odesim.codegen.runtime.intrinsics.polynomial: even and odd powers apart, each by Horner's scheme in x^2."""
-    halves = []
+    x, halves = in_double(x), []
     for part in (coefficients[0::2], coefficients[1::2]):
         total = literal(part[-1]).text
         for c in reversed(part[:-1]):

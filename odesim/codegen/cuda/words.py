@@ -86,6 +86,16 @@ def _same(word: str) -> Callable[[list[Typed]], Typed]:
     return lambda args: Typed(_real(args), f"{word}({', '.join(a.text for a in args)})")
 
 
+def in_double(a: Typed) -> Typed:
+    """a as a double, as our intrinsics take every number."""
+    return Typed(REAL, f"((double){a.text})") if a.type == SINGLE else a
+
+
+def _wide(word: str) -> Callable[[list[Typed]], Typed]:
+    """A function of doubles alone, with the same name in both languages."""
+    return lambda args: Typed(REAL, f"{word}({', '.join(in_double(a).text for a in args)})")
+
+
 def _real(args: list[Typed]) -> str:
     return SINGLE if all(a.type == SINGLE for a in args) else REAL
 
@@ -100,7 +110,7 @@ def _abs(args: list[Typed]) -> Typed:
 
 
 def _select(args: list[Typed]) -> Typed:
-    test, a, b = args
+    test, a, b = map(in_double, args)
     return Typed(joined(a.type, b.type), f"({test.text} ? {a.text} : {b.text})")
 
 
@@ -114,9 +124,9 @@ def _least(sign: str) -> Callable[[list[Typed]], Typed]:
 BUILTINS: dict[str, Callable[[list[Typed]], Typed]] = {
     "abs": _abs,
     "sqrt": _same("sqrt"),
-    "fma": _same("fma"),
-    "rint": _same("rint"),
-    "floor": _same("floor"),
+    "fma": _wide("fma"),
+    "rint": _wide("rint"),
+    "floor": _wide("floor"),
     "bits": lambda args: Typed(INT, f"__double_as_longlong({args[0].text})"),
     "from_bits": lambda args: Typed(REAL, f"__longlong_as_double({args[0].text})"),
     "select": _select,
