@@ -5,7 +5,7 @@ none of these. Types and code of operators on plain numbers are looked up once, 
 """
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -17,14 +17,19 @@ OPERATORS = frozenset(getattr(operator, name) for name in NAMES)
 @contextmanager
 def scalar_front_end() -> Iterator[None]:
     """A context in which numba compiles with this front end. The caller holds numba's compiler lock."""
-    from numba.core import base, compiler
+    from numba.core import base, compiler, event, postproc
+    from numba.core.targetconfig import TargetConfig
     from numba.core.types.functions import BaseFunction
 
-    changes = [
+    changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
         (compiler.Compiler, "define_pipelines", lambda _: _pipelines),
         (base, "_has_loc", cache),  # whether an implementation takes a location: inspect is slow
         (BaseFunction, "get_call_type", _typed),
         (base.BaseContext, "get_function", _implemented),
+        (TargetConfig, "__eq__", _equal),
+        (TargetConfig, "__hash__", _hash),
+        (postproc.PostProcessor, "run", _without_lifetimes),
+        *((event, name, _nothing) for name in ("start_event", "end_event")),  # nobody listens
     ]
     before = [(place, name, getattr(place, name)) for place, name, _ in changes]
     try:
@@ -34,6 +39,43 @@ def scalar_front_end() -> Iterator[None]:
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+
+
+def _equal(original: Any) -> Any:
+    """A replacement of the comparison of two sets of compiler flags: those that are set alike are equal."""
+    return lambda self, other: (type(other) is type(self) and self._values == other._values) or original(self, other)
+
+
+def _hash(original: Any) -> Any:
+    """A replacement of the hash of compiler flags, which is that of their names: it is computed once."""
+    found: dict[type, int] = {}
+
+    def hash_of(self: Any) -> int:
+        if type(self) not in found:
+            found[type(self)] = original(self)
+        return found[type(self)]
+
+    return hash_of
+
+
+def _without_lifetimes(original: Any) -> Any:
+    """A replacement of the analysis of variables between passes: how long each lives is computed where it is asked for, at the end."""
+    from numba.core.postproc import VariableLifetime
+    from numba.core.transforms import canonicalize_cfg
+
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        if emit_dels or self.func_ir.is_generator:
+            return original(self, emit_dels, extend_lifetimes)  # type: ignore[no-any-return]
+        self.func_ir.blocks = canonicalize_cfg(self.func_ir.blocks)
+        self.func_ir.variable_lifetime, self.func_ir.generator_info = VariableLifetime(self.func_ir.blocks), None
+        return None
+
+    return run
+
+
+def _nothing(original: Any) -> Any:
+    """A replacement of any function that does nothing."""
+    return lambda *arguments, **options: None
 
 
 def _pipelines(self: Any) -> list[Any]:
