@@ -18,6 +18,7 @@ from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
+from odesim.symbolic.flows import GradientFlow
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.lowering import all_names
@@ -61,9 +62,10 @@ class Display:
 
     def __init__(self, system: Definition):
         self.axes = system.axes
+        self.loss = loss_of(system)
         self.layers = layers_in(*(e for e in all_expressions(system) if isinstance(e, sp.Basic)))
         self._called = dict(_called_apart(self.layers))
-        named = {name: plain(e) for name, e in system.display.items()} or dict(shared_sums(system))
+        named = {name: plain(e) for name, e in system.display.items()} or ({} if self.loss else dict(shared_sums(system)))
         self.names = [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in named.items()]
 
     def shown(self, e: Any, names: int | None = None) -> Any:
@@ -81,6 +83,14 @@ class Display:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""
         own = next((n for n, known in enumerate(self.names) if known.name == name and known.definition == plain(sp.sympify(e))), None)
         return self.shown(e, own)
+
+
+def loss_of(system: Definition) -> Symbol | None:
+    """The name of the loss whose gradient the equations are; None where they are no gradient, or the loss is no observable."""
+    if not isinstance(system.equations, GradientFlow):
+        return None
+    named = {**system.observables, **system.display}
+    return next((Symbol(name, real=True) for name, e in named.items() if e == system.equations.loss), None)
 
 
 def _called_apart(layers: list[Layer]) -> Iterator[tuple[Layer, IndexedBase]]:

@@ -16,6 +16,7 @@ from odesim.symbolic.adjoint import ReverseSweep, has_slopes
 from odesim.symbolic.bound import BoundIndex, at, bind_indices
 from odesim.symbolic.elements import IndexedBase, our_element
 from odesim.symbolic.expr import base_name, free_indices, index, over
+from odesim.symbolic.flows import GradientFlow
 from odesim.symbolic.layered import Layer, bounded, with_layers
 from odesim.symbolic.lowering import Lowering
 from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of
@@ -46,8 +47,10 @@ def grad(loss: Any, *arrays: Any, boundary: Mapping[Symbol, str] | None = None) 
 @readable
 def gradient_flow(
     loss: Any, rates: Mapping[Any, Any], *, metric: Mapping[Any, str] | None = None, boundary: Mapping[Symbol, str] | None = None
-) -> dict[Any, Any]:
+) -> GradientFlow:
     """The equations of gradient descent in continuous time, dW/dt = -rate * dloss/dW, for a System: {W[i, j]: right-hand side}.
+
+    Where they are long, a System with the loss among its observables shows them as written here.
 
     rates: {W[i, j]: rate}; a rate is a number or an expression, also in the indices. metric: {W[i, j]: "sphere"}, for what moves on a
     set; the set is that of the last index.
@@ -68,8 +71,11 @@ def gradient_flow(
         if name != METRICS[0] and not key_indices(key):
             raise SpecError(f"gradient_flow(): the metric {name!r} needs an array, and {key} is a number")
     steps = [checked_expression(rate, f"gradient_flow(): the rate of {key}") for key, rate in zip(keys, rates.values(), strict=True)]
-    gradients = _gradients(_check_loss("gradient_flow()", loss, keys, boundary or {}), keys)
-    return {key: -step * _moved(key, g, metrics.get(key, METRICS[0])) for key, step, g in zip(keys, steps, gradients, strict=True)}
+    e = _check_loss("gradient_flow()", loss, keys, boundary or {})
+    ways = [metrics.get(key, METRICS[0]) for key in keys]
+    moved = [_moved(key, g, way) for key, g, way in zip(keys, _gradients(e, keys), ways, strict=True)]
+    plain = {key: step for key, step, way in zip(keys, steps, ways, strict=True) if way == METRICS[0]}
+    return GradientFlow({key: -step * g for key, step, g in zip(keys, steps, moved, strict=True)}, e, plain)
 
 
 def _moved(key: Key, g: Expr, metric: str) -> Expr:
@@ -110,7 +116,8 @@ def _check_loss(call: str, loss: Any, keys: list[Key], boundary: Mapping[Symbol,
     indices = {s for s in places if s.is_integer and not s.is_positive} | {i for key in keys for i in key_indices(key)}
     free = sorted(map(str, free_indices(e, indices)))
     if free:
-        raise SpecError(f"{call}: the loss has the free index {', '.join(free)}: a loss is one number, so sum over it")
+        word, them = ("index", "it") if len(free) == 1 else ("indices", "them")
+        raise SpecError(f"{call}: the loss has the free {word} {' and '.join(free)}: a loss is one number, so sum over {them}")
     for key in keys:
         if base_name(key) not in names:
             raise SpecError(f"{call}: the loss does not depend on {base_name(key)}")

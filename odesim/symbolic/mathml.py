@@ -69,6 +69,9 @@ class MathML(Printer):  # type: ignore[misc]
     def _print_Indexed(self, e: Any) -> str:
         return tag("msub", *self._parts(e))
 
+    def _print_Slope(self, e: Any) -> str:
+        return tag("mfrac", *(row(tag("mi", "∂"), self._print(part)) for part in e.args))
+
     def _parts(self, e: Any) -> tuple[str, str]:
         """The name and the indices of an array's element."""
         return self._print(e.base.label), listed([self._print(i) for i in e.indices])

@@ -86,8 +86,8 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
 def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
     """The equations, each with the ranges of its indices."""
     kind = "next" if system.discrete else "rate"
-    for key, rhs in system.equations.items():
-        yield Row(Formula(key, formulas.display.shown(rhs), kind, ranges=ranges(system, key_indices(key))))
+    for key, e in formulas.equations().items():
+        yield Row(Formula(key, e, kind, ranges=ranges(system, key_indices(key))))
     if system.boundary:
         yield Row(words=", ".join(boundary_words(system.boundary)))
 

@@ -10,9 +10,13 @@ from sympy.printing.latex import greek_letters_set
 from odesim.symbolic.arrange import readable
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.display import Display
+from odesim.symbolic.flows import GradientFlow, Slope
 from odesim.symbolic.limits import limit_latex, limit_text
 from odesim.symbolic.named import plain
 from odesim.symbolic.parts import Key
+
+LONG = 240
+"""Characters of a formula, three lines of a terminal, above which a gradient is shown as one."""
 
 
 class Formulas:
@@ -22,12 +26,20 @@ class Formulas:
     """
 
     def __init__(self, system: Definition, latex: "type[LatexPrinter] | None" = None):
-        self.display = Display(system)
+        self.system, self.display = system, Display(system)
         self.constants = frozenset((*(p.name for p in system.params), *system.size_names))
         self._text, self._latex = (
             _Text({"order": "none", "full_prec": False}),
             (latex or LatexPrinter)({"order": "none", "mul_symbol": r" \, "}),
         )
+
+    def equations(self) -> dict[Key, Any]:
+        """{state: right-hand side}, each with its names; gradients of a loss that has a name as such, where one is long."""
+        made, loss = {key: self.display.shown(e) for key, e in self.system.equations.items()}, self.display.loss
+        rates = self.system.equations.rates if isinstance(self.system.equations, GradientFlow) and loss else {}
+        if all(len(self.print_text(made[key])) <= LONG for key in rates):
+            return made
+        return made | {key: -self.display.shown(rate) * Slope(loss, key) for key, rate in rates.items()}
 
     def text(self, e: Any) -> str:
         """An expression on one line: sum_l(f), max_l(f), softmax_l(f)."""
@@ -49,7 +61,7 @@ class Formulas:
 def latex(system: Definition) -> str:
     """The equations as a LaTeX aligned block, with the definitions of the names in them."""
     formulas = Formulas(system)
-    rows = [rf"{rate_latex(formulas, key, system.discrete)} &= {formulas.latex(rhs)}" for key, rhs in system.equations.items()]
+    rows = [rf"{rate_latex(formulas, key, system.discrete)} &= {formulas.print_latex(e)}" for key, e in formulas.equations().items()]
     rows += [f"{formulas.print_latex(key)} &= {formulas.print_latex(e)}" for key, e in formulas.display.definitions().items()]
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
@@ -62,7 +74,7 @@ def rate_latex(formulas: Formulas, key: Key, discrete: bool) -> str:
 def equations_text(system: Definition) -> str:
     """The equations as plain text, one per line."""
     formulas, left = Formulas(system), "{}(t + 1)" if system.discrete else "d{}/dt"
-    return "\n".join(f"{left.format(formulas.print_text(key))} = {formulas.text(rhs)}" for key, rhs in system.equations.items())
+    return "\n".join(f"{left.format(formulas.print_text(key))} = {formulas.print_text(e)}" for key, e in formulas.equations().items())
 
 
 def definitions_text(system: Definition) -> str:
@@ -95,6 +107,9 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
     def _print_LogSumExp(self, e: Any) -> str:
         f, w = e.function
         return self._reduction("logsumexp", e, f, *self._weight(w))
+
+    def _print_Slope(self, e: Any) -> str:
+        return "d{}/d{}".format(*map(self._print, e.args))
 
     def _print_SoftmaxAt(self, e: Any) -> str:
         f, w, i = e.args
@@ -162,6 +177,9 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
 
     def _print_erfinv(self, e: Any, exp: Any = None) -> str:
         return self._of(r"\operatorname{erf}^{-1}", e.args[0], exp)
+
+    def _print_Slope(self, e: Any) -> str:
+        return r"\frac{{\partial {}}}{{\partial {}}}".format(*map(self._print, e.args))
 
     def _print_SoftmaxAt(self, e: Any) -> str:
         f, w, i = e.args

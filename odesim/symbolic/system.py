@@ -11,6 +11,7 @@ from odesim.base.signatures import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
+from odesim.symbolic.flows import GradientFlow
 from odesim.symbolic.layered import bounded
 from odesim.symbolic.neighbours import check_boundary
 from odesim.symbolic.parts import checked_expression
@@ -61,8 +62,11 @@ class System(Definition):
         with error_part("boundary"):
             check_boundary(self.name, self.boundary)
         parts = {"equations": "the equation of", "initial": "the initial value of", "observables": "observable", "display": "display"}
+        given = self.equations
         for name, what in parts.items():
             object.__setattr__(self, name, as_written(name, what))
+        if isinstance(given, GradientFlow):
+            object.__setattr__(self, "equations", GradientFlow(self.equations, given.loss, given.rates))
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what))
         events = []
