@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.errors import counted
@@ -15,6 +15,7 @@ from odesim.plot.members import spans
 from odesim.plot.style import DIVERGING, SEQUENTIAL
 
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
+ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
 FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
 
 
@@ -53,7 +54,10 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, robust: b
     if low < -0.1 * size and high > 0.1 * size:
         return ColorScale(Normalize(-size, size), DIVERGING, extend, tuple(notes))
     half = 0.5 * size or 0.5
-    return ColorScale(Normalize(low, high) if high > low else Normalize(low - half, high + half), SEQUENTIAL, extend, tuple(notes))
+    if high - low <= ALIKE * size:
+        notes += [f"{label}: one colour, its values differ by {high - low:.1g} at most"] * (high - low > 1e-13 * size)
+        return ColorScale(Normalize(low - half, high + half), SEQUENTIAL, extend, tuple(notes))
+    return ColorScale(Normalize(low, high), SEQUENTIAL, extend, tuple(notes))
 
 
 def limits(finite: Array) -> tuple[float, float]:
@@ -75,4 +79,6 @@ def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = N
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8, which="both")
     bar.ax.minorticks_off()
+    if isinstance(bar.formatter, ScalarFormatter):
+        bar.formatter.set_useOffset(False)
     bar.set_label(label, labelpad=2.5)

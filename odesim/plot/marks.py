@@ -127,7 +127,7 @@ def draw_band(panels: Sequence[tuple[Axes, Quantity]], positions: Array, color: 
 
 
 def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, style: Mapping[str, Any]) -> None:
-    """Draws a mark for each event on the line of its component, or on its row of a map."""
+    """Draws a mark for each event on the line of its component, at the value before where it jumps, or on its row of a map."""
     scaled = np.log if time_axis.log else np.asarray
     for event in events:
         x = time_axis.positions([event["t"]])
@@ -136,5 +136,9 @@ def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAx
                 y = float(event["index"][0])
             else:
                 i = int(np.ravel_multi_index(tuple(event["index"] or ()), quantity.shape)) if quantity.count > 1 else 0
-                y = float(np.interp(scaled(x[0]), scaled(time_axis.x), quantity.flat[time_axis.rows, i]))
+                values = quantity.flat[time_axis.rows, i]
+                if quantity.jumps and event["t"] in quantity.jumps[i]:
+                    y = float(values[max(np.searchsorted(time_axis.x, x[0]) - 1, 0)])
+                else:
+                    y = float(np.interp(scaled(x[0]), scaled(time_axis.x), values))
             axes.plot(x, [y], zorder=3, **style)

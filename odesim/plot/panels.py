@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
@@ -106,8 +106,8 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     _, notes = draw_cells(axes, x, y, matrix, label, log=log)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+    for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if n > 1 else FixedLocator([0]))
     return notes
 
 

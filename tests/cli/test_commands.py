@@ -313,7 +313,7 @@ def test_completion_prints_a_script(shell, odesim):
     ("words", "offered"),
     [
         ("odesim int", {"integrate"}),
-        ("odesim integrate joma.nonlinear_", {"joma.nonlinear_softmax"}),
+        ("odesim integrate joma.nonlinear_", {"joma.nonlinear_log", "joma.nonlinear_softmax"}),
         ("odesim integrate x --met", {"--method"}),
         ("odesim completion z", {"zsh"}),
         ("odesim integrate joma.nonlinear_softmax --set m", {"mu="}),

@@ -5,7 +5,10 @@ import tempfile
 
 import pytest
 
-GRID = "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=1 --observe gap --save 3 --quiet"
+GRID = (
+    "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=1 --observe gap --save 3"
+    " --method rk4 --step 0.05 --quiet"
+)
 WRONG = {
     "name": ("--var w", "no state or observable 'w' in joma.nonlinear; choose from gap, v"),
     "axis": ("--x mo", "no number that varies between members (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),

@@ -1,6 +1,7 @@
 """`odesim status`, `resume` and `rerun` of every kind of run: the same bits again, and what is said where they are others."""
 
 import json
+import re
 import sys
 from itertools import count
 from pathlib import Path
@@ -63,6 +64,19 @@ def change(path: str, **attributes: Any) -> None:
     said = json.loads(file.read_text())
     said["attributes"] |= attributes
     file.write_text(json.dumps(said))
+
+
+def test_status_says_how_one_run_was_computed(run):
+    """Method, backend, steps; of a training its optimizer and seeds. What is not stored is left out."""
+    run(f"integrate {ONE} --save 3 --out run.zarr --quiet")
+    steps = json.loads(run("status run.zarr --json").stdout)["stats"]["steps"]
+    shown = run("status run.zarr").stdout
+    assert "\nmethod   tsit5 on numba\n" in shown and re.search(rf"\nsteps    {steps:.0f}, \d+ rejected, \d+ right-hand sides\n", shown)
+    change("run.zarr", stats={"steps": None})
+    assert "\nsteps" not in run("status run.zarr").stdout
+    run("train scan_snap --steps 2 --seeds 3:5 --out t.zarr --quiet")
+    shown = run("status t.zarr").stdout
+    assert "\noptimizer  sgd, learning rate Y 1, Z 1, momentum 0.9\n" in shown and "\nseeds      3, 4\n" in shown
 
 
 SLOW = ("float32", "slopes", "stiff, strict")  # a kernel each that is no other test's

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from odesim.plot.colors import color_scale
 from odesim.plot.style import CATEGORIES, ordered_colors
 
 # Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
@@ -32,3 +33,12 @@ def test_colours_stay_apart(defect: str) -> None:
         seen = lab(linear @ np.array(DEFECTS[defect]).T)
         distances = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(palette), 1)]
         assert distances.min() > 10  # one is just noticeable; ten is a clear difference
+
+
+@pytest.mark.parametrize(("spread", "notes"), [(0.0, 0), (1e-16, 0), (1e-9, 1), (1e-4, 0)])
+def test_what_is_alike_has_one_colour(spread: float, notes: int) -> None:
+    """Numbers that differ in their seventh digit or later are no pattern; a note says by how much, unless it is rounding."""
+    values = np.array([[1.0, 1.0 + spread], [1.0, 1.0]])
+    scale = color_scale(values, "x")
+    assert scale.norm.vmin == pytest.approx(0.5 if spread < 1e-6 else 1.0, rel=1e-8) and len(scale.notes) == notes
+    assert notes == 0 or scale.notes[0] == "x: one colour, its values differ by 1e-09 at most"

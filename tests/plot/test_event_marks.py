@@ -64,6 +64,7 @@ def test_jumps_are_vertical(points: int) -> None:
         assert tuple(x[1:][np.diff(x) == 0]) == jumps
         every: Any = line.get_markevery()
         np.testing.assert_array_equal(x[every], t)
+    assert points < 60 or marks(figure.axes[0], "curve") == [(2.34, 0.0), (4.56, 0.0)]  # the values before
 
 
 def test_events_on_a_map() -> None:

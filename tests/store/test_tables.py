@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,8 @@ def runs(folder: Path) -> dict[str, Path]:
     one, many = folder / "one.zarr", folder / "many.zarr"
     done = CliRunner().invoke(cli, ["integrate", "joma.nonlinear", "--size", "M=3", "--save", "9", "--out", str(one), "--quiet"])
     assert done.exit_code == 0, done.stderr
-    odesim.ensemble("joma.linear", grid={"Delta": "linspace(0.5,2,11)"}, sizes={"M": 2}, span=(0, 1.2), save=3, observe="all", out=many)
+    options: dict[str, Any] = {"sizes": {"M": 2}, "span": (0, 1.2), "save": 3, "observe": "all", "max_events": 0}
+    odesim.ensemble("joma.linear", grid={"Delta": "linspace(0.5,2,11)"}, out=many, **options)
     return {"integration": one, "ensemble": many}
 
 

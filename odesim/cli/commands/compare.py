@@ -78,8 +78,9 @@ def compare_command(
     corr    correlation over times and components
     rel L2  |training - theory| / |theory|; sup: the largest difference
     scale   factor by which the theory fits the training best
-    shift   delay of the training half way; worst: of one component
-    spread  difference in standard errors over the seeds
+    shift   how much later, in time, training is half way from its first to
+            its last value; worst: of the component that is most out of step
+    spread  the difference in standard errors over the seeds; of several seeds
 
     A second table gives the time until which both agree to a tenth. For
     positive observables that span a decade, it also gives the root mean square

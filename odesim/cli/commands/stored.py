@@ -1,6 +1,7 @@
 """`odesim status` and `odesim resume`: the progress of a stored run, and its continuation."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from odesim.cli.output.tables import echo
 PATH = click.Path(path_type=Path)
 
 
-@click.command("status", short_help="Show how far a stored run has come.")
+@click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
 @click.argument("run", metavar="RUN", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
@@ -37,10 +38,28 @@ def status_command(run: Path, as_json: bool) -> int:
         echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
         return STOPPED if found.lost else DONE
     what = said["task" if kind == "training" else "model"]
-    names = ("status", "message", "iteration", "steps", "t_end")
+    names = ("status", "message", "iteration", "steps", "t_end", "method", "backend", "optimizer", "seeds", "stats")
     rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
-    echo(json.dumps(rows) if as_json else table([(name, str(value)) for name, value in rows.items()], indent=""))
+    echo(json.dumps(rows) if as_json else table([(name, value) for name, value in status_rows(rows)], indent=""))
     return DONE
+
+
+def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of one integration or one training, as rows of a table."""
+    from odesim.cli.output.integration import COUNTS, steps_text
+    from odesim.cli.output.training import optimizer_text
+
+    for name, value in said.items():
+        if name == "method":
+            yield name, f"{value} on {said['backend']}"
+        elif name == "stats" and None not in map(value.get, COUNTS):
+            yield "steps", steps_text(value)
+        elif name == "optimizer":
+            yield name, optimizer_text(value)
+        elif name == "seeds":
+            yield name, ", ".join(map(str, value))
+        elif name not in ("backend", "stats"):
+            yield name, str(value)
 
 
 @click.command("resume", short_help="Continue a stored run.")

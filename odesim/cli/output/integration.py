@@ -118,6 +118,15 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
     return [
         ("method", f"{solution.method} on {solution.backend}"),
         *([("auto", chosen)] if chosen else []),
-        ("steps", f"{s['steps']:.0f}, {s['rejected']:.0f} rejected, {counted(s['rhs_calls'], 'right-hand side')}"),
+        ("steps", steps_text(s)),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]
+
+
+COUNTS = ("steps", "rejected", "rhs_calls")
+
+
+def steps_text(stats: Mapping[str, float]) -> str:
+    """Steps taken and rejected, and right-hand sides computed: {each of COUNTS: a number}."""
+    steps, rejected, calls = (stats[name] for name in COUNTS)
+    return f"{steps:.0f}, {rejected:.0f} rejected, {counted(calls, 'right-hand side')}"
