@@ -74,7 +74,7 @@ def multilayer(name: str, phi: str, laws: tuple[Invariant, ...], joint: bool = F
     h2 = PHI[phi](over(Sum, V2[k, j] * exp(Z2[k, j]) * h1, (j, K1)) + xi2[k])
     score, own = (over(Sum, U[row, k] * h2, (k, K2)) for row in (c, y[n]))
     loss = over(Sum, pi[n] * (logsumexp(score, (c, C)) - own), (n, N))
-    weights = gradient_flow(loss, dict.fromkeys(START, 1))
+    weights: dict[Any, Any] = gradient_flow(loss, dict.fromkeys(START, 1))
     shown = {"loss": loss, "h1": h1, "h2": h2, "p": softmax(score, (c, C))}
     if joint:
         weights |= gradient_flow(loss, dict.fromkeys(LOGITS, 1))

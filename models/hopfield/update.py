@@ -8,23 +8,14 @@ Assumed: patterns that do not change, all of them read at once. The flow tau dxi
 length tau.
 """
 
-from typing import Any
-
-import numpy as np
 from sympy import Interval, Sum, Symbol, oo
 
+from odesim.models.hopfield._patterns import gaussian
 from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, entropy, index, logsumexp, over, sizes, softmax
 
 i, j, n = index("i j n")
 d, N = sizes("d N")
 xi, X, beta = IndexedBase("xi", shape=(d,)), IndexedBase("X", shape=(d, N)), Symbol("beta", positive=True)
-
-
-def gaussian(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """X (d, N): normal numbers, always the same, scaled so that every pattern has length sqrt(d)."""
-    X = np.random.default_rng(0).standard_normal((sizes["d"], sizes["N"]))
-    return X * np.sqrt(sizes["d"]) / np.linalg.norm(X, axis=0)
-
 
 logits = beta * over(Sum, X[i, n] * xi[i], (i, d))
 p = softmax(logits, (n, N))

@@ -1,4 +1,4 @@
-"""The decoder of a one-layer transformer whose attention does not move: one margin u, and what it drives the attention with.
+"""The decoder of a one-layer transformer whose attention does not move: one margin u, and its push on the attention.
 
 The decoder gradient is decorrelated (Lemma 3): the classes then learn apart from each other. For each of them the logit of the next
 token exceeds those of the other M - 1 by u = M h, and u descends the loss ln(1 + (M - 1) exp(-u)). gamma is the push of the decoder on

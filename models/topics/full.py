@@ -29,5 +29,5 @@ SYSTEM = System(
     time="time of gradient flow",
     observables={"loss": loss, **{f"norm_{W.label}": sqrt(over(Sum, W[i, j] ** 2, (i, d), (j, d))) for W in weights}},
     invariants=(Invariant("balance", balance, "constant"), Invariant("loss falls", loss, "nonincreasing")),
-    display={"loss": loss, "attention": attention, "output": output},
+    display={"attention": attention, "output": output, "loss": loss},
 )

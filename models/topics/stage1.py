@@ -1,4 +1,4 @@
-"""The first stage of topics.full: values are learned while attention is uniform. A linear flow, solved for every start and every table.
+"""The first stage of topics.full: values are learned while attention is uniform. A linear flow with a closed form.
 
 With P and P_shown of T topics W_V moves at two rates: 2 |mu|^2 along the mean document mu, and 2 kappa^2 sigma2 along the contrasts of
 topics, kappa = 1 - (1 - p_c) p_m, sigma2 = (T - tau) / (tau T v (T - 1)). What neither sees stays as it starts. From 0 the values end as

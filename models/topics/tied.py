@@ -50,7 +50,7 @@ SYSTEM = System(
     span=(0.0, 60.0),
     time="time of gradient flow",
     observables={"loss": loss},
-    display={"loss": loss, "output": output},
+    display={"output": output, "loss": loss},
     invariants=(Invariant("loss falls", loss, "nonincreasing"),),
     closed_forms=(ClosedForm("logistic law", "from a multiple of the identity, with the tables of T topics", logistic, "implicit"),),
 )

@@ -182,8 +182,8 @@ def test_threads_contracts_outside_strict_mode(cuda: Shim) -> None:
 def test_shim_runs_on_disk_and_rerun(shim: Shim, tmp_path: Path) -> None:
     """Chunks of a run are integrated together, a resumed run ends with the same bits, and rerun reproduces it."""
     cupy = shim()
-    run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": 9000, "strict": True, "method": "tsit5", "max_events": 0}
-    run |= {"span": (0.0, 0.5), "sizes": {"M": 2}}
+    run: dict[str, Any] = {"vary": {"mu": "uniform(0.5,2.5)"}, "members": 9000, "strict": True, "method": "tsit5"}
+    run |= {"span": (0.0, 0.5), "sizes": {"M": 2}, "save": 3}
     a = odesim.ensemble("joma.nonlinear", backend="cuda", out=tmp_path / "run.zarr", **run)
     assert [blocks for _, blocks, _ in cupy.launches] == [-(-9000 // 64)]
     b = odesim.ensemble("joma.nonlinear", **run)

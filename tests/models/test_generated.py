@@ -1,6 +1,7 @@
 """Laws of generated code and of derivatives, over all models."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from odesim.symbolic.derive import jvp
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.sensitivity import names_that_matter
 from tests.support.matrix import slow_but
+from tests.support.models import COMPILED
 
 EACH = pytest.mark.parametrize("name", list_models())
 
@@ -41,12 +43,8 @@ def right_side(system: System, numbers: Numbers) -> Any:
 
 
 FORMS: dict[str, Callable[[System], System]] = {"rhs": lambda s: s, "jvp": jvp, "sensitivities": lambda s: sensitivities(s, simplest(s))}
-QUICK = ("hierarchy.grouped", "joma.nonlinear_softmax")  # derivatives of the others are compiled by slow tests
-CASES = [
-    pytest.param(name, form, marks=() if form == "rhs" or (form == "jvp" and name in QUICK) else pytest.mark.slow)
-    for name in list_models()
-    for form in FORMS
-]
+DEFAULT = {(name, "rhs") for name in COMPILED} | {("reversal.row", "jvp")}
+CASES = slow_but(product(list_models(), FORMS), DEFAULT, several=True)
 
 
 def simplest(system: System) -> str:

@@ -16,12 +16,13 @@ from odesim.errors import ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
-from tests.support.models import FLOWS, MAPS
+from tests.support.matrix import slow_but
+from tests.support.models import COMPILED, FLOWS, MAPS
 
 MODELS = list_models()
 JOMA = [name for name in MODELS if name.startswith(("joma.linear", "joma.nonlinear", "joma.self"))]
 JOMA = [name for name in JOMA if name not in ("joma.linear_attention", "joma.linear_bterm")]  # those of one state and one array
-TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
+TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}  # laws are of the equations: no kernel is compiled
 
 JOINT = (
     {"V": "(Mc, K)", "Xi": "(Mq, K)", "Z": "(Mc, Mq)"},
@@ -79,6 +80,24 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "joma.joint_linear": JOINT,
     "joma.joint_exp": JOINT,
     "joma.joint_softmax": JOINT,
+    "classics.deep_linear": (
+        dict.fromkeys(("W1", "W2", "W3"), "(d, d)"),
+        {"Sigma": "(d, d)", "a0": "()"},
+        {"product": "(d, d)", "loss": "()"},
+    ),
+    "classics.deep_linear_modes": ({"a": "(r,)"}, {"s": "(r,)", "L": "()"}, {}),
+    "particles.sphere": (
+        {"x": "(n, d)"},
+        dict.fromkeys("QKV", "(H, d, d)") | dict.fromkeys(("beta", "causal"), "()") | {"x0": "(n, d)"},
+        {"attention": "(n, n, H)", "entropy": "(n, H)", "product": "(n, n)"},
+    ),
+    "particles.circle": ({"theta": "(n,)"}, {"beta": "()"}, {"energy": "()"}),
+    "particles.gamma": ({"gamma": "()"}, {"beta": "()", "n": "()"}, {}),
+    "particles.two_clusters": ({"r": "()"}, dict.fromkeys(("beta", "m1", "m2"), "()"), {}),
+    "hopfield.modern": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()", "tau": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
+    "hopfield.potts": ({"z": "(N,)"}, {"c": "()"}, {"energy": "()"}),
+    "hopfield.two_patterns": ({"u": "()"}, {"beta": "()", "delta": "()"}, {"energy": "()"}),
+    "hopfield.graded": ({"u": "(d,)"}, {"W": "(d, d)", "g": "()"}, {"energy": "()", "output": "(d,)"}),
     "hopfield.update": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
     "hierarchy.grouped": (
         {"v": "(L - 1,)"},
@@ -132,8 +151,8 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
 
 
 def tolerance(name: str, **given: float) -> dict[str, Any]:
-    """Those of a run, TOLERANCE if none are given; a Map has none."""
-    return {} if name in MAPS else given or TOLERANCE
+    """Those of a run on arrays, TOLERANCE if none are given; a Map has none."""
+    return {"backend": "numpy"} if name in MAPS else TOLERANCE | given
 
 
 @cache
@@ -166,14 +185,16 @@ def test_names_and_shapes(name):
     assert {o: shape_text(system, o) for o in observables} == observables
 
 
-SPREAD = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
+SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
+SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
+SPREAD += ("classics.deep_linear_modes",)
 """Models with a start that is no number."""
 
 
 @pytest.mark.parametrize("name", [name for name in FLOWS if name not in SPREAD])
 def test_starts(name):
     """Every flow starts at 0, those that rest at mu at .05, and logits of which 0 is a fixed point at 1."""
-    start = 0.05 if name.startswith("joma.nonlinear") or name == "hierarchy.grouped" else 0.0
+    start = 0.05 if name.startswith("joma.nonlinear") or name in ("hierarchy.grouped", "hopfield.two_patterns") else 0.0
     other = {"joma.joint_linear": {"Z": 1.0}, "joma.cluster": {"v": 0.1}, "joma.linear_attention": {"z": 1.0}}.get(name, {})
     assert all(np.all(value == other.get(state, start)) for state, value in bind(load_model(name)).initial.items())
 
@@ -206,6 +227,17 @@ def test_default_run(name):
         assert np.isfinite(rows).all()
     assert all(np.ptp(rows, axis=0).max() > 1e-3 for rows in run.y.values())
     assert {k: v for k, v in run.invariants.items() if not v < 1e-7} == {}  # 100 times rtol, on quantities of order 1 to 100
+
+
+@pytest.mark.parametrize("name", slow_but(MODELS, COMPILED))
+def test_the_compiled_run_is_that_of_arrays(name):
+    """The run users get, and its laws. 1e-6: two runs of error 1e-9 each, whose steps differ by rounding, on flows that pull apart."""
+    plain = default_run(name)
+    run: Any = odesim.integrate(name, save=41, **tolerance(name) | {"backend": "numba"})
+    assert run.status == "ok" and {k: v for k, v in run.invariants.items() if not v < 1e-7} == {}
+    for found, expected in ((run.y, plain.y), (run.observables, plain.observables)):
+        for key, rows in expected.items():
+            np.testing.assert_allclose(found[key], rows, rtol=1e-6, atol=1e-8, err_msg=key)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -260,7 +292,7 @@ def test_defaults_follow_the_sizes(name, n):
     system = load_model(name)
     for size in system.size_names:
         n_here = max(({"L": n + 1, "Q": 1} | DOCUMENTS.get(name, {})).get(size, n), LEAST.get((name, size), 1))
-        run = odesim.integrate(name, sizes={size: n_here}, save=3, **tolerance(name, rtol=1e-5))
+        run = odesim.integrate(name, sizes={size: n_here}, save=3, **tolerance(name, rtol=1e-5, atol=1e-8))
         assert run.status == "ok" and run.attrs["sizes"][size] == n_here
         assert all(np.isfinite(rows).all() for rows in (*run.y.values(), *run.observables.values()))
 
@@ -282,6 +314,13 @@ STARTS: dict[str, dict[str, Any]] = {
     "galore.parametric_gradient": {"W": 0.7},
     "topics.stage1": {"W_V": 0.7},
     "reversal.row": {"v": 0.7},
+    "hopfield.modern": {"xi": 0.7},
+    "classics.deep_linear_modes": {"a": 0.3},
+    "particles.gamma": {"gamma": 0.3},
+    "particles.two_clusters": {"r": -0.3},
+    "hopfield.potts": {"z": 0.7},
+    "hopfield.two_patterns": {"u": -0.7},
+    "hopfield.graded": {"u": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes
@@ -367,6 +406,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("hierarchy.grouped", {"N": 1.0}, "N"),
     ("galore.parametric_gradient", {"B": np.triu(np.ones((6, 4, 4)))}, "B"),
     ("reversal.row", {"M": 2.0, "r": 2.0}, "M"),
+    ("hopfield.graded", {"W": np.triu(np.ones((12, 12)))}, "W"),
+    ("hopfield.modern", {"beta": 0.0}, "beta"),
     ("reversal.full", {"x1": [0, -1]}, "x1"),
 ]
 

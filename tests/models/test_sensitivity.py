@@ -41,7 +41,12 @@ def small(name: str) -> Numbers:
     return bind(system, sizes={size: SMALL[size] for size in system.size_names if size in SMALL})
 
 
-STILL: dict[str, tuple[str, ...]] = {"joma.nonlinear_log": ("v0",), "joma.reduced_exp": ("z0",)}
+STILL: dict[str, tuple[str, ...]] = {
+    "joma.nonlinear_log": ("v0",),
+    "joma.reduced_exp": ("z0",),
+    "particles.sphere": ("causal", "x0"),
+    "classics.deep_linear": ("a0",),
+}
 TABLES = ("p_m", "p_c", "p_r", "eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)
 """Parameters that the test below does not move: they set the start alone or tables, are 0, or are probabilities."""
@@ -60,6 +65,7 @@ QUICK |= {
     "scan_snap.reduced": {"eta_Z", "Z"},
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},
+    "particles.sphere": {"beta"},
     "topics.full": {"W_V"},
     "topics.stage1": {"W_V"},
     "topics.tied": {"E"},

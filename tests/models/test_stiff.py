@@ -52,7 +52,7 @@ def test_events_and_states_of_an_explicit_run(model, method):
 @METHODS
 def test_saturating_nodes_with_large_mu(method):
     """joma.nonlinear with mu up to 5, rates from 1 to exp(12.5) = 2.7e5, against its closed form; an explicit method needs 1e6 steps."""
-    mu = np.array([0.5, 2.0, 3.5, 5.0])
+    mu = np.array([0.5, 3.0, 5.0])
     run = odesim.integrate("joma.nonlinear", params={"mu": mu}, span=(0.0, 10.0), method=method, rtol=1e-8, atol=1e-10, save=50)
     off = load_model("joma.nonlinear").closed_forms[0].function
     residual = [off(t, {"v": v}, {"v": run.y["v"][0]}, {"mu": mu}) for t, v in zip(run.t, run.y["v"], strict=True)]

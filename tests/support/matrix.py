@@ -35,6 +35,10 @@ LONG = (
 """Models of more states by default than are written out for lanes, which is 64."""
 
 DENSE = (
+    "classics.deep_linear",
+    "hopfield.modern",
+    "particles.circle",
+    "particles.sphere",
     "galore.parametric_gradient",
     "hierarchy.covariance",
     "hierarchy.multilayer",
@@ -44,4 +48,4 @@ DENSE = (
     "joma.reduced_exp",
     "scan_snap.reduced",
 )
-"""Models of at most 64 states by default whose Jacobian takes more operations than a stiff lane holds, which is 1000."""
+"""Models of at most 64 states by default that a stiff lane does not hold: over 1500 operations, or over 1000 of the Jacobian."""

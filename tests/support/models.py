@@ -4,3 +4,13 @@ from odesim.inputs.registry import list_models, load_model
 
 FLOWS = [name for name in list_models() if not load_model(name).discrete]
 MAPS = [name for name in list_models() if load_model(name).discrete]
+COMPILED = (
+    "hopfield.update",
+    "joma.linear",
+    "joma.linear_softmax",
+    "joma.nonlinear",
+    "reversal.row",
+    "scan_snap.symmetric",
+    "scan_snap.theorem4",
+)
+"""Those that are compiled by default: other tests take their kernels too. The others are compiled in the slow tests."""

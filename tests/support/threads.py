@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 # every model at a size that a thread holds, with a parameter that is a member's own
 MODELS: dict[str, dict[str, Any]] = {
+    "classics.deep_linear": {"grid": {"a0": "linspace(0.1,0.2,3)"}, "sizes": {"d": 2}},
+    "classics.deep_linear_modes": {"grid": {"s": "linspace(0.9,1.0,3)"}},
     "galore.parametric_gradient": {"grid": {"A": "linspace(0.9,1.0,3)"}, "sizes": {"m": 2, "n": 3, "N": 2}},
     "hierarchy.covariance": {"grid": {"Sig_cx": "linspace(0.9,1.0,3)"}, "sizes": {"K0": 2, "K1": 2, "K2": 1, "C": 2}},
     "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
     "hierarchy.multilayer": {"grid": {"X": "linspace(0.9,1.0,3)"}, "sizes": {"N": 2, "K0": 2, "K1": 2, "K2": 1, "C": 2}},
+    "hopfield.graded": {"grid": {"g": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3}},
+    "hopfield.modern": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3, "N": 2}},
+    "hopfield.potts": {"grid": {"c": "linspace(0.9,1.0,3)"}, "sizes": {"N": 3}},
+    "hopfield.two_patterns": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
     "joma.cluster": {"grid": {"sigma": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3}},
     "joma.joint_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
     "joma.joint_linear": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
@@ -34,6 +40,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "joma.nonlinear_softmax": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
     "joma.reduced_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
     "joma.self_consistent": {"grid": {"c": "linspace(0.9,1.0,3)"}},
+    "particles.circle": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"n": 3}},
+    "particles.gamma": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "particles.sphere": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"n": 2, "d": 2}},
+    "particles.two_clusters": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
     "reversal.bilinear": {"grid": {"eta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "d": 2, "N": 2}},
     "reversal.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"R": 3, "M": 4, "N": 2}},
     "reversal.row": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}},

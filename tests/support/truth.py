@@ -175,6 +175,61 @@ def hopfield_update(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"xi": q["X"] @ e / e.sum()}
 
 
+def hopfield_modern(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return {"xi": (hopfield_update(t, y, q)["xi"] - y["xi"]) / q["tau"]}
+
+
+def hopfield_potts(t: float, y: Arrays, q: Arrays) -> Arrays:
+    e = np.exp(q["c"] * y["z"])
+    return {"z": e / e.sum() - y["z"]}
+
+
+def hopfield_two_patterns(t: float, y: Arrays, q: Arrays) -> Arrays:
+    up, down = np.exp(q["beta"] * q["delta"] ** 2 * y["u"]), np.exp(-q["beta"] * q["delta"] ** 2 * y["u"])
+    return {"u": (up - down) / (up + down) - y["u"]}
+
+
+def hopfield_graded(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return {"u": np.array([sum(w * np.tanh(q["g"] * x) for w, x in zip(row, y["u"], strict=True)) for row in q["W"]]) - y["u"]}
+
+
+def particles_sphere(t: float, y: Arrays, q: Arrays) -> Arrays:
+    x, dx = y["x"], np.zeros_like(y["x"])
+    for i, token in enumerate(x):
+        pull = np.zeros_like(token)
+        for Q, K, V in zip(q["Q"], q["K"], q["V"], strict=True):
+            e = np.array([np.exp(q["beta"] * (Q @ token) @ (K @ other)) * (1 if j <= i else 1 - q["causal"]) for j, other in enumerate(x)])
+            pull += e / e.sum() @ (x @ V.T)
+        dx[i] = pull - (pull @ token) * token
+    return {"x": dx}
+
+
+def particles_circle(t: float, y: Arrays, q: Arrays) -> Arrays:
+    apart = y["theta"][:, None] - y["theta"]
+    e = np.exp(q["beta"] * np.cos(apart))
+    return {"theta": -(e * np.sin(apart)).sum(axis=1) / e.sum(axis=1)}
+
+
+def particles_gamma(t: float, y: Arrays, q: Arrays) -> Arrays:
+    g, beta, n = y["gamma"], q["beta"], q["n"]
+    return {"gamma": 2 * np.exp(beta * g) * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta) + (n - 1) * np.exp(beta * g))}
+
+
+def particles_two_clusters(t: float, y: Arrays, q: Arrays) -> Arrays:
+    r, m1, m2, e, f = y["r"], q["m1"], q["m2"], np.exp(q["beta"]), np.exp(q["beta"] * y["r"])
+    return {"r": (1 - r**2) * f * (m2 / (m1 * e + m2 * f) + m1 / (m2 * e + m1 * f))}
+
+
+def deep_linear(t: float, y: Arrays, q: Arrays) -> Arrays:
+    W1, W2, W3 = y["W1"], y["W2"], y["W3"]
+    error = q["Sigma"] - W3 @ W2 @ W1
+    return {"W1": (W3 @ W2).T @ error, "W2": W3.T @ error @ W1.T, "W3": error @ (W2 @ W1).T}
+
+
+def deep_linear_modes(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return {"a": q["L"] * y["a"] ** (2 - 2 / q["L"]) * (q["s"] - y["a"])}
+
+
 def parametric_gradient(t: float, y: Arrays, q: Arrays) -> Arrays:
     dW = np.zeros_like(y["W"])
     for A, B, C in zip(q["A"], q["B"], q["C"], strict=True):
@@ -261,6 +316,16 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.reduced_exp": reduced_exp,
     "joma.cluster": cluster,
     "hopfield.update": hopfield_update,
+    "hopfield.modern": hopfield_modern,
+    "hopfield.potts": hopfield_potts,
+    "hopfield.two_patterns": hopfield_two_patterns,
+    "hopfield.graded": hopfield_graded,
+    "classics.deep_linear": deep_linear,
+    "classics.deep_linear_modes": deep_linear_modes,
+    "particles.sphere": particles_sphere,
+    "particles.circle": particles_circle,
+    "particles.gamma": particles_gamma,
+    "particles.two_clusters": particles_two_clusters,
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,

@@ -1,0 +1,1 @@
+"""Systems that theorists of learning compare with: deep linear networks."""

@@ -1,0 +1,161 @@
+"""What is stated of attention as particles on a sphere: reductions to one number, clusters and how long they live; and what holds."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.special import ive
+
+import odesim
+from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.symbolic import Source
+
+PAPER = "geshkovski2023mathematical"
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
+UPPER = np.triu_indices(32, 1)
+
+
+def tokens(gram: np.ndarray, d: int) -> np.ndarray:
+    """Tokens (n, d) with these inner products, by their eigenvectors."""
+    values, vectors = np.linalg.eigh(gram)
+    x = vectors * np.sqrt(np.maximum(values, 0))
+    return np.hstack([x, np.zeros((len(x), d - x.shape[1]))]) if d > x.shape[1] else x[:, -d:]
+
+
+def equal_products() -> Iterable[Measurement]:
+    """All inner products of six tokens in nine dimensions beside particles.gamma."""
+    for gamma, beta in ((0.0, 0.0), (0.3, 1.0), (-0.15, 4.0)):
+        x = tokens((1 - gamma) * np.eye(6) + gamma, 9)
+        times = np.linspace(0, 3, 7)
+        run = odesim.integrate("particles.sphere", params={"beta": beta, "x0": x}, span=(0, 3), save=times, **FINE)
+        one = odesim.integrate("particles.gamma", params={"beta": beta, "n": 6}, initial={"gamma": gamma}, span=(0, 3), save=times, **FINE)
+        i, j = np.triu_indices(6, 1)
+        want = one.y["gamma"][:, None]
+        yield deviation(f"products from {gamma:g}, beta = {beta:g}", run.observables["product"][:, i, j], want, 1e-7)
+
+
+TIMES = ((0.1, 1.76, 5.20), (1, 1.82, 5.28), (2, 2.00, 5.46), (4, 3.44, 6.96), (6, 12.37, 16.00), (8, 69.58, 73.45), (9, 174.66, 178.74))
+
+
+def times_to_merge() -> Iterable[Measurement]:
+    """When the common product of 32 tokens passes 1/2 and 1 - 1e-3, and its slope at the start."""
+    for beta, half, end in TIMES:
+        events = ["half: gamma - 0.5", "end: gamma - 0.999"]
+        run = odesim.integrate("particles.gamma", params={"beta": beta}, span=(0, end + 5), save=2, events=events, **FINE)
+        for name, t in (("half", half), ("end", end)):
+            yield Measurement(f"{name} at beta = {beta:g}", run.events[name][0]["t"], t, 0.01)
+
+
+def two_clusters() -> Iterable[Measurement]:
+    """Clusters of seven and three tokens beside particles.two_clusters, and lifetimes of equal ones."""
+    x = np.repeat([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [7, 3], axis=0)
+    times = np.linspace(0, 6, 7)
+    run = odesim.integrate("particles.sphere", params={"beta": 3, "x0": x}, span=(0, 6), save=times, **FINE)
+    one = odesim.integrate("particles.two_clusters", params={"beta": 3, "m1": 7, "m2": 3}, span=(0, 6), save=times, **FINE)
+    yield deviation("product of the clusters", run.observables["product"][:, 0, 9], one.y["r"], 1e-7)
+    for beta, life in ((2, 2.78178), (4, 8.39030), (6, 36.65542)):
+        given: dict[str, Any] = {"params": {"beta": beta, "m1": 1, "m2": 1}, "span": (0, life + 1), "events": ["merged: r - 0.9"]}
+        found = odesim.integrate("particles.two_clusters", save=2, **given, **FINE)
+        yield Measurement(f"lifetime at beta = {beta}", found.events["merged"][0]["t"], life, 5e-6)
+
+
+def growth() -> Iterable[Measurement]:
+    """How fast a wave of k crests grows among 256 evenly spread tokens."""
+    even = 2 * np.pi * np.arange(256) / 256
+    for beta, k, digits in ((9, 1, 0.10474), (9, 2, 0.35134), (9, 3, 0.59135), (9, 4, 0.70450), (9, 5, 0.66417), (4, 3, 0.66439)):
+        wave = np.sin(k * even)
+        start = {"theta": even + 1e-6 * wave}
+        run = odesim.integrate("particles.circle", params={"beta": beta}, initial=start, span=(0, 0.5), save=2, **FINE)
+        rate = float(np.log((run.final["theta"] - even) @ wave / (1e-6 * wave @ wave)) / 0.5)
+        yield Measurement(f"rate at beta = {beta}, k = {k}", rate, float(k**2 * ive(k, beta) / (beta * ive(0, beta))), 1e-6)
+        yield Measurement(f"its digits at beta = {beta}, k = {k}", rate, digits, 6e-6)
+
+
+def one_cluster() -> Iterable[Measurement]:
+    """The least product of 32 random tokens in 32 dimensions at t = 10, and the rate at which the last differences fall."""
+    x = np.random.default_rng(1).standard_normal((32, 32))
+    run = odesim.integrate("particles.sphere", params={"beta": 1, "x0": x}, span=(0, 14), save=[0, 10, 13, 14], **FINE)
+    products = run.observables["product"][:, UPPER[0], UPPER[1]]
+    yield Measurement("least product at t = 10", products[1].min(), 0.999, 0.0, ">=")
+    yield Measurement("rate at which 1 - product falls", np.log((1 - products[2]).max() / (1 - products[3]).max()), 2.0, 1e-3)
+
+
+def energy(V: np.ndarray) -> Iterable[Measurement]:
+    """The largest fall of the mean of exp(beta (<x_i, x_j> - 1)) between saved times."""
+    run = odesim.integrate("particles.sphere", params={"beta": 2, "V": V[None]}, sizes={"n": 12}, span=(0, 6), save=61, **FINE)
+    means = np.exp(2 * (run.observables["product"] - 1)).mean(axis=(1, 2))
+    yield Measurement("largest fall", -np.diff(means).min(), 0.0, 1e-9, "<=")
+
+
+TURN = np.array([[0.0, -3.0, 1.0], [3.0, 0.0, -2.0], [0.5, 1.0, -1.0]])
+CLAIMS = (
+    Claim(
+        "particles.equal_products",
+        Source(PAPER, "eq. SA", "equal inner products"),
+        "particles.sphere and particles.gamma, n = 6, d = 9",
+        ("particles.sphere", "particles.gamma"),
+        Statement(
+            "equal inner products stay equal: gamma' = 2 (1-gamma)((n-1) gamma + 1) / (exp(beta (1-gamma)) + n - 1)",
+            equal_products,
+            Verdict.HOLDS,
+            "1000 times the relative tolerance 1e-10 of both runs",
+        ),
+    ),
+    Claim(
+        "particles.times_to_merge",
+        Source(PAPER, "eq. SA", "equal inner products"),
+        "particles.gamma from orthogonal tokens, n = 32, to gamma = .5 and 1 - 1e-3",
+        ("particles.gamma",),
+        Statement("tokens merge at once for small beta, after exp(beta) / n for large", times_to_merge, Verdict.HOLDS, "the recorded grid"),
+    ),
+    Claim(
+        "particles.lifetimes",
+        Source(PAPER, "eq. SA", "two clusters"),
+        "particles.sphere and particles.two_clusters, from r = 0",
+        ("particles.sphere", "particles.two_clusters"),
+        Statement(
+            "two clusters obey one equation and live for a time of order exp(beta (1 - r))",
+            two_clusters,
+            Verdict.HOLDS,
+            "1000 times the relative tolerance; half a unit of the last recorded digit",
+        ),
+    ),
+    Claim(
+        "particles.growth",
+        Source(PAPER, "eq. SA", "on the circle"),
+        "particles.circle, 256 even tokens and a wave of 1e-6",
+        ("particles.circle",),
+        Statement(
+            "the mode k of an even density grows at the rate k^2 I_k(beta) / (beta I_0(beta))",
+            growth,
+            Verdict.HOLDS,
+            "the amplitude of the wave; half a unit of the last recorded digit and as much",
+        ),
+    ),
+    Claim(
+        "particles.one_cluster",
+        Source(PAPER, "eq. SA", "clustering for n <= d"),
+        "particles.sphere, n = d = 32, beta = 1, to t = 14",
+        ("particles.sphere",),
+        Statement(
+            "tokens of one hemisphere, as n <= d random ones are, become one cluster, exponentially fast",
+            one_cluster,
+            Verdict.HOLDS,
+            "the next order, 1 - product itself",
+        ),
+    ),
+    Claim(
+        "particles.energy",
+        Source(PAPER, "eq. SA", "the interaction energy"),
+        "particles.sphere, n = 12, beta = 2, V = I and a V that turns",
+        ("particles.sphere",),
+        Statement(
+            "the interaction energy sum_ij exp(beta <x_i, x_j>) rises",
+            lambda: energy(np.eye(3)),
+            Verdict.HOLDS_WHEN,
+            "10 times the relative tolerance of the run",
+            when="V is the identity, or symmetric and equal to Q^T K",
+            otherwise=lambda: energy(TURN),
+        ),
+    ),
+)

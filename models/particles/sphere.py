@@ -1,0 +1,57 @@
+"""Self-attention as particles on a sphere: tokens x_i move to the mean of the others' values, weighted by attention.
+
+dx_i/dt is the part of sum_h sum_j A^h_ij V^h x_j tangent to the sphere at x_i, A^h_ij = softmax_j(beta <Q^h x_i, K^h x_j>): a transformer
+with the same weights in every layer, with depth as time. With Q = K = V = I tokens form clusters, which merge: soon at small beta, after
+times of order exp(beta) at large. Spheres stay spheres by the equation itself; nothing is normalised on the way.
+
+Assumed: one set of weights, layer normalisation to the sphere, no MLP.
+"""
+
+from typing import Any
+
+from sympy import Sum
+
+from odesim.models.particles._tokens import (
+    ON_SPHERE,
+    PARAMS,
+    START,
+    H,
+    V,
+    a,
+    b,
+    d,
+    e,
+    h,
+    i,
+    j,
+    logit,
+    n,
+    on_the_sphere,
+    seen,
+    x,
+)
+from odesim.symbolic import Invariant, Source, System, entropy, over, softmax
+
+attention = softmax(logit(i, j), (j, n), weight=seen(i, j))
+
+
+def pull(component: Any) -> Any:
+    """The component of the mean of the values."""
+    return over(Sum, attention * over(Sum, V[h, component, e] * x[j, e], (e, d)), (j, n), (h, H))
+
+
+norm = over(Sum, x[i, a] ** 2, (a, d))
+SYSTEM = System(
+    name="particles.sphere",
+    source=Source("geshkovski2023mathematical", "eq. SA", "with heads and a mask"),
+    axes={i: n, j: n, a: d, b: d, e: d, h: H},
+    equations={x[i, a]: on_the_sphere(pull)},
+    params=PARAMS,
+    initial=START,
+    sizes={n: 16, d: 3, H: 1},
+    span=(0.0, 15.0),
+    time="depth",
+    observables={"attention": attention, "entropy": entropy(attention, (j, n)), "product": over(Sum, x[i, a] * x[j, a], (a, d))},
+    invariants=(Invariant("spheres stay spheres", norm, "constant", when=ON_SPHERE),),
+    display={"attention": attention, "pull": pull(a)},
+)
