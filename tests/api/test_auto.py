@@ -15,14 +15,15 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.solve import METHODS
 from odesim.solve.auto import PILOT, explicit_name, step_cost
-from tests.support.models import FLOWS
+from tests.support.matrix import slow_but
+from tests.support.models import COMPILED, FLOWS
 
 EXPLICIT = ("tsit5", "vern7", "dop853")
 STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
 
 
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
-@pytest.mark.parametrize("name", FLOWS)
+@pytest.mark.parametrize("name", slow_but(FLOWS, COMPILED))
 def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:
     """The choice costs at most 1.5 times the right-hand sides of the cheapest explicit method, dop853 not counted where events are
     looked for on its interpolant; none of the models is stiff by default."""

@@ -123,7 +123,7 @@ def test_events_follow():
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
     system = load_model(name)
-    chosen = {"M": 4} if "M" in system.size_names else None
+    chosen: dict[str, int] | None = {size: 4 for size in ("M", "d") if size in system.size_names} or None
     given = bind(system, sizes=chosen)
     params = {p.name: np.asarray(given.params[p.name])[None] for p in system.params if not p.integer}
     follows(system, method, params, sizes=chosen)
