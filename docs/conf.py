@@ -1,9 +1,12 @@
 """Configuration of the documentation site: `sphinx-build -W docs docs/_build/html`."""
 
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+os.environ.pop("MPLBACKEND", None)  # pages need the pictures that notebooks draw by themselves
 
 project = "odesim"
 copyright = "2026, odesim contributors"
