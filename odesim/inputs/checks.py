@@ -118,11 +118,16 @@ def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str
     if array is not None and c.sense == "==0":
         rows = len(array.indices) == 2
         what, which = (f"rows of {array.base}", f"row {indices[0]}") if rows else (str(array.base), "it")
-        return f"{what} must sum to {rule.target:g}: {which} sums to {value:.6g}{tolerance}"
+        return f"{what} must sum to {rule.target:g}: {which} sums to {_unlike(value, rule.target)}{tolerance}"
     place = "".join(f"{' at' if n == 0 else ','} {i} = {k}" for n, (i, k) in enumerate(zip(rule.formula.indices, indices, strict=True)))
     requirement = f"{_formula_text(expr)} must {need}"
     name = "" if requirement.replace(" must be ", " is ") == c.name else f"{c.name}: "
-    return f"{name}{requirement}; it is {value:.6g}{place}{tolerance}"
+    return f"{name}{requirement}; it is {_unlike(value, rule.target)}{place}{tolerance}"
+
+
+def _unlike(value: float, target: float) -> str:
+    """A value in six digits, or in as many as show that it is not the target."""
+    return next(text for digits in (6, 9, 12, 17) if (text := f"{value:.{digits}g}") != f"{target:.{digits}g}" or digits == 17)
 
 
 def _sum_of_last_axis(e: Any) -> Any:

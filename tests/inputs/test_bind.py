@@ -223,6 +223,7 @@ BAD = [
     ({"sizes": {"K": 10**7, "T": 10**7}}, ["test.all: P (K, T) takes 8e+05 GB (K = 10000000 as given, T =", "GB are free"]),
     # constraints
     ({"params": {"P": ROWS_093}}, ["rows of P must sum to 1: row 2 sums to 0.93 (tolerance 1e-06)"]),
+    ({"params": {"P": EVEN, "p": [1 / 3, 1 / 3, 1 / 3 + 2e-6]}}, ["p must sum to 1: it sums to 1.000002 (tolerance 1e-06)"]),
     ({"params": {"P": EVEN, "p": [0.5, 0.5, 0.5]}}, ["p must sum to 1: it sums to 1.5 (tolerance 1e-06)"]),
     ({"sizes": {"K": 7}}, ["count is enough: 2*count - K must be at least 0; it is -1"]),
     ({"params": {"mu": [1, -9.5]}}, ["mu falls", "sum of P[n, l]*mu[j] over l", "at least -9; it is -9.5 at n = 0, j = 1"]),

@@ -31,6 +31,7 @@ JOINT = (
 )
 SYMMETRIC = {"p": "(D,)", "pc": "(C,)", "mc": "(C,)", "K": "()", "M": "()", "k_m": "()", "eta_Y": "()", "eta_Z": "()"}
 TOPICS = {"P": "(N, d)", "P_shown": "(N, d)", "B": "(d, d)"} | dict.fromkeys(("T", "tau", "p_m", "p_c", "p_r"), "()")
+CHAIN = dict.fromkeys(("q", "k", "J", "h"), "()") | {"p": "(S,)", "Q": "(S, S)", "f": "(S,)"}
 FULL = (
     {"Y": "(S, K + 1)", "Z": "(Q, S)"},
     {"P": "(K, S)", "psi": "(K,)", "p": "(K,)", "M": "()", "eta_Y": "()", "eta_Z": "()"},
@@ -94,6 +95,18 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "particles.circle": ({"theta": "(n,)"}, {"beta": "()"}, {"energy": "()"}),
     "particles.gamma": ({"gamma": "()"}, {"beta": "()", "n": "()"}, {}),
     "particles.two_clusters": ({"r": "()"}, dict.fromkeys(("beta", "m1", "m2"), "()"), {}),
+    "gibbs.master": ({"pi": "(S,)"}, CHAIN, dict.fromkeys(("TV", "KL", "mean"), "()")),
+    "gibbs.parallel": ({"pi": "(S,)"}, CHAIN | {"s": "(S,)"}, dict.fromkeys(("TV", "KL", "mean", "TV_kept", "KL_kept"), "()")),
+    "gibbs.lumped": (
+        {"pi": "(n + 1,)"},
+        {"k": "()", "b": "()", "log_w": "(n + 1,)", "p": "(n + 1,)", "Q": "(n + 1, n + 1)"},
+        dict.fromkeys(("TV", "KL", "mean"), "()"),
+    ),
+    "gibbs.training_flow": (
+        {"theta": "(A,)"},
+        {"k": "()", "theta_star": "(A,)", "F": "(A, S)", "p": "(S,)", "G": "(N, R)"},
+        dict.fromkeys(("loss", "error"), "()"),
+    ),
     "hopfield.modern": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()", "tau": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
     "hopfield.potts": ({"z": "(N,)"}, {"c": "()"}, {"energy": "()"}),
     "hopfield.two_patterns": ({"u": "()"}, {"beta": "()", "delta": "()"}, {"energy": "()"}),
@@ -187,7 +200,7 @@ def test_names_and_shapes(name):
 
 SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
 SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
-SPREAD += ("classics.deep_linear_modes",)
+SPREAD += ("classics.deep_linear_modes", "gibbs.master", "gibbs.parallel", "gibbs.lumped")
 """Models with a start that is no number."""
 
 
@@ -282,7 +295,8 @@ LEAST = {("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 
 
 DOCUMENTS = {name: {"d": 5, "N": 6} for name in ("topics.full", "topics.stage1", "topics.tied")}
-"""Four topics of a word each, in pairs: sizes that fit the numbers of topics."""
+DOCUMENTS |= {"gibbs.training_flow": {"S": 16, "N": 32, "R": 2}, "gibbs.parallel": {"S": 4}}
+"""Four topics of a word each, in pairs: sizes that fit the numbers of topics. Groups of sequences that differ in one of four tokens."""
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -314,6 +328,9 @@ STARTS: dict[str, dict[str, Any]] = {
     "galore.parametric_gradient": {"W": 0.7},
     "topics.stage1": {"W_V": 0.7},
     "reversal.row": {"v": 0.7},
+    "gibbs.master": {"pi": 0.7},
+    "gibbs.parallel": {"pi": 0.7},
+    "gibbs.lumped": {"pi": 0.7},
     "hopfield.modern": {"xi": 0.7},
     "classics.deep_linear_modes": {"a": 0.3},
     "particles.gamma": {"gamma": 0.3},

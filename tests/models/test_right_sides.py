@@ -21,6 +21,7 @@ CLASSES: dict[str, Any] = {
     "sizes": {"K": 3, "S": 7, "Q": 2},
     "params": {"M": 9.5, "p": [0.2, 0.3, 0.5], "eta_Y": 1.3, "eta_Z": 0.7},
 }
+NINE = np.arange(1, 10) / 45
 PAIRS_OF_TOPICS: dict[str, Any] = {"sizes": {"d": 7, "N": 3}, "params": {"T": 3, "p_m": 0.3, "p_c": 0.2, "p_r": 0.3}}
 ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each other, so that a transposed or swapped one shows
     **dict.fromkeys(("scan_snap.full", "scan_snap.full_decorrelated"), CLASSES),
@@ -54,6 +55,13 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "particles.circle": {"sizes": {"n": 4}, "params": {"beta": 1.3}},
     "particles.gamma": {"params": {"beta": 1.3, "n": 5.0}},
     "particles.two_clusters": {"params": {"beta": 1.3, "m1": 5.0, "m2": 3.0}},
+    "gibbs.master": {"sizes": {"S": 9}, "params": {"q": 3, "k": 1, "p": NINE}},
+    "gibbs.parallel": {"sizes": {"S": 8}, "params": {"J": 0.4, "h": 0.3}},
+    "gibbs.lumped": {"sizes": {"n": 4}, "params": {"k": 3, "log_w": [0.3, 1.1, -0.4, 0.6, 0.2]}},
+    "gibbs.training_flow": {
+        "sizes": {"S": 8, "A": 4, "N": 6, "R": 4},
+        "params": {"k": 2, "p": [0.05, 0.1, 0.15, 0.2, 0.2, 0.15, 0.1, 0.05], "F": np.random.default_rng(3).normal(size=(4, 8))},
+    },
     "hopfield.modern": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7, "tau": 1.3}},
     "hopfield.potts": {"sizes": {"N": 3}, "params": {"c": 1.7}},
     "hopfield.two_patterns": {"params": {"beta": 0.7, "delta": 1.3}},

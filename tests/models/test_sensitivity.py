@@ -19,6 +19,7 @@ from tests.support.models import FLOWS
 from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
+SEQUENCES = {"gibbs.master": {"S": 4}, "gibbs.parallel": {"S": 4}, "gibbs.training_flow": {"S": 4, "A": 3, "N": 4, "R": 2}}
 
 
 @cache
@@ -38,7 +39,7 @@ def widest(p: Param) -> Any:
 @cache
 def small(name: str) -> Numbers:
     system = load_model(name)
-    return bind(system, sizes={size: SMALL[size] for size in system.size_names if size in SMALL})
+    return bind(system, sizes={size: n for size, n in (SMALL | SEQUENCES.get(name, {})).items() if size in system.size_names})
 
 
 STILL: dict[str, tuple[str, ...]] = {
@@ -46,6 +47,10 @@ STILL: dict[str, tuple[str, ...]] = {
     "joma.reduced_exp": ("z0",),
     "particles.sphere": ("causal", "x0"),
     "classics.deep_linear": ("a0",),
+    "gibbs.master": ("J", "h", "p", "f"),
+    "gibbs.parallel": ("J", "h", "p", "f", "s"),
+    "gibbs.lumped": ("b", "log_w", "p"),
+    "gibbs.training_flow": ("theta_star", "p"),
 }
 TABLES = ("p_m", "p_c", "p_r", "eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.chains import gibbs, gibbs_lumped, gibbs_training
 from tests.support.truth_blocks import cluster, covariance, joint, multilayer, reduced_exp
 
 Arrays = dict[str, Any]
@@ -315,6 +316,10 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "hierarchy.covariance": covariance,
     "joma.reduced_exp": reduced_exp,
     "joma.cluster": cluster,
+    "gibbs.master": gibbs(together=True),
+    "gibbs.parallel": gibbs(together=False),
+    "gibbs.lumped": gibbs_lumped,
+    "gibbs.training_flow": gibbs_training,
     "hopfield.update": hopfield_update,
     "hopfield.modern": hopfield_modern,
     "hopfield.potts": hopfield_potts,

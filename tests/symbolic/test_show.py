@@ -102,7 +102,7 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
     for p in system.params:
         shape = tuple(int(value(sp.sympify(n), sizes)) for n in p.shape)
         env[p.name] = (
-            np.arange(shape[0]) % 2
+            np.arange(np.prod(shape)).reshape(shape) % 2
             if p.indexes is not None
             else rng.uniform(0.3, 0.9, shape)
             if shape or p.domain.contains(2.5) == sp.false
