@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.classics._committee_claims import COMMITTEE
 from odesim.symbolic import Source
 
 PAPER = "saxe2014exact"
@@ -71,4 +72,5 @@ CLAIMS = (
         ("classics.deep_linear",),
         Statement("W2^T W2 - W1 W1^T does not change", balance, Verdict.HOLDS, "100 times the relative tolerance 1e-10"),
     ),
+    *COMMITTEE,
 )

@@ -9,6 +9,7 @@ from scipy.special import lambertw
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hopfield._sign_claims import SIGNS
 from odesim.symbolic import Source
 
 PAPER = "ramsauer2021hopfield"
@@ -212,4 +213,5 @@ CLAIMS = (
             "none: it is a bound",
         ),
     ),
+    *SIGNS,
 )

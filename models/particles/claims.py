@@ -8,6 +8,7 @@ from scipy.special import ive
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.particles._other_claims import OTHERS
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"
@@ -158,4 +159,5 @@ CLAIMS = (
             otherwise=lambda: energy(TURN),
         ),
     ),
+    *OTHERS,
 )

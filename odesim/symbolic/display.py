@@ -6,6 +6,7 @@ The names are those of System(display=...), and softmax, logsumexp and entropy, 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from itertools import product as choices
 from typing import Any
@@ -32,6 +33,9 @@ LONG = 40
 Scope = Mapping[Symbol, Any]
 """{index: extent} of the indices that an expression may use where it stands."""
 
+Instance = tuple[Key, Table, Table, list[Expr]]
+"""A name at some indices, its factors, its terms, and the factors that a product need not have."""
+
 
 @dataclass(frozen=True)
 class Name:
@@ -49,6 +53,17 @@ class Name:
     def at(self, indices: tuple[Any, ...]) -> Key:
         """The name at these indices."""
         return IndexedBase(self.name, shape=tuple(self.indices.values()))[indices] if indices else Symbol(self.name, real=True)
+
+    @cached_property
+    def spare(self) -> list[Expr]:
+        """The factors of the definition that a product need not have: positive ones, where others are sums."""
+        parts = factors(self.definition)
+        return [b for b in parts if b.is_positive] if any(b.has(*REDUCTIONS) for b in parts) else []
+
+    @cached_property
+    def size(self) -> int:
+        """The number of nodes that a formula has at least, in which this name stands."""
+        return sum(nodes(base) for base in factors(self.definition) if base not in self.spare)
 
     def instances(self, scope: Scope) -> Iterator[tuple[Key, Expr]]:
         """The name and its definition at all indices in scope that run over the same axes."""
@@ -125,7 +140,7 @@ class _Writing:
 
     def __init__(self, names: list[Name]):
         self.names = names[::-1]
-        self._tables: dict[tuple[Any, ...], list[tuple[Key, Table, Table]]] = {}
+        self._tables: dict[tuple[Any, ...], list[Instance]] = {}
 
     def __call__(self, e: Any, scope: Scope) -> Any:
         if isinstance(e, sp.Tuple):
@@ -151,8 +166,7 @@ class _Writing:
     def _factors(self, e: Expr, scope: Scope) -> tuple[Table, list[Expr]]:
         """(factors without a name, powers of names) of a product."""
         table, named = factors(e), []
-        for name, part, _ in self._instances(scope):
-            spare = [b for b in part if b.is_positive] if any(b.has(*REDUCTIONS) for b in part) else ()
+        for name, part, _, spare in self._instances(e, scope):
             n = times_in(part, table, spare)
             if n:
                 named.append(name**n)
@@ -167,7 +181,7 @@ class _Writing:
     def _terms(self, e: Expr, scope: Scope) -> tuple[Table, list[Expr]]:
         """(terms without a name, multiples of names) of a sum."""
         table, named = terms(e), []
-        for name, _, part in self._instances(scope):
+        for name, _, part, _ in self._instances(e, scope):
             c = multiple_in(part, table) if len(part) > 1 else 0
             if c != 0:
                 named.append(c * name)
@@ -175,10 +189,22 @@ class _Writing:
                     add(table, term, -c * number)
         return table, named
 
-    def _instances(self, scope: Scope) -> list[tuple[Key, Table, Table]]:
-        """(name at its indices, its factors, its terms) for every name and all indices in scope."""
-        key = tuple(scope.items())
-        if key not in self._tables:
-            found = [pair for name in self.names for pair in name.instances(scope)]
-            self._tables[key] = [(name, factors(e), terms(e)) for name, e in found]
-        return self._tables[key]
+    def _instances(self, e: Expr, scope: Scope) -> Iterator[Instance]:
+        """Every name that may stand in e, at all indices in scope."""
+        size, key = nodes(e), tuple(scope.items())
+        for name in self.names:
+            if name.size <= size:
+                if (key, name.name) not in self._tables:
+                    self._tables[key, name.name] = [at(name, *pair) for pair in name.instances(scope)]
+                yield from self._tables[key, name.name]
+
+
+def at(name: Name, key: Key, definition: Expr) -> Instance:
+    """The name at some indices."""
+    parts = factors(definition)
+    return key, parts, terms(definition), [b for b in parts if b.is_positive] if name.spare else []
+
+
+def nodes(e: Expr) -> int:
+    """The number of nodes of an expression's tree."""
+    return sum(1 for _ in sp.preorder_traversal(e))

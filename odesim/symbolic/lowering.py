@@ -1,6 +1,6 @@
 """The rewriting of expressions into statements: reductions get names, sums become loops."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations, count, permutations
 from typing import Any
 
@@ -227,7 +227,7 @@ class Lowering:
         factors = sp.Mul.make_args(body)
         inside = [f for f in factors if not isinstance(f, KroneckerDelta)]
         if any(self.removes(d, k) for f in inside for d in f.atoms(KroneckerDelta)):
-            return sp.Add.make_args(sp.expand_mul(body))
+            return tuple(distributed(body))
         return (body,)
 
     def removes(self, d: KroneckerDelta, k: Symbol) -> bool:
@@ -330,3 +330,16 @@ class Lowering:
 def _of(items: list[Any], sides: list[int], side: int) -> list[Any]:
     """The items that are on this side."""
     return [item for item, s in zip(items, sides, strict=True) if s == side]
+
+
+def distributed(e: Expr) -> Iterator[Expr]:
+    """The terms of e, where sums that hold a Kronecker delta are multiplied out: others stay together, as does what is inside functions."""
+    for term in sp.Add.make_args(e):
+        parts = sp.Mul.make_args(term)
+        total = next((f for f in parts if f.is_Add and f.has(KroneckerDelta)), None)
+        if total is None:
+            yield term
+        else:
+            rest = sp.Mul(*(f for f in parts if f is not total))
+            for part in total.args:
+                yield from distributed(part * rest)

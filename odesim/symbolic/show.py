@@ -136,6 +136,9 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
     def _print_Equality(self, e: Any) -> str:
         return f"{self._print(e.lhs)} = {self._print(e.rhs)}"
 
+    def _print_Unequality(self, e: Any) -> str:
+        return f"{self._print(e.lhs)} != {self._print(e.rhs)}"
+
     def _print_polygamma(self, e: Any) -> str:
         n, x = map(self._print, e.args)
         return f"digamma({x})" if e.args[0] == 0 else f"polygamma({n}, {x})"

@@ -111,6 +111,34 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "hopfield.potts": ({"z": "(N,)"}, {"c": "()"}, {"energy": "()"}),
     "hopfield.two_patterns": ({"u": "()"}, {"beta": "()", "delta": "()"}, {"energy": "()"}),
     "hopfield.graded": ({"u": "(d,)"}, {"W": "(d, d)", "g": "()"}, {"energy": "()", "output": "(d,)"}),
+    "hopfield.two_layer": (
+        {"v": "(d,)", "h": "(N,)"},
+        {"X": "(d, N)"} | dict.fromkeys(("beta", "tau_v", "tau_h"), "()"),
+        {"energy": "()", "p": "(N,)", "entropy": "()"},
+    ),
+    "hopfield.classical": (
+        {"s": "(d,)"},
+        {"X": "(d, N)", "W": "(d, d)", "B": "()", "s0": "(d,)"},
+        {"overlap": "(N,)", "energy": "()"},
+    ),
+    "hopfield.dense": ({"s": "(d,)"}, {"X": "(d, N)", "m": "()", "B": "()", "s0": "(d,)"}, {"overlap": "(N,)", "energy": "()"}),
+    "particles.unnormalised": (
+        {"x": "(n, d)"},
+        dict.fromkeys("QKV", "(H, d, d)") | dict.fromkeys(("beta", "causal"), "()") | {"x0": "(n, d)"},
+        {"product": "(n, n)", "energy": "()"},
+    ),
+    "particles.rescaled": (
+        {"z": "(n, d)", "E": "(d, d)"},
+        dict.fromkeys("QKV", "(d, d)") | {"z0": "(n, d)"},
+        {"attention": "(n, n)", "entropy": "(n,)"},
+    ),
+    "classics.committee": (
+        {"Q": "(K, K)", "R": "(K, M)", "v": "(K,)"},
+        {"T": "(M, M)", "A": "(M,)"} | dict.fromkeys(("eta", "eta_2", "sigma"), "()"),
+        {"e_g": "()"},
+    ),
+    "induction.stages": (dict.fromkeys("abc", "()"), dict.fromkeys(("N", "V", "eps"), "()"), dict.fromkeys(("loss", "s1", "s2"), "()")),
+    "memory.softmax_regression": ({"m": "(N,)"}, {"p": "(N,)", "M": "()"}, {"loss": "()", "probability": "(N,)"}),
     "hopfield.update": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
     "hierarchy.grouped": (
         {"v": "(L - 1,)"},
@@ -201,6 +229,7 @@ def test_names_and_shapes(name):
 SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
 SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
 SPREAD += ("classics.deep_linear_modes", "gibbs.master", "gibbs.parallel", "gibbs.lumped")
+SPREAD += ("hopfield.two_layer", "particles.unnormalised", "particles.rescaled", "classics.committee", "induction.stages")
 """Models with a start that is no number."""
 
 
@@ -338,6 +367,9 @@ STARTS: dict[str, dict[str, Any]] = {
     "hopfield.potts": {"z": 0.7},
     "hopfield.two_patterns": {"u": -0.7},
     "hopfield.graded": {"u": 0.7},
+    "hopfield.two_layer": {"v": 0.7, "h": -0.3},
+    "particles.rescaled": {"E": 0.7},
+    "memory.softmax_regression": {"m": -0.3},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes

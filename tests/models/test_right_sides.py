@@ -66,6 +66,27 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "hopfield.potts": {"sizes": {"N": 3}, "params": {"c": 1.7}},
     "hopfield.two_patterns": {"params": {"beta": 0.7, "delta": 1.3}},
     "hopfield.graded": {"sizes": {"d": 3}, "params": {"W": [[0.3, 1.1, -0.4], [1.1, -0.7, 0.6], [-0.4, 0.6, 0.2]], "g": 1.3}},
+    "hopfield.two_layer": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7, "tau_v": 1.3, "tau_h": 0.4}},
+    "hopfield.classical": {"sizes": {"d": 5, "N": 3}, "params": {"B": 1}, "states": {"s": np.array([1.0, -1, -1, 1, -1])}},
+    "hopfield.dense": {"sizes": {"d": 5, "N": 3}, "params": {"B": 2}, "states": {"s": np.array([1.0, -1, -1, 1, -1])}},
+    "particles.unnormalised": {
+        "sizes": {"n": 4, "d": 3, "H": 2},
+        "params": dict(zip("QKV", np.random.default_rng(3).normal(size=(3, 2, 3, 3)), strict=True)) | {"beta": 0.7, "causal": 0.4},
+    },
+    "particles.rescaled": {
+        "sizes": {"n": 4, "d": 3},
+        "params": dict(zip("QKV", np.random.default_rng(3).normal(size=(3, 3, 3)), strict=True)),
+    },
+    "classics.committee": {
+        "sizes": {"K": 3, "M": 2},
+        "params": {"T": [[1.0, 0.2], [0.2, 0.8]], "A": [1.1, 0.7], "eta": 1.3, "eta_2": 0.6, "sigma": 0.3},
+        "states": {
+            "Q": np.array([[0.9, 0.1, 0.2], [0.1, 0.7, -0.1], [0.2, -0.1, 0.5]]),
+            "R": np.array([[0.3, 0.1], [-0.2, 0.3], [0.1, 0.2]]),
+        },
+    },
+    "induction.stages": {"params": {"N": 5, "V": 8}},
+    "memory.softmax_regression": {"sizes": {"N": 3}, "params": {"M": 4}},
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
     "hierarchy.covariance": {"sizes": {"K0": 4, "K1": 3, "K2": 2, "C": 5}},
     "joma.reduced_exp": {

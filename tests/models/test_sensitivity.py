@@ -47,6 +47,11 @@ STILL: dict[str, tuple[str, ...]] = {
     "joma.reduced_exp": ("z0",),
     "particles.sphere": ("causal", "x0"),
     "classics.deep_linear": ("a0",),
+    "classics.committee": ("sigma",),
+    "particles.unnormalised": ("causal", "x0"),
+    "particles.rescaled": ("z0",),
+    "induction.stages": ("eps",),
+    "memory.softmax_regression": ("p",),
     "gibbs.master": ("J", "h", "p", "f"),
     "gibbs.parallel": ("J", "h", "p", "f", "s"),
     "gibbs.lumped": ("b", "log_w", "p"),
@@ -67,6 +72,7 @@ def names_of(name: str) -> list[str]:
 QUICK: dict[str, Any] = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {}, "scan_snap.reduced_symmetric": {"p", "eta_Y", "S_d"}}
 QUICK |= {
     "scan_snap.full_decorrelated": {"eta_Y"},
+    "classics.committee": {"eta"},
     "scan_snap.reduced": {"eta_Z", "Z"},
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},

@@ -36,9 +36,15 @@ LONG = (
 
 DENSE = (
     "classics.deep_linear",
+    "classics.committee",
+    "gibbs.master",
+    "gibbs.training_flow",
     "hopfield.modern",
+    "hopfield.two_layer",
     "particles.circle",
+    "particles.rescaled",
     "particles.sphere",
+    "particles.unnormalised",
     "galore.parametric_gradient",
     "hierarchy.covariance",
     "hierarchy.multilayer",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # every model at a size that a thread holds, with a parameter that is a member's own
 MODELS: dict[str, dict[str, Any]] = {
+    "classics.committee": {"grid": {"sigma": "linspace(0.1,0.2,3)"}, "sizes": {"K": 1, "M": 1}},
     "classics.deep_linear": {"grid": {"a0": "linspace(0.1,0.2,3)"}, "sizes": {"d": 2}},
     "classics.deep_linear_modes": {"grid": {"s": "linspace(0.9,1.0,3)"}},
     "galore.parametric_gradient": {"grid": {"A": "linspace(0.9,1.0,3)"}, "sizes": {"m": 2, "n": 3, "N": 2}},
@@ -29,7 +30,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "hopfield.graded": {"grid": {"g": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3}},
     "hopfield.modern": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3, "N": 2}},
     "hopfield.potts": {"grid": {"c": "linspace(0.9,1.0,3)"}, "sizes": {"N": 3}},
+    "hopfield.two_layer": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3, "N": 2}},
     "hopfield.two_patterns": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "induction.stages": {"grid": {"V": "linspace(60,64,3)"}},
     "joma.cluster": {"grid": {"sigma": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3}},
     "joma.joint_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
     "joma.joint_linear": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
@@ -44,10 +47,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "joma.nonlinear_softmax": {"grid": {"mu": "linspace(0.9,1.0,3)"}},
     "joma.reduced_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
     "joma.self_consistent": {"grid": {"c": "linspace(0.9,1.0,3)"}},
+    "memory.softmax_regression": {"grid": {"M": "linspace(4,5,3)"}},
     "particles.circle": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"n": 3}},
     "particles.gamma": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "particles.rescaled": {"grid": {"V": "linspace(0.9,1.0,3)"}, "sizes": {"n": 2, "d": 2}},
     "particles.sphere": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"n": 2, "d": 2}},
     "particles.two_clusters": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "particles.unnormalised": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"n": 2, "d": 2}},
     "reversal.bilinear": {"grid": {"eta": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3, "d": 2, "N": 2}},
     "reversal.full": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}, "sizes": {"R": 3, "M": 4, "N": 2}},
     "reversal.row": {"grid": {"eta_Y": "linspace(0.9,1.0,3)"}},

@@ -205,6 +205,92 @@ def particles_sphere(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"x": dx}
 
 
+def hopfield_two_layer(t: float, y: Arrays, q: Arrays) -> Arrays:
+    e = np.exp(q["beta"] * y["h"])
+    return {"v": (q["X"] @ (e / e.sum()) - y["v"]) / q["tau_v"], "h": (q["X"].T @ y["v"] - y["h"]) / q["tau_h"]}
+
+
+def signs(energy: Callable[[np.ndarray, Arrays], float]) -> Any:
+    """The next state: neurons of the group of step t take the sign of lower energy, +1 of two that are equal, given the others."""
+
+    def step(t: float, y: Arrays, q: Arrays) -> Arrays:
+        s, after = y["s"], np.array(y["s"])
+        for i in range(len(s)):
+            if i % int(q["B"]) == t % q["B"]:
+                up, down = (np.where(np.arange(len(s)) == i, sign, s) for sign in (1.0, -1.0))
+                after[i] = 1.0 if energy(up, q) <= energy(down, q) else -1.0
+        return {"s": after}
+
+    return step
+
+
+hopfield_classical = signs(lambda s, q: -s @ q["W"] @ s / 2)
+hopfield_dense = signs(lambda s, q: -sum(float(x @ s) ** int(q["m"]) for x in q["X"].T))
+
+
+def particles_unnormalised(t: float, y: Arrays, q: Arrays) -> Arrays:
+    x, dx = y["x"], np.zeros_like(y["x"])
+    for i, token in enumerate(x):
+        pull = np.zeros_like(token)
+        for Q, K, V in zip(q["Q"], q["K"], q["V"], strict=True):
+            for j, other in enumerate(x):
+                pull += np.exp(q["beta"] * (Q @ token) @ (K @ other)) * (1 if j <= i else 1 - q["causal"]) * (V @ other) / len(x)
+        dx[i] = pull - (pull @ token) * token
+    return {"x": dx}
+
+
+def particles_rescaled(t: float, y: Arrays, q: Arrays) -> Arrays:
+    x = y["z"] @ y["E"].T
+    e = np.exp((x @ q["Q"].T) @ (x @ q["K"].T).T)
+    return {"z": (e / e.sum(axis=1, keepdims=True) @ y["z"] - y["z"]) @ q["V"].T, "E": q["V"] @ y["E"]}
+
+
+def committee(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """By the determinants of the covariance of all fields, students first."""
+    K, s = len(y["v"]), np.concatenate([-y["v"], q["A"]])
+    C = np.block([[y["Q"], y["R"]], [y["R"].T, q["T"]]])
+    fields = range(len(s))
+
+    def i3(a: int, b: int, c: int) -> float:
+        """E g'(a) b g(c): g'(a) tilts the law of b and c, whose mean product is by Stein's lemma that of b and c times E g'(c)."""
+        bc, cc = (C[x, c] - C[x, a] * C[a, c] / (1 + C[a, a]) for x in (b, c))
+        return float(2 / np.pi * bc / np.sqrt((1 + C[a, a]) * (1 + cc)))
+
+    def i4(a: int, b: int, c: int, d: int) -> float:
+        """E g'(a) g'(b) g(c) g(d): an orthant probability of c and d under the law that the derivatives tilt."""
+        two = np.eye(2) + C[np.ix_((a, b), (a, b))]
+        rest = C[np.ix_((c, d), (c, d))] - C[np.ix_((c, d), (a, b))] @ np.linalg.solve(two, C[np.ix_((a, b), (c, d))])
+        angle = np.arcsin(rest[0, 1] / np.sqrt((1 + rest[0, 0]) * (1 + rest[1, 1])))
+        return float(4 / np.pi**2 * angle / np.sqrt(np.linalg.det(two)))
+
+    pull = [[sum(s[j] * i3(i, b, j) for j in fields) for b in fields] for i in range(K)]
+    dQ = np.empty((K, K))
+    for i, k in np.ndindex(K, K):
+        spread = sum(s[j] * s[l] * i4(i, k, j, l) for j in fields for l in fields)
+        spread += q["sigma"] ** 2 * 2 / np.pi / np.sqrt(np.linalg.det(np.eye(2) + y["Q"][np.ix_((i, k), (i, k))]))
+        dQ[i, k] = q["eta"] * (y["v"][i] * pull[i][k] + y["v"][k] * pull[k][i]) + q["eta"] ** 2 * s[i] * s[k] * spread
+    dR = [[q["eta"] * y["v"][i] * pull[i][K + m] for m in range(len(q["A"]))] for i in range(K)]
+    i2 = 2 / np.pi * np.arcsin(C / np.sqrt(np.outer(1 + np.diag(C), 1 + np.diag(C))))
+    return {"Q": dQ, "R": np.array(dR), "v": q["eta_2"] * (i2 @ s)[:K]}
+
+
+def induction_stages(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The chain rule, as printed."""
+    a, b, c, N, V = (float(x) for x in (y["a"], y["b"], y["c"], q["N"], q["V"]))
+    D = (np.exp(a) - 1) / (np.exp(a) + N - 1)
+    s2 = 1 / (1 + (N - 1) * np.exp(-b * D))
+    Z = np.exp(c * s2) + (N - 1) * np.exp(c * (1 - s2) / (N - 1)) + V - N
+    py, po = np.exp(c * s2) / Z, np.exp(c * (1 - s2) / (N - 1)) / Z
+    slope = -c * (1 - py + po) * s2 * (1 - s2)
+    return {"a": -slope * b * N * np.exp(a) / (np.exp(a) + N - 1) ** 2, "b": -slope * D, "c": s2 * (1 - py) - po * (1 - s2)}
+
+
+def softmax_regression(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """One column of the matrix: the probability that the label lacks, for the label, and what each other class has too much."""
+    lacks = (q["M"] - 1) * np.exp(-y["m"]) / (1 + (q["M"] - 1) * np.exp(-y["m"]))
+    return {"m": q["p"] * (lacks + lacks / (q["M"] - 1))}
+
+
 def particles_circle(t: float, y: Arrays, q: Arrays) -> Arrays:
     apart = y["theta"][:, None] - y["theta"]
     e = np.exp(q["beta"] * np.cos(apart))
@@ -325,6 +411,14 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "hopfield.potts": hopfield_potts,
     "hopfield.two_patterns": hopfield_two_patterns,
     "hopfield.graded": hopfield_graded,
+    "hopfield.two_layer": hopfield_two_layer,
+    "hopfield.classical": hopfield_classical,
+    "hopfield.dense": hopfield_dense,
+    "particles.unnormalised": particles_unnormalised,
+    "particles.rescaled": particles_rescaled,
+    "classics.committee": committee,
+    "induction.stages": induction_stages,
+    "memory.softmax_regression": softmax_regression,
     "classics.deep_linear": deep_linear,
     "classics.deep_linear_modes": deep_linear_modes,
     "particles.sphere": particles_sphere,

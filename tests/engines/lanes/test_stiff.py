@@ -1,6 +1,7 @@
 """Stiff members in lanes: the runs of `integrate`, which solves with LAPACK, and the laws of ensembles."""
 
 from functools import cache
+from itertools import cycle
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -117,9 +118,11 @@ def test_events_follow():
             assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx(times.t[:8], abs=1e-10)
 
 
+SHIPPED = [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")]
+
+
 @pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize("name", [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")])
+@pytest.mark.parametrize(("name", "method"), list(zip(SHIPPED, cycle(ROSENBROCK), strict=False)))
 def test_shipped_models_follow(name, method):
     """Every model that is small, with its defaults."""
     system = load_model(name)

@@ -1,0 +1,126 @@
+"""What is stated of memories of signs, and of two layers of neurons: errors of one update, capacity, fast memory neurons."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.special import erfc, factorial2
+
+import odesim
+from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.symbolic import Source
+
+
+def wrong_signs(model: str, X: np.ndarray, **params: Any) -> np.ndarray:
+    """The share of wrong signs (N,) after one update of all neurons, from each pattern."""
+    one: dict[str, Any] = {"steps": 1, "save": [1], "backend": "numpy"}
+    runs = (odesim.integrate(model, params={"X": X, "B": 1, "s0": x, **params}, **one) for x in X.T)
+    return np.array([(run.final["s"] != x).mean() for run, x in zip(runs, X.T, strict=True)])
+
+
+def patterns(d: int, N: int) -> np.ndarray:
+    """X (d, N): random signs."""
+    return np.where(np.random.default_rng(1).random((d, N)) < 0.5, -1.0, 1.0)
+
+
+def classical_errors() -> Iterable[Measurement]:
+    """One update of all patterns, d = 500, N = 69 and 100: loads .138 and .2."""
+    for N, tolerance in ((69, 0.2), (100, 0.1)):
+        found = wrong_signs("hopfield.classical", patterns(500, N)).mean()
+        yield Measurement(f"error over formula at load {N / 500:g}", found / (erfc(np.sqrt(500 / (2 * N))) / 2), 1.0, tolerance)
+    for N, digits in ((138, 0.003552), (200, 0.01267)):
+        yield Measurement(f"formula at load {N / 1000:g}", erfc(np.sqrt(1000 / (2 * N))) / 2, digits, 6e-6 if N == 200 else 6e-7)
+
+
+def capacity(loads: tuple[float, ...], *, kept: bool) -> Iterable[Measurement]:
+    """Overlaps of 8 patterns at d = 500 once every neuron was updated 20 times, one at a time."""
+    for load in loads:
+        X = patterns(500, round(500 * load))
+        W = X @ X.T / 500 - np.diag(np.full(500, X.shape[1] / 500))
+        run: dict[str, Any] = {"steps": 10000, "save": [10000], "backend": "numba"}
+        found = [
+            odesim.integrate("hopfield.classical", params={"X": X, "W": W, "s0": X[:, k]}, **run).observables["overlap"][-1, k]
+            for k in range(8)
+        ]
+        yield Measurement(f"mean overlap at load {load:g}", float(np.mean(found)), 0.97 if kept else 0.8, 0.0, ">=" if kept else "<=")
+
+
+def dense_errors() -> Iterable[Measurement]:
+    """One update of all patterns beside the formula of normal noise: d = 60, N = 600, m = 3; and exp, d = 18, N = exp(.25 d)."""
+    want = erfc(np.sqrt(60**2 / (2 * 600 * factorial2(3)))) / 2
+    yield Measurement("formula, m = 3", want, 0.0786, 5e-5)
+    yield Measurement("error over formula, m = 3", wrong_signs("hopfield.dense", patterns(60, 600)).mean() / want, 1.0, 0.1)
+    found = wrong_signs("hopfield.dense:EXPONENTIAL", patterns(18, round(np.exp(0.25 * 18))))
+    yield Measurement("error of exp, d = 18", found.mean(), 0.0, 2e-3)
+
+
+def fast_neurons() -> Iterable[Measurement]:
+    """The distance of v from hopfield.modern at t = 2, h at rest at the start, for tau_h = .1, .01, .001."""
+    X = np.random.default_rng(0).standard_normal((8, 5))
+    start, fine = X[:, 0] / 2 + 0.3, {"rtol": 1e-9, "atol": 1e-12, "method": "rodas5p"}
+    common: dict[str, Any] = {"span": (0, 2), "save": [0, 2], **fine}
+    one = odesim.integrate("hopfield.modern", params={"X": X, "beta": 1}, initial={"xi": start}, **common).final["xi"]
+    off = []
+    for tau in (0.1, 0.01, 0.001):
+        params: dict[str, Any] = {"X": X, "beta": 1, "tau_h": tau}
+        two = odesim.integrate("hopfield.two_layer", params=params, initial={"v": start, "h": X.T @ start}, **common).final["v"]
+        off.append(float(np.abs(two - one).max()))
+    yield Measurement("distance at tau_h = .001", off[2], 0.0, 2e-3)
+    yield Measurement("ratio of .01 to .001", off[1] / off[2], 10.0, 0.3)
+    yield Measurement("ratio of .1 to .01", off[0] / off[1], 10.0, 3.0)
+
+
+SIGNS = (
+    Claim(
+        "hopfield.signs_of_one_update",
+        Source("hopfield1982neural", "capacity", "normal noise of the other patterns"),
+        "hopfield.classical, one step of all neurons from each pattern, d = 500",
+        ("hopfield.classical",),
+        Statement(
+            "a sign is wrong after one update with probability erfc(sqrt(d / 2N)) / 2",
+            classical_errors,
+            Verdict.HOLDS,
+            "four standard errors of 120 and 630 wrong signs, and their correlation; half a unit of the last digit",
+        ),
+    ),
+    Claim(
+        "hopfield.load",
+        Source("hopfield1982neural", "capacity", "about .15 d; .138 d by statistical mechanics"),
+        "hopfield.classical, neuron by neuron to rest, 8 patterns at d = 500",
+        ("hopfield.classical",),
+        Statement(
+            "N = .15 d random patterns are kept, with few errors",
+            lambda: capacity((0.05, 0.10, 0.20), kept=True),
+            Verdict.FAILS,
+            "overlaps of .97 and more count as kept",
+        ),
+        Statement(
+            "N up to .138 d are kept", lambda: capacity((0.05, 0.10), kept=True), Verdict.HOLDS, "overlaps of .97 and more count as kept"
+        ),
+        slow=True,
+    ),
+    Claim(
+        "hopfield.dense_capacity",
+        Source("krotov2016dense", "eq. 5", "and exp of arXiv 1702.01929"),
+        "hopfield.dense, one step of all neurons from each pattern",
+        ("hopfield.dense",),
+        Statement(
+            "a sign is wrong with probability erfc(sqrt(d^(m-1) / (2 N (2m-3)!!))) / 2; exp keeps exp(d/4) patterns",
+            dense_errors,
+            Verdict.HOLDS,
+            "three standard errors of 2,800 wrong signs and the correction of order 1/d; half a unit of the last digit",
+        ),
+    ),
+    Claim(
+        "hopfield.fast_memory_neurons",
+        Source("krotov2021large", "Section 3", "tau_h -> 0"),
+        "hopfield.two_layer beside hopfield.modern, tau_h from .1 to .001",
+        ("hopfield.two_layer", "hopfield.modern"),
+        Statement(
+            "with fast memory neurons two layers are the modern memory; the distance is of order tau_h",
+            fast_neurons,
+            Verdict.HOLDS,
+            "the next order in tau_h",
+        ),
+    ),
+)

@@ -1,0 +1,124 @@
+"""What is stated of the training of an induction head, and what holds."""
+
+from collections.abc import Iterable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+import odesim
+from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.symbolic import Source
+
+PAPER = "bietti2023birth"
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "backend": "numpy"}
+Weights = tuple[np.ndarray, ...]  # P (N, N), W_2 (V, V), W_3 (V, V)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Along the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return np.asarray(e / e.sum(axis=-1, keepdims=True))
+
+
+def whole_loss(weights: Weights, sequences: np.ndarray) -> float:
+    """The mean over all sequences and all queries of the cross-entropy of the two layers, forward only."""
+    P, W2, W3 = weights
+    N, total = sequences.shape[1], 0.0
+    first = softmax(P)
+    for x in sequences:
+        carried = first @ np.eye(len(W2))[x]  # h_j, what layer 1 leaves at place j
+        for s in range(N):
+            seen = softmax(carried @ W2[x[s]])
+            logits = W3 @ (np.eye(len(W2))[x].T @ seen)
+            total -= float(np.log(softmax(logits)[x[(s + 1) % N]]))
+    return total / (len(sequences) * N)
+
+
+def directions(N: int, V: int) -> Weights:
+    """The centred shift by one, and the centred identities: what P, W_2 and W_3 are multiples of."""
+    shift = np.roll(np.eye(N), -1, axis=1)
+    return shift - 1 / N, np.eye(V) - 1 / V, np.eye(V) - 1 / V
+
+
+def reduction() -> Iterable[Measurement]:
+    """All 360 sequences of four of six tokens: loss and slopes of the whole model, by differences, along and off the three directions."""
+    sequences = np.array(list(permutations(range(6), 4)))
+    ways, rng = directions(4, 6), np.random.default_rng(0)
+    at = dict(zip("abc", (0.7, 0.9, 1.3), strict=True))
+    weights = tuple(size * way for size, way in zip(at.values(), ways, strict=True))
+    run = odesim.integrate("induction.stages:MATRIX", params={"N": 4, "V": 6}, initial=at, span=(0, 1e-5), save=[0, 1e-5], **FINE)
+    yield Measurement("loss", run.observables["loss"][0], whole_loss(weights, sequences), 1e-12)
+    end = odesim.integrate("induction.stages:MATRIX", params={"N": 4, "V": 6, "eps": 0.1}, span=(0, 300), save=2, **FINE)
+    for name, digits in (("a", 3.840183), ("b", 3.884294), ("c", 5.409269)):
+        yield Measurement(f"{name} at t = 300, from .1", float(end.final[name]), digits, 6e-7)
+    yield Measurement("loss at t = 300", end.observables["loss"][-1], 0.036498, 6e-7)
+    for k, name in enumerate("abc"):
+        norm = float((ways[k] ** 2).sum())
+        off = rng.standard_normal(ways[k].shape)
+        off -= (off * ways[k]).sum() / norm * ways[k]
+        for way, want, what in ((ways[k], -norm * np.diff(run.y[name])[0] / 1e-5, "along"), (off, 0.0, "off")):
+            ends = [whole_loss((*weights[:k], weights[k] + h * way, *weights[k + 1 :]), sequences) for h in (1e-4, -1e-4)]
+            yield Measurement(f"slope {what} the direction of {name}", (ends[0] - ends[1]) / 2e-4, want, 1e-5)
+
+
+SCALAR = {8: 109.546, 16: 287.551, 32: 782.480, 64: 2167.79, 128: 6065.83}
+MATRIX = {8: 1324.46, 16: 7251.46, 32: 40268.8, 64: 225357.0, 128: 1266624.0}
+
+
+def half_times(variant: str, table: dict[int, float]) -> Iterable[Measurement]:
+    """When half of the attention is on the answer, V = 2N, from .01; and the exponents of N."""
+    found = {}
+    for N, want in table.items():
+        given: dict[str, Any] = {"params": {"N": N, "V": 2 * N}, "span": (0, 1.05 * want), "save": 2}
+        run = odesim.integrate(f"induction.stages{variant}", **given, **FINE)
+        found[N] = float(run.events["copied"][0]["t"])
+        yield Measurement(f"N = {N}, over its digits", found[N] / want, 1.0, 5e-6)
+    last = np.log2(found[128] / found[64])
+    yield Measurement("last exponent", last, 1.484 if variant == "" else 2.491, 6e-4)
+
+
+def cliff() -> Iterable[Measurement]:
+    """N = 32, V = 64: when the loss is 1.02 and .1 times ln N, and the plateau it leaves."""
+    events = ["leaves: loss - 3.5350509", "ends: loss - 0.34657359"]
+    run = odesim.integrate("induction.stages", events=events, save=[0, 600, 700, 1000], **FINE)
+    yield Measurement("time of 1.02 ln N", run.events["leaves"][-1]["t"], 780.0, 0.3)
+    width = run.events["ends"][0]["t"] - run.events["leaves"][-1]["t"]
+    yield Measurement("from there to .1 ln N, of the time before", width / run.events["leaves"][-1]["t"], 0.01, 0.0, "<=")
+    yield Measurement("loss at t = 700 over ln V", run.observables["loss"][2] / np.log(64), 1.0, 0.0, "<=")
+    yield Measurement("loss at t = 700 over ln N", run.observables["loss"][2] / np.log(32), 1.0, 0.0, ">=")
+
+
+DIGITS = "half a unit of the last recorded digit"
+CLAIMS = (
+    Claim(
+        "induction.reduction",
+        Source(PAPER, "Section 4", "two layers of attention, one occurrence"),
+        "induction.stages:MATRIX beside all 360 sequences of four of six tokens",
+        ("induction.stages",),
+        Statement("from P, W_2, W_3 of three directions the flow stays on them", reduction, Verdict.HOLDS, "steps of 1e-4 and 1e-5"),
+    ),
+    Claim(
+        "induction.half_times",
+        Source(PAPER, "Section 4", "a, b, c trained"),
+        "induction.stages, N = 8 to 128, V = 2N, from .01",
+        ("induction.stages",),
+        Statement("an induction head forms at a time of order N^(3/2)", lambda: half_times("", SCALAR), Verdict.HOLDS, DIGITS),
+    ),
+    Claim(
+        "induction.half_times_of_matrices",
+        Source(PAPER, "Section 4", "matrices trained"),
+        "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
+        ("induction.stages",),
+        Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), Verdict.HOLDS, DIGITS),
+    ),
+    Claim(
+        "induction.cliff",
+        Source(PAPER, "Section 4", "loss against time"),
+        "induction.stages, N = 32, V = 64",
+        ("induction.stages",),
+        Statement(
+            "the loss rests between ln V and ln N, then falls at once", cliff, Verdict.HOLDS, "times to .3; a hundredth of the time before"
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Matrices as associative memories of tokens, in training."""
