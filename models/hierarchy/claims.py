@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hierarchy._tree_claims import TREES
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -91,7 +92,7 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "hierarchy.occurrence",
+        "hierarchy.occurrence_law",
         Source(PAPER, "Theorem 5"),
         "P_H of hierarchy.grouped, L = 8, rho = rho0 = 1 - eps",
         ("hierarchy.grouped",),
@@ -119,4 +120,5 @@ CLAIMS = (
         ("hierarchy.grouped",),
         printed=Statement("attention becomes sparse, then spreads again", bounce, Verdict.HOLDS, "printed digits of the table"),
     ),
+    *TREES,
 )

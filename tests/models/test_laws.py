@@ -145,6 +145,12 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
         {"P": "(L - 1,)", "mass": "(L - 1,)", "entropy": "()"},
     ),
+    "hierarchy.gated": (
+        {"v1": "(L - 1,)", "v2": "(L - 2,)", "v3": "(L - 3,)"},
+        dict.fromkeys(("N", "rho", "rho0", "kappa"), "()"),
+        dict.fromkeys(("r1", "r2", "r3"), "()"),
+    ),
+    "hierarchy.occurrence": ({"c": "()"}, dict.fromkeys(("L", "rho", "rho0", "c_root"), "()"), dict.fromkeys(("P", "first_order"), "()")),
     "hierarchy.covariance": (
         {"V1": "(K1, K0)", "V2": "(K2, K1)", "U": "(C, K2)"},
         {"Sig_xx": "(K0, K0)", "Sig_cx": "(C, K0)"},
@@ -236,7 +242,7 @@ SPREAD += ("hopfield.two_layer", "particles.unnormalised", "particles.rescaled",
 @pytest.mark.parametrize("name", [name for name in FLOWS if name not in SPREAD])
 def test_starts(name):
     """Every flow starts at 0, those that rest at mu at .05, and logits of which 0 is a fixed point at 1."""
-    start = 0.05 if name.startswith("joma.nonlinear") or name in ("hierarchy.grouped", "hopfield.two_patterns") else 0.0
+    start = 0.05 if name.startswith("joma.nonlinear") or name in ("hierarchy.grouped", "hierarchy.gated", "hopfield.two_patterns") else 0.0
     other = {"joma.joint_linear": {"Z": 1.0}, "joma.cluster": {"v": 0.1}, "joma.linear_attention": {"z": 1.0}}.get(name, {})
     assert all(np.all(value == other.get(state, start)) for state, value in bind(load_model(name)).initial.items())
 
@@ -319,7 +325,7 @@ def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
     assert run.invariants[law] is None and broken is not None and broken > 1e-6
 
 
-LEAST = {("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
+LEAST = {("hierarchy.gated", "L"): 4, ("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 """Sizes below which classes are alike, where a model needs them to differ."""
 
 
@@ -354,6 +360,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "joma.nonlinear": {"v": -0.3},
     "joma.nonlinear_softmax": {"v": -0.3},
     "hierarchy.grouped": {"v": -0.3},
+    "hierarchy.gated": {"v1": -0.3},
     "galore.parametric_gradient": {"W": 0.7},
     "topics.stage1": {"W_V": 0.7},
     "reversal.row": {"v": 0.7},

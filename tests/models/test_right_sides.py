@@ -100,6 +100,8 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "reversal.row": {"params": {"M": 12, "N": 7, "eta_Y": 1.3, "r": 3}},
     "reversal.full": {"sizes": {"R": 4, "M": 5, "N": 6}, "params": {"x1": [0, 2, 2, 1, 1, 1], "x3": [1, 0, 4, 3, 3, 2], "eta_Y": 1.3}},
     "reversal.bilinear": {"sizes": {"M": 5, "d": 3, "N": 4, "H": 2}, "params": {"eta": 1.3}},
+    "hierarchy.gated": {"sizes": {"L": 5}, "params": {"N": 3, "rho": 0.9, "rho0": 0.8, "kappa": 2.0}},
+    "hierarchy.occurrence": {"params": {"L": 6, "rho": 0.7}},
     "hierarchy.grouped": {"sizes": {"L": 4}, "params": {"N": 3, "rho": 0.9, "rho0": 0.8, "kappa": 2.0}},
 }
 

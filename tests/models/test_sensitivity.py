@@ -73,6 +73,7 @@ QUICK: dict[str, Any] = {"scan_snap.full": {"eta_Z"}, "scan_snap.symmetric": {},
 QUICK |= {
     "scan_snap.full_decorrelated": {"eta_Y"},
     "classics.committee": {"eta"},
+    "hierarchy.gated": {"kappa"},
     "scan_snap.reduced": {"eta_Z", "Z"},
     "hierarchy.covariance": {"Sig_cx"},
     "joma.reduced_exp": {"T"},

@@ -25,6 +25,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "gibbs.parallel": {"grid": {"J": "linspace(0.2,0.3,3)"}, "sizes": {"S": 4}},
     "gibbs.training_flow": {"grid": {"theta_star": "linspace(0.2,0.3,3)"}, "sizes": {"S": 4, "A": 2, "N": 4}},
     "hierarchy.covariance": {"grid": {"Sig_cx": "linspace(0.9,1.0,3)"}, "sizes": {"K0": 2, "K1": 2, "K2": 1, "C": 2}},
+    "hierarchy.gated": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
     "hierarchy.grouped": {"grid": {"rho0": "linspace(0.8,0.9,3)"}},
     "hierarchy.multilayer": {"grid": {"X": "linspace(0.9,1.0,3)"}, "sizes": {"N": 2, "K0": 2, "K1": 2, "K2": 1, "C": 2}},
     "hopfield.graded": {"grid": {"g": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3}},

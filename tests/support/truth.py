@@ -205,6 +205,30 @@ def particles_sphere(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"x": dx}
 
 
+def occurrence(t: float, y: Arrays, q: Arrays) -> Arrays:
+    step = np.array([[1 + q["rho"], 1 - q["rho"]], [1 - q["rho"], 1 + q["rho"]]]) / 2
+    return {"c": y["c"] * (np.linalg.eigvalsh(step @ step)[0])}
+
+
+def gated(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Token by token: every latent of a layer below the query's child of the root, with their covariance."""
+    L, N, rho, found, r = len(y["v1"]) + 1, int(q["N"]), float(q["rho"]), {}, 1.0
+    for s in range(1, 4):
+        v, heights = y[f"v{s}"], np.arange(s, L)
+        P = 1 - (1 - rho ** (2 * (heights - s + 1))) / (2 * (1 - rho ** (L - s) * q["rho0"]))
+        places = np.arange(N ** (L - s))  # tokens of height s - 1; the query is the first
+        levels = [places // N**k for k in range(L - s + 1)]
+        up = np.array([[next(k for k in range(L - s + 1) if levels[k][a] == levels[k][b]) for b in places] for a in places])
+        group = up[0, 1:] - 1  # component of each other token
+        weight = np.exp(v[group] ** 2 / 2)
+        found[f"v{s}"] = (q["kappa"] * r**2 * P - v) * np.exp(v**2 / 2) / weight.sum()
+        w = np.append(1.0, v[group] * weight)
+        covariance = np.where(up == 0, 1.0, r**2 * rho ** (2.0 * up))
+        above = r * rho ** np.append(1.0, 2.0 * group + 1)
+        r = float(w @ above / np.sqrt(w @ covariance @ w))
+    return found
+
+
 def hopfield_two_layer(t: float, y: Arrays, q: Arrays) -> Arrays:
     e = np.exp(q["beta"] * y["h"])
     return {"v": (q["X"] @ (e / e.sum()) - y["v"]) / q["tau_v"], "h": (q["X"].T @ y["v"] - y["h"]) / q["tau_h"]}
@@ -398,6 +422,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.joint_softmax": joint("softmax"),
     "galore.parametric_gradient": parametric_gradient,
     "hierarchy.grouped": grouped,
+    "hierarchy.gated": gated,
+    "hierarchy.occurrence": occurrence,
     "hierarchy.multilayer": multilayer(),
     "hierarchy.covariance": covariance,
     "joma.reduced_exp": reduced_exp,
