@@ -124,9 +124,9 @@ def write_family(folder: Path, family: str, names: list[str]) -> list[Item]:
 
 
 def draw_model(path: Path, name: str) -> None:
-    """Draws a default run of a model, if the picture is not there."""
+    """Draws a default run of a model, if the picture is not there; on arrays, for which nothing is compiled."""
     from odesim.plot.files import save
     from odesim.plot.solution import figure_of_solution
 
     if not path.exists():
-        save(figure_of_solution(odesim.integrate(name, save=200)), path)
+        save(figure_of_solution(odesim.integrate(name, save=200, backend="numpy")), path)

@@ -57,7 +57,7 @@ def dense_errors() -> Iterable[Measurement]:
 def fast_neurons() -> Iterable[Measurement]:
     """The distance of v from hopfield.modern at t = 2, h at rest at the start, for tau_h = .1, .01, .001."""
     X = np.random.default_rng(0).standard_normal((8, 5))
-    start, fine = X[:, 0] / 2 + 0.3, {"rtol": 1e-9, "atol": 1e-12, "method": "rodas5p"}
+    start, fine = X[:, 0] / 2 + 0.3, {"rtol": 1e-9, "atol": 1e-12, "method": "rodas5p", "backend": "numpy"}
     common: dict[str, Any] = {"span": (0, 2), "save": [0, 2], **fine}
     one = odesim.integrate("hopfield.modern", params={"X": X, "beta": 1}, initial={"xi": start}, **common).final["xi"]
     off = []
@@ -82,6 +82,7 @@ SIGNS = (
             Verdict.HOLDS,
             "four standard errors of 120 and 630 wrong signs, and their correlation; half a unit of the last digit",
         ),
+        slow=True,
     ),
     Claim(
         "hopfield.load",
@@ -110,6 +111,7 @@ SIGNS = (
             Verdict.HOLDS,
             "three standard errors of 2,800 wrong signs and the correction of order 1/d; half a unit of the last digit",
         ),
+        slow=True,
     ),
     Claim(
         "hopfield.fast_memory_neurons",
