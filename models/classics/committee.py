@@ -81,7 +81,7 @@ SYSTEM = System(
     },
     sizes={K: 2, M: 2},
     span=(0.0, 200.0),
-    time="samples for each input dimension",
+    time="samples / dimension",
     observables={"e_g": e_g},
     display={
         "det": det(C, i, k),

@@ -45,7 +45,7 @@ def mean_root() -> Iterable[Measurement]:
 
 def gated_numbers() -> Iterable[Measurement]:
     """Correlations of three layers at the start and at t = 400, and the weights there."""
-    run = odesim.integrate("hierarchy.gated", save=[0, 400], **FINE)
+    run = odesim.integrate("hierarchy.gated", span=(0, 400), save=[0, 400], **FINE)
     for s, (first, last) in enumerate(((0.9647, 0.9667), (0.9329, 0.9481), (0.8950, 0.9324)), 1):
         yield Measurement(f"r{s} at the start", run.observables[f"r{s}"][0], first, 6e-5)
         yield Measurement(f"r{s} at t = 400", run.observables[f"r{s}"][1], last, 6e-5)

@@ -78,7 +78,7 @@ def gated(name: str, S: int) -> System:
         ),
         initial={state[k]: 0.05 for state, k in zip(v, axes, strict=True)},
         sizes={L: S + 1},
-        span=(0.0, 400.0),
+        span=(0.0, 60.0),
         time="time of gradient flow",
         observables={f"r{s}": r[s] for s in range(1, S + 1)},
         display=named,
