@@ -35,7 +35,7 @@ class Feature:
     @property
     def passed(self) -> bool:
         """Whether the measured value is within tolerance of the target; false for nan."""
-        return abs(self.measured - self.target) <= self.tolerance
+        return bool(abs(self.measured - self.target) <= self.tolerance)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tests.support.texts import clashes, drawn_texts
 NAMES = list_figures()
 
 
-@pytest.fixture(scope="module", params=slow_but(NAMES, [name for name in NAMES if name not in ("joma_fig2_3", "scan_snap_fig6")]))
+@pytest.fixture(scope="module", params=slow_but(NAMES, ["joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4"]))
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
     """Each figure, fast, run once."""
     return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))
