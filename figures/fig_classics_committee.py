@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.errors import counted
 from odesim.models.classics._committee_claims import FIRST, START, online
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
@@ -52,7 +53,9 @@ def draw(ds: xr.Dataset) -> Figure:
         left.plot(ds.t, ds.e_g, color=CATEGORIES[0], label="equations")
         mean = ds.online.mean("seed")
         reach = np.array([mean - ds.online.min("seed"), ds.online.max("seed") - mean])
-        left.errorbar(ds.check, mean, reach, fmt="o", ms=3, lw=0.8, color=INK, label=f"online, N = {ds.N},\n{ds.sizes['seed']} seeds")
+        left.errorbar(
+            ds.check, mean, reach, fmt="o", ms=3, lw=0.8, color=INK, label=f"online, N = {ds.N},\n{counted(ds.sizes['seed'], 'seed')}"
+        )
         left.set(yscale="log", ylim=(1e-5, 1), xlabel="t = steps / N", ylabel="$e_g$")
         left.legend(loc="lower left")
         for j in range(2):

@@ -8,6 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.topics._population import Population
+from odesim.models.topics._reduced_claims import REDUCED
 from odesim.symbolic import Source
 
 PAPER = "li2023topic"
@@ -132,6 +133,7 @@ def alike() -> Iterable[Measurement]:
 
 
 CLAIMS = (
+    *REDUCED,
     Claim(
         "topics.blocks",
         Source(PAPER, "Theorem 1", "from zero, without weight decay; the numbers by an independent script"),

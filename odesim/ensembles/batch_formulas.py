@@ -66,7 +66,7 @@ def _with_member_index(e: Any, own: frozenset[str]) -> Any:
     if isinstance(e, Symbol):
         return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in own else e
     if isinstance(e, Indexed) and isinstance(e.base, Layer):
-        return _with_member_index(at(e.base.definition, dict(zip(e.base.along, e.indices, strict=True))), own)
+        return _with_member_index(at(e.base.definition, e.base.places(e)), own)
     if isinstance(e, Indexed):
         name, indices = base_name(e), [_with_member_index(i, own) for i in e.indices]
         return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in own else e.base[tuple(indices)]

@@ -171,15 +171,16 @@ def element_text(label: Any, shape: Iterable[Any] | None, s: "Definition") -> st
     return f"{label}[{', '.join(places)}]"
 
 
-def all_expressions(s: "Definition") -> Iterator[Any]:
-    """Every expression of s, keys and extents included; declarations of parameters are not."""
-    yield from computed_expressions(s)
+def all_expressions(s: "Definition", *, equations: bool = True) -> Iterator[Any]:
+    """Every expression of s, keys and extents included, with or without right-hand sides; declarations of parameters are not."""
+    yield from computed_expressions(s, equations=equations)
     yield from with_layers(s.display.values())
 
 
-def computed_expressions(s: "Definition") -> Iterator[Any]:
-    """Every expression of s that a run computes, definitions of layers included."""
-    parts: list[Any] = [*s.axes, *s.axes.values(), *s.equations, *s.equations.values(), *s.initial, *s.initial.values()]
+def computed_expressions(s: "Definition", *, equations: bool = True) -> Iterator[Any]:
+    """Every expression of s that a run computes, with or without right-hand sides, definitions of layers included."""
+    parts: list[Any] = [*s.axes, *s.axes.values(), *s.equations, *s.initial, *s.initial.values()]
+    parts += s.equations.values() if equations else ()
     parts += [e for e in s.observables.values() if isinstance(e, sp.Basic)]
     parts += [part for law in s.invariants for part in (law.expr, law.when)]
     parts += [*(c.expr for c in s.constraints), *(event.expr for event in s.events)]

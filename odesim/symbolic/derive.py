@@ -10,7 +10,7 @@ from odesim.errors import SpecError
 from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices
-from odesim.symbolic.layered import Layer, layers_in
+from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.logs import XLogY
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.parts import Key, key_indices
@@ -82,14 +82,15 @@ class _ChainRule:
         if layer not in self._layers:
             slope = layer.slope(self(layer.definition))
             more = tuple(i for i in self.along if i in free_indices(slope, {i}))
-            shape = (*layer.shape, *(self.along[i] for i in more))
-            self._layers[layer] = None if slope == 0 else (Layer(f"d{layer.name}", (*layer.along, *more), slope, shape), more)
+            axes = {**layer.axes, **{i: self.along[i] for i in more}}
+            made = Layer(f"d{layer.name}", tuple(axes), slope, tuple(axes.values())) if axes else Value(f"d{layer.name}", (), slope, (1,))
+            self._layers[layer] = None if slope == 0 else (made, more)
         return self._layers[layer]
 
     def _derivative(self, e: Any) -> Any:
         if isinstance(e, Indexed) and isinstance(e.base, Layer):
             found = self.layer(e.base)
-            return sp.S.Zero if found is None else found[0][(*e.indices, *found[1])]
+            return sp.S.Zero if found is None else found[0].element((*e.base.places(e).values(), *found[1]))
         if isinstance(e, Indexed | Symbol):
             way = self.ways.get(base_name(e))
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())

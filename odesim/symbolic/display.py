@@ -20,11 +20,11 @@ from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
 from odesim.symbolic.flows import GradientFlow
-from odesim.symbolic.layered import Layer, layers_in
+from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.lowering import all_names
-from odesim.symbolic.named import BINDING, LogSumExp, log_of_sum, plain, softmax_in
 from odesim.symbolic.parts import Key, free_in_order
+from odesim.symbolic.recognised import BINDING, LogSumExp, log_of_sum, plain, softmax_in
 from odesim.symbolic.reductions import REDUCTIONS, unevaluated
 
 LONG = 40
@@ -78,7 +78,9 @@ class Display:
     def __init__(self, system: Definition):
         self.axes = system.axes
         self.loss = loss_of(system)
-        self.layers = layers_in(*(e for e in all_expressions(system) if isinstance(e, sp.Basic)))
+        self.layers, self._beside = (
+            layers_in(*(e for e in all_expressions(system, equations=all_of_it) if isinstance(e, sp.Basic))) for all_of_it in (True, False)
+        )
         self._called = dict(_called_apart(self.layers))
         named = {name: plain(e) for name, e in system.display.items()} or ({} if self.loss else dict(shared_sums(system)))
         self.names = [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in named.items()]
@@ -87,12 +89,15 @@ class Display:
         """e with the parts that have a name, the last and largest first. names: how many of them may be used, all by default."""
         written = _Writing(self.names[:names])(plain(sp.sympify(e)), self.axes)
         again = {a: self._called[a.base][a.indices] for a in written.atoms(Indexed) if a.base in self._called}
+        numbers = [a for a in written.atoms(Indexed) if isinstance(a.base, Value)]
+        again |= {a: Symbol(str(self._called.get(a.base, a.base).label), real=True) for a in numbers}
         return written.xreplace(again) if again else written
 
-    def definitions(self) -> dict[Key, Expr]:
-        """{name: definition}, each in terms of the names before it."""
+    def definitions(self, *, equations: bool = True) -> dict[Key, Expr]:
+        """{name: definition}, each in terms of the names before it; without equations: not of layers that only they read."""
         made = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
-        return made | {self.shown(layer[layer.along]): layer.value(self.shown(layer.definition)) for layer in self.layers}
+        layers = self.layers if equations else self._beside
+        return made | {self.shown(layer.element(layer.along)): layer.value(self.shown(layer.definition)) for layer in layers}
 
     def definition_of(self, name: str, e: Any) -> Any:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""

@@ -14,10 +14,10 @@ from odesim.base.signatures import readable
 from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.adjoint import ReverseSweep, has_slopes
 from odesim.symbolic.bound import BoundIndex, at, bind_indices
-from odesim.symbolic.elements import IndexedBase, our_element
+from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, free_indices, index, over
 from odesim.symbolic.flows import GradientFlow
-from odesim.symbolic.layered import Layer, bounded, with_layers
+from odesim.symbolic.layered import Layer, Value, bounded, with_layers
 from odesim.symbolic.lowering import Lowering
 from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of
 from odesim.symbolic.parts import Key, checked_expression, key_indices
@@ -189,8 +189,8 @@ class _Inline:
             if of in self._layers:
                 layer, loops, element = self._layers[of]
                 slope = _with_short_names(at(self(e), dict(zip(loops, layer.along, strict=True))))
-                made = Layer(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
-                self._layers[name] = made, loops, IndexedBase(name, shape=element.base.shape)[element.indices]
+                made = (Value if isinstance(layer, Value) else Layer)(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
+                self._layers[name] = made, loops, element
 
     def __call__(self, e: Any) -> Any:
         if isinstance(e, Indexed | Symbol):
@@ -206,8 +206,8 @@ class _Inline:
         name = base_name(read)
         if name in self._layers:
             layer, loops, element = self._layers[name]
-            at_loop = dict(zip(element.indices, read.indices, strict=True))
-            return layer[tuple(at_loop[i] for i in loops)]
+            at_loop = dict(zip(element.indices, read.indices, strict=True)) if isinstance(read, Indexed) else {}
+            return layer.element(tuple(at_loop[i] for i in loops))
         free, e = self.parts[name]
         if name not in self._inlined:
             self._inlined[name] = self(e)

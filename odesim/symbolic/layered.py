@@ -64,6 +64,19 @@ class Layer(IndexedBase):
         """The layer of this name and shape with another definition."""
         return type(self)(self.name, self.along, definition, tuple(self.shape))
 
+    @property
+    def axes(self) -> dict[Symbol, Any]:
+        """{index of the definition: extent}."""
+        return dict(zip(self.along, self.shape, strict=True))
+
+    def element(self, indices: tuple[Any, ...]) -> Any:
+        """The element at an index for each of axes."""
+        return self[indices]
+
+    def places(self, read: Indexed) -> dict[Symbol, Any]:
+        """{index of the definition: where `read`, an element, is}."""
+        return dict(zip(self.along, read.indices, strict=True))
+
     def value(self, definition: Any) -> Any:
         """What its elements are, in terms of its definition: for formulas."""
         return definition
@@ -71,6 +84,20 @@ class Layer(IndexedBase):
     def slope(self, slope: Any) -> Any:
         """The derivative of an element from that of the definition at the indices `along`."""
         return slope
+
+
+class Value(Layer):
+    """A number that is named: a layer of one element, without an index."""
+
+    @property
+    def axes(self) -> dict[Symbol, Any]:
+        return {}
+
+    def element(self, indices: tuple[Any, ...]) -> Any:
+        return self[0]
+
+    def places(self, read: Indexed) -> dict[Symbol, Any]:
+        return {}
 
 
 class Inverse(Layer):
@@ -137,7 +164,7 @@ def changed(e: Any, change: Callable[[Any, Mapping[Symbol, Any]], Any], scope: M
     """change(e, scope), with every layer replaced by one whose definition is changed in the same way. scope: {index: extent}."""
     new: dict[Any, Any] = {}
     for layer in layers_in(e):
-        definition = change(layer.definition, dict(zip(layer.along, layer.shape, strict=True)))
+        definition = change(layer.definition, layer.axes)
         new[layer] = layer.with_definition(_put(definition, new))
     return _put(change(e, scope or {}), new)
 
@@ -168,6 +195,22 @@ def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = 
         shape = _shape(e, along, tuple(made[-1].shape), f"layer {n + 1} of layers()")
         made.append(Layer(f"{name}{n + 1}", along, e, shape))
     return made
+
+
+@readable
+def named(name: str, value: Any) -> Expr:
+    """A number with a name of its own: formulas, equations of gradient_flow() and generated code hold its value once, by this name.
+
+    z = named("z", over(Sum, exp(x[i]), (i, N))). Later values may be made of earlier ones, and then stay as short as they are written.
+    Raises SpecError for a name that Python does not take, or a value with a free index.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or name.endswith("_"):
+        raise SpecError(f"named() takes a name of letters and digits, such as z1, not {value_text(name)}")
+    e = canonical(argument_expression(f"named({name!r})", value))
+    free = ", ".join(sorted(str(k) for k in e.free_symbols if is_index(k)))
+    if free:
+        raise SpecError(f"named({name!r}) has the free index {free}: it is one number, so sum over it")
+    return Value(name, (), e, (1,)).element(())
 
 
 def _shape(e: Expr, along: tuple[Symbol, ...], before: tuple[Any, ...], where: str) -> tuple[Any, ...]:

@@ -64,7 +64,7 @@ class Lowering:
         self._symbols, self._others = symbols, set(taken)
         self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
         self._hoisted: dict[Expr, Expr] = {}
-        self.layers: dict[Layer, tuple[tuple[Symbol, ...], Indexed]] = {}
+        self.layers: dict[Layer, tuple[tuple[Symbol, ...], Key]] = {}
         self._temporaries: dict[tuple[Any, ...], Indexed | Symbol] = {}
 
     def assign(self, target: Key, e: Expr) -> None:
@@ -101,7 +101,8 @@ class Lowering:
             return body
         if isinstance(e, Indexed) and isinstance(e.base, Layer):
             loops, element = self._layer(e.base)
-            return padded_as_choice(element.xreplace(dict(zip(loops, e.indices, strict=True))))
+            read = element.xreplace(dict(zip(loops, e.base.places(e).values(), strict=True)))
+            return padded_as_choice(read) if loops else read
         if isinstance(e, Indexed):
             return padded_as_choice(e)
         if isinstance(e, KroneckerDelta) and any(isinstance(i, Padded) for i in e.args):
@@ -117,7 +118,7 @@ class Lowering:
         """(loop indices, element at them) of the temporary that holds a layer."""
         if layer not in self.layers:
             loops: list[Symbol] = []
-            for i, extent in zip(layer.along, layer.shape, strict=True):
+            for i, extent in layer.axes.items():
                 loops.append(self.loop_index(i, extent, sp.Tuple(layer.definition, *loops)))
             body = self.hoist(layer.definition.xreplace(dict(zip(layer.along, loops, strict=True))))
             held = self.new(body, "map", tuple(loops))

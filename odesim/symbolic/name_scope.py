@@ -57,7 +57,7 @@ class NameScope:
             def fail(text: str) -> None:
                 raise SpecError(f"{self.system.name}: in {place}: {text}")
 
-            extents = {**self.system.axes, **dict(zip(layer.along, layer.shape, strict=True))}
+            extents = {**self.system.axes, **layer.axes}
             self._walk(layer.definition, extents, set(layer.along), fail, states)
 
     def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:

@@ -69,7 +69,7 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
     shown = formulas.display.shown
     sections = {
         "Equations": list(equations(system, formulas)),
-        "Where": [Row(Formula(k, e)) for k, e in formulas.display.definitions().items()],
+        "Where": [Row(Formula(k, e)) for k, e in formulas.definitions().items()],
         "Initial values": [Row(Formula(k, shown(e), "start")) for k, e in system.initial.items()],
         "Parameters": list(parameters(system)),
         "Observables": list(observables(system, formulas)),

@@ -1,5 +1,7 @@
 """Formulas as one line of text and as LaTeX."""
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import sympy as sp
@@ -12,8 +14,8 @@ from odesim.symbolic.definition import Definition
 from odesim.symbolic.display import Display
 from odesim.symbolic.flows import GradientFlow, Slope
 from odesim.symbolic.limits import limit_latex, limit_text
-from odesim.symbolic.named import plain
 from odesim.symbolic.parts import Key
+from odesim.symbolic.recognised import plain
 
 LONG = 240
 """Characters of a formula, three lines of a terminal, above which a gradient is shown as one."""
@@ -35,11 +37,21 @@ class Formulas:
 
     def equations(self) -> dict[Key, Any]:
         """{state: right-hand side}, each with its names; gradients of a loss that has a name as such, where one is long."""
-        made, loss = {key: self.display.shown(e) for key, e in self.system.equations.items()}, self.display.loss
-        rates = self.system.equations.rates if isinstance(self.system.equations, GradientFlow) and loss else {}
-        if all(len(self.print_text(made[key])) <= LONG for key in rates):
-            return made
-        return made | {key: -self.display.shown(rate) * Slope(loss, key) for key, rate in rates.items()}
+        return self._written | {key: -self.display.shown(rate) * Slope(self.display.loss, key) for key, rate in self._slopes.items()}
+
+    def definitions(self) -> dict[Key, Any]:
+        """{name: definition} of the names in what is shown."""
+        return self.display.definitions(equations=len(self._slopes) < len(self.system.equations))
+
+    @cached_property
+    def _written(self) -> dict[Key, Any]:
+        return {key: self.display.shown(e) for key, e in self.system.equations.items()}
+
+    @cached_property
+    def _slopes(self) -> Mapping[Key, Any]:
+        """{state: rate} of the equations that are shown as gradients: none where all are short."""
+        rates = self.system.equations.rates if isinstance(self.system.equations, GradientFlow) and self.display.loss else {}
+        return rates if any(len(self.print_text(self._written[key])) > LONG for key in rates) else {}
 
     def text(self, e: Any) -> str:
         """An expression on one line: sum_l(f), max_l(f), softmax_l(f)."""
@@ -62,7 +74,7 @@ def latex(system: Definition) -> str:
     """The equations as a LaTeX aligned block, with the definitions of the names in them."""
     formulas = Formulas(system)
     rows = [rf"{rate_latex(formulas, key, system.discrete)} &= {formulas.print_latex(e)}" for key, e in formulas.equations().items()]
-    rows += [f"{formulas.print_latex(key)} &= {formulas.print_latex(e)}" for key, e in formulas.display.definitions().items()]
+    rows += [f"{formulas.print_latex(key)} &= {formulas.print_latex(e)}" for key, e in formulas.definitions().items()]
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
 
@@ -80,7 +92,7 @@ def equations_text(system: Definition) -> str:
 def definitions_text(system: Definition) -> str:
     """The definitions of the names in the equations and laws, one per line."""
     formulas = Formulas(system)
-    return "\n".join(f"{formulas.print_text(key)} = {formulas.print_text(e)}" for key, e in formulas.display.definitions().items())
+    return "\n".join(f"{formulas.print_text(key)} = {formulas.print_text(e)}" for key, e in formulas.definitions().items())
 
 
 def text_of(e: Any) -> str:

@@ -13,6 +13,7 @@ from matplotlib.text import Text
 
 from odesim.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
+from odesim.plot.style import FAINT, INK
 from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
 
@@ -141,7 +142,30 @@ def curves_of(name: str, table: xr.Dataset) -> Any:
     return table.v_euler.values.T if name == "joma_fig4" else table.B.values
 
 
-@pytest.mark.parametrize("name", NAMES)
+MADE_UP = ("joma_fig2_3", "joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4", "scan_snap_fig6")
+
+
+def rows_of(table: xr.Dataset) -> set[tuple[float, ...]]:
+    """Every row of numbers in a table, along each of its dimensions; of what has seeds, those of the mean over them too."""
+    arrays = [v.values for v in table.variables.values() if v.ndim and v.dtype.kind in "if"]
+    arrays += [v.mean("seed").values for v in table.values() if "seed" in v.dims]
+    return {tuple(row) for a in arrays for axis in range(a.ndim) for row in np.moveaxis(a, axis, -1).reshape(-1, a.shape[axis])}
+
+
+def test_curves_are_the_data(done: FigureRun) -> None:
+    """Each curve in colour, from its first point on, is a row of the data; draw() changes none. Grey and black ones are for comparison."""
+    if done.name in MADE_UP:
+        pytest.skip("test_draw_only_draws has it")
+    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+    before, rows = table.copy(deep=True), rows_of(table)
+    figure = load_figure(done.name).draw(table)
+    xr.testing.assert_identical(table, before)
+    drawn = [line for axes in figure.axes for line in axes.lines if line.get_color() not in (FAINT, INK)]
+    curves = [tuple(np.asarray(line.get_ydata(), float)) for line in drawn if len(line.get_ydata()) > 2]
+    assert curves and [y for y in curves if not any(y == row[len(row) - len(y) :] for row in rows)] == []
+
+
+@pytest.mark.parametrize("name", MADE_UP)
 def test_draw_only_draws(name: str) -> None:
     """draw() takes any numbers of the right form, draws each curve as it is and changes none."""
     table = tiny(name)

@@ -184,6 +184,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "reversal.full": ({"Y": "(R, M)"}, {"x1": "(N,)", "x3": "(N,)", "eta_Y": "()"}, {"loss": "()", "p": "(N,)"}),
     "topics.stage1": ({"W_V": "(d, d)"}, TOPICS, dict.fromkeys(("loss", "norm_W_V"), "()")),
     "topics.tied": ({"E": "(K, d)"}, TOPICS | {"eps": "()"}, {"loss": "()"}),
+    "topics.reduced": (
+        dict.fromkeys(("a_w", "a_t", "r_w", "r_m", "k_w", "q_w", "k_t", "q_t"), "()") | {"K2": "(2, 2)", "Q2": "(2, 2)"},
+        dict.fromkeys(("T", "v", "tau", "p_m", "p_c", "p_r", "eps"), "()"),
+        dict.fromkeys(("loss", "alpha", "beta"), "()"),
+    ),
     "topics.full": (
         dict.fromkeys(("W_V", "W_K", "W_Q"), "(d, d)"),
         TOPICS | {"eps": "()"},
@@ -235,7 +240,7 @@ def test_names_and_shapes(name):
 SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.tied")
 SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
 SPREAD += ("classics.deep_linear_modes", "gibbs.master", "gibbs.parallel", "gibbs.lumped")
-SPREAD += ("hopfield.two_layer", "particles.unnormalised", "particles.rescaled", "classics.committee", "induction.stages")
+SPREAD += ("topics.reduced", "hopfield.two_layer", "particles.unnormalised", "particles.rescaled", "classics.committee", "induction.stages")
 """Models with a start that is no number."""
 
 

@@ -36,7 +36,7 @@ NO_LAW_FIXES = {
 # Gradient flows of a loss without a solution: laws relate their states, none knows the time. Their right-hand sides are held by hand.
 NO_CLOCK = (
     *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
-    *("hierarchy.multilayer", "hierarchy.covariance", "topics.full"),
+    *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
     *("particles.sphere", "particles.circle", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages"),
 )

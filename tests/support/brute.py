@@ -10,7 +10,7 @@ import sympy as sp
 from scipy import special
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.symbolic.layered import Inverse, Layer
+from odesim.symbolic.layered import Inverse, Layer, Value
 from odesim.symbolic.logs import Share, XLogY
 from odesim.symbolic.neighbours import Clipped, Neighbour, Padded, Wrapped
 from odesim.symbolic.parts import key_indices
@@ -34,6 +34,8 @@ def value(e: Any, env: Mapping[Any, Any]) -> Any:
     """e with the names in env: numbers, arrays and indices; summed indices stand there as symbols."""
     if isinstance(e, Indexed) and isinstance(e.base, Layer) and e.base.name not in env:
         return of_layer(e.base, [int(value(i, env)) for i in e.indices], env)
+    if isinstance(e, Indexed) and isinstance(e.base, Value):
+        return env[e.base.name]
     if isinstance(e, Indexed):
         a, places = env[str(e.base.label)], [int(value(i, env)) for i in e.indices]
         beyond = any(isinstance(i, Padded) and not 0 <= at < n for i, at, n in zip(e.indices, places, np.shape(a), strict=True))
@@ -76,7 +78,7 @@ def value(e: Any, env: Mapping[Any, Any]) -> Any:
 def of_layer(layer: Layer, places: list[int], env: Mapping[Any, Any]) -> Any:
     """An element of a layer; of one of inverses, from the whole matrix."""
     if not isinstance(layer, Inverse):
-        return value(layer.definition, {**env, **dict(zip(layer.along, places, strict=True))})
+        return value(layer.definition, {**env, **dict(zip(layer.axes, places, strict=False))})
     n = range(int(value(sp.sympify(layer.shape[-1]), env)))
     A = [[value(layer.definition, {**env, **dict(zip(layer.along, (*places[:-2], i, j), strict=True))}) for j in n] for i in n]
     return np.linalg.inv(A)[tuple(places[-2:])]

@@ -1,6 +1,7 @@
 """Right-hand sides written by hand in numpy, straight from the papers: what the model files are held against."""
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -394,6 +395,28 @@ def topics_stage1(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W_V": sum(2 * np.outer(P - y["W_V"] @ law, law) for P, law in zip(q["P"], q["P_shown"], strict=True)) / len(q["P"])}
 
 
+def topics_reduced(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The slopes of topics.full at the matrices that these numbers stand for, along each of the directions."""
+    T, v, tau = (int(q[name]) for name in ("T", "v", "tau"))
+    n, d = T * v, T * v + 1
+    topics = np.pad(np.kron(np.eye(T), np.full((v, v), 1 / v)), ((1, 0), (1, 0)))
+    word, mask = np.r_[0, np.ones(n)] / np.sqrt(n), np.eye(d)[0]
+    P_t, P_w, U = topics - np.outer(word, word), np.diag(np.r_[0, np.ones(n)]) - topics, np.stack([mask, word], axis=1)
+    P = np.array([np.r_[0, np.repeat(np.isin(np.arange(T), chosen), v)] / (tau * v) for chosen in combinations(range(T), tau)])
+    B = np.full((d, d), q["p_r"] / n) + q["p_c"] * np.eye(d)
+    B[0] = 1 - q["p_c"] - q["p_r"]
+    full = {
+        "W_V": y["a_w"] * P_w + y["a_t"] * P_t + np.outer(word, y["r_w"] * word + y["r_m"] * mask),
+        "W_K": y["k_w"] * P_w + y["k_t"] * P_t + U @ y["K2"] @ U.T,
+        "W_Q": y["q_w"] * P_w + y["q_t"] * P_t + U @ y["Q2"] @ U.T,
+    }
+    slopes = topics_full(t, full, {"P": P, "B": B, "P_shown": (1 - q["p_m"]) * P + q["p_m"] * P @ B.T})
+    out: Arrays = {"K2": U.T @ slopes["W_K"] @ U, "Q2": U.T @ slopes["W_Q"] @ U}
+    for letter, name in (("a", "W_V"), ("k", "W_K"), ("q", "W_Q")):
+        out |= {f"{letter}_w": (slopes[name] * P_w).sum() / (T * (v - 1)), f"{letter}_t": (slopes[name] * P_t).sum() / (T - 1)}
+    return out | {"r_w": word @ slopes["W_V"] @ word, "r_m": word @ slopes["W_V"] @ mask}
+
+
 def topics_tied(t: float, y: Arrays, q: Arrays) -> Arrays:
     """As stage 1 pulls E^T E, by the product rule."""
     pull = topics_stage1(t, {"W_V": y["E"].T @ y["E"]}, q)["W_V"]
@@ -456,6 +479,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "reversal.bilinear": reversal_bilinear,
     "topics.full": topics_full,
     "topics.stage1": topics_stage1,
+    "topics.reduced": topics_reduced,
     "topics.tied": topics_tied,
 }
 """Model -> function(t, states, parameters) that gives d state / dt; of a Map the next state."""

@@ -31,8 +31,8 @@ from odesim.symbolic.display import Display
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.html import html_page
 from odesim.symbolic.layered import InverseOf
-from odesim.symbolic.named import BINDING, Entropy, LogSumExp, SoftmaxAt
 from odesim.symbolic.page import page_of
+from odesim.symbolic.recognised import BINDING, Entropy, LogSumExp, SoftmaxAt
 from odesim.symbolic.reductions import unevaluated
 from odesim.symbolic.show import Formulas, definitions_text, equations_text, latex, text_of
 from tests.support.balls import BALLS

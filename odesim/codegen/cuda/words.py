@@ -83,7 +83,12 @@ def literal(x: Any) -> Typed:
 
 def _same(word: str) -> Callable[[list[Typed]], Typed]:
     """A function with the same name in both languages, also for float."""
-    return lambda args: Typed(_real(args), f"{word}({', '.join(a.text for a in args)})")
+    return lambda args: Typed(_real(args), f"{word}({', '.join(_no_int(a).text for a in args)})")
+
+
+def _no_int(a: Typed) -> Typed:
+    """a, as a double where it is an integer: C++ asks which function of real numbers is meant."""
+    return Typed(REAL, f"((double){a.text})") if a.type == INT else a
 
 
 def in_double(a: Typed) -> Typed:
@@ -93,7 +98,7 @@ def in_double(a: Typed) -> Typed:
 
 def _wide(word: str) -> Callable[[list[Typed]], Typed]:
     """A function of doubles alone, with the same name in both languages."""
-    return lambda args: Typed(REAL, f"{word}({', '.join(in_double(a).text for a in args)})")
+    return lambda args: Typed(REAL, f"{word}({', '.join(_no_int(in_double(a)).text for a in args)})")
 
 
 def _real(args: list[Typed]) -> str:

@@ -1,0 +1,76 @@
+"""Numbers with names: their values, derivatives and formulas are those of the written-out model, and chains of them stay short."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Sum, Symbol, exp, log
+
+import odesim
+from odesim.errors import SpecError
+from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, named, over, sizes
+from odesim.symbolic.show import definitions_text
+from tests.support.systems import REAL, SOURCE
+
+(i,), (D,) = index("i"), sizes("D")
+x, a, s = IndexedBase("x", shape=(D,)), Symbol("a", real=True), Symbol("s", real=True)
+
+
+def narrow(named_parts: bool) -> System:
+    """Gradient flow of a number of losses of x and a, with names for the parts or without."""
+    part = named if named_parts else lambda name, value: value
+    total = part("total", over(Sum, exp(x[i]), (i, D)))
+    ratio = part("ratio", s * a**2 / total)
+    loss = ratio + log(part("wide", 1 + ratio * total**2))
+    rates = {x[i]: 1, a: 2}
+    start = {x[i]: (i + 1) / 10, a: 0.7}
+    return System(
+        name="t.named", source=SOURCE, axes={i: D}, equations=gradient_flow(loss, rates), params=(Param(s, 1.5, REAL, "scale"),),
+        initial=start, sizes={D: 3}, span=(0, 1), observables={"loss": loss, "ratio": ratio},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_named_numbers_change_no_value(backend: str) -> None:
+    """With names and without, one run, its sensitivities, and one by a stiff method; 1e-14 is what rounding leaves of a decayed number."""
+    runs = [
+        odesim.integrate(narrow(named_parts), span=(0, 1), save=3, backend=backend, sensitivities=("s", "a"))
+        for named_parts in (True, False)
+    ]
+    for name in runs[0].y:
+        np.testing.assert_allclose(runs[0].y[name], runs[1].y[name], rtol=1e-12, atol=1e-14)
+    for name in ("loss", "ratio"):
+        np.testing.assert_allclose(runs[0].observables[name], runs[1].observables[name], rtol=1e-12, atol=1e-14)
+    stiff = [odesim.integrate(narrow(named_parts), span=(0, 1), method="rodas5p", backend=backend).y["x"] for named_parts in (True, False)]
+    np.testing.assert_allclose(stiff[0], stiff[1], rtol=1e-9)
+
+
+def test_named_numbers_are_shown_by_name() -> None:
+    """A definition for each, without an index; a chain of them stays as long as it is written."""
+    s = narrow(True)
+    assert definitions_text(s).splitlines()[:3] == ["total = sum_i(exp(x[i]))", "ratio = s*a^2/total", "wide = 1 + ratio*total^2"]
+    chain = a
+    for n in range(30):
+        chain = named(f"c{n}", chain * (1 + chain / 2))
+    long = System(name="t.chain", source=SOURCE, axes={}, equations={a: -chain}, params=(), initial={a: 0.01}, sizes={}, span=(0, 1))
+    assert len(definitions_text(long)) < 30 * 40
+    value = 0.01
+    for _ in range(30):
+        value = value * (1 + value / 2)
+    run = odesim.integrate(long, span=(0, 1e-6), method="euler", step=1e-6)
+    assert run.final["a"] - 0.01 == pytest.approx(-1e-6 * value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: named("z[0]", a), r"a name of letters and digits, such as z1, not 'z\[0\]'"),
+        (lambda: named("z", x[i]), "has the free index i: it is one number, so sum over it"),
+        (lambda: named("z", [a]), "named..z.. takes an expression, not"),
+    ],
+)
+def test_named_refuses(call: Callable[[], Any], words: str) -> None:
+    """What is no name, no expression or no number."""
+    with pytest.raises(SpecError, match=words):
+        call()
