@@ -60,7 +60,7 @@ def attention() -> Iterable[Measurement]:
 
 def stages() -> Iterable[Measurement]:
     """The losses on the two plateaus, T = v = 10, eps = 1e-3."""
-    run = odesim.integrate("topics.reduced", params=SETTING, span=(0, 6e5), save=[0, 1e4, 6e5], **FINE)
+    run = odesim.integrate("topics.reduced", params=SETTING | {"eps": 1e-3}, span=(0, 6e5), save=[0, 1e4, 6e5], **FINE)
     yield Measurement("loss on the first plateau", run.observables["loss"][1], 0.95, 5e-5)
     yield Measurement("loss on the second plateau", run.observables["loss"][2], 0.9459, 5e-5)
 
