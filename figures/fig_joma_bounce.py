@@ -18,6 +18,7 @@ from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import (
     CATEGORIES,
     DASHES,
+    INK,
     SEQUENTIAL,
     few_ticks,
     letter_panels,
@@ -88,7 +89,7 @@ def draw(ds: xr.Dataset) -> Figure:
         entropies.legend(loc="lower right")
         shown = np.maximum(ds.depth.values, 1e-6)
         image = phase.pcolormesh(ds.mu_0, ds.mu_1, shown, norm=LogNorm(1e-5, 0.3), cmap=SEQUENTIAL, rasterized=True)
-        phase.plot(ds.m, ds.m / 2, "o", ms=3, mfc="none", mec="white")
+        phase.plot(ds.m, ds.m / 2, "o", ms=3, color=INK, mfc="none", mec="white")
         phase.set(xlabel="$μ_0$", ylabel="$μ_1$", title="depth of the dip")
         figure.colorbar(image, ax=phase, label="end less least entropy", extend="both")
         for axes in (linear, bent, entropies, phase):

@@ -69,7 +69,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         features.append(Feature(f"chi at t = 700, eta_Y = {eta_Y:g}", float(here.chi[-1]), chi, 0.5, SCRIPT))
         features.append(Feature(f"chi at t = 700 with normaliser 1, eta_Y = {eta_Y:g}", float(here.plain), plain, 0.05, SCRIPT))
         features.append(Feature(f"t0 over its digits, eta_Y = {eta_Y:g}", float(here.t0) / t0, 1.0, 2 / M))  # the digits drop terms of 1/M
-    features.append(Feature("eta_Y of the largest chi at t = 100", RATES[int(ds.chi.sel(t=100).argmax())], 1.0, 0.0, SCRIPT))
+    features.append(Feature("eta_Y of the largest chi at t = 100", RATES[int(np.argmax(ds.chi.sel(t=100).values))], 1.0, 0.0, SCRIPT))
     features.append(Feature("rates out of order at t = 700", float((np.diff(ds.chi.values[:, -1]) >= 0).sum()), 0.0, 0.0))
     order = ds.t0.values * np.array(RATES)
     features.append(Feature("t0 eta_Y: largest less smallest", float(np.ptp(order)), 0.0, 1e-5))

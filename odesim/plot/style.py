@@ -112,7 +112,7 @@ def few_log_ticks(axes: Axes) -> None:
     """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each where an axis has less than two decades."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
-            low, high = axis.get_view_interval()
+            low, high = sorted(axis.get_view_interval())
             short = high < 100 * low
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=6))
             if short and low > 1e-3 and high < 1e4:
