@@ -198,19 +198,23 @@ def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = 
 
 
 @readable
-def named(name: str, value: Any) -> Expr:
+def named(name: str, value: Any, *axes: tuple[Symbol, Any]) -> Any:
     """A number with a name of its own: formulas, equations of gradient_flow() and generated code hold its value once, by this name.
 
     z = named("z", over(Sum, exp(x[i]), (i, N))). Later values may be made of earlier ones, and then stay as short as they are written.
-    Raises SpecError for a name that Python does not take, or a value with a free index.
+    With axes it is an array: G = named("G", over(Sum, W[i, k] * x[k, j], (k, K)), (i, M), (j, N)), with elements G[i, j].
+    Raises SpecError for a name that Python does not take, an axis that is no pair, or a value with another free index.
     """
     if not isinstance(name, str) or not name.isidentifier() or name.endswith("_"):
         raise SpecError(f"named() takes a name of letters and digits, such as z1, not {value_text(name)}")
-    e = canonical(argument_expression(f"named({name!r})", value))
-    free = ", ".join(sorted(str(k) for k in e.free_symbols if is_index(k)))
+    for axis in axes:
+        if not (isinstance(axis, tuple) and len(axis) == 2 and is_index(axis[0])):
+            raise SpecError(f"named({name!r}): an axis is an index and its extent, such as (i, N), not {value_text(axis)}")
+    e, along = canonical(argument_expression(f"named({name!r})", value)), tuple(i for i, _ in axes)
+    free = ", ".join(sorted(str(k) for k in e.free_symbols - set(along) if is_index(k)))
     if free:
-        raise SpecError(f"named({name!r}) has the free index {free}: it is one number, so sum over it")
-    return Value(name, (), e, (1,)).element(())
+        raise SpecError(f"named({name!r}) has the free index {free}: sum over it, or give its axis, such as ({free.split(',')[0]}, N)")
+    return Layer(name, along, e, tuple(n for _, n in axes)) if axes else Value(name, (), e, (1,)).element(())
 
 
 def _shape(e: Expr, along: tuple[Symbol, ...], before: tuple[Any, ...], where: str) -> tuple[Any, ...]:

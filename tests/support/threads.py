@@ -66,8 +66,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "scan_snap.symmetric": {"grid": {"mc": "linspace(0.9,1.0,3)"}},
     "scan_snap.theorem4": {"grid": {"eta_Z": "linspace(0.9,1.0,3)"}},
     "topics.full": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
-    "topics.stage1": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
     "topics.reduced": {"grid": {"p_c": "linspace(0.2,0.3,3)"}, "span": (0.0, 100.0)},
+    "topics.stage1": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
     "topics.tied": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2, "K": 3}},
 }
 METHODS: dict[str, list[float | None]] = {

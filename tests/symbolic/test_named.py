@@ -62,11 +62,25 @@ def test_named_numbers_are_shown_by_name() -> None:
     assert run.final["a"] - 0.01 == pytest.approx(-1e-6 * value, rel=1e-9)
 
 
+def test_named_arrays() -> None:
+    """An array with a name is read at any index, and shown with its own."""
+    y = named("y", exp(x[i]) * s, (i, D))
+    system = System(
+        name="t.array", source=SOURCE, axes={i: D}, equations={x[i]: -y[i] / over(Sum, y[i], (i, D))}, params=(Param(s, 1.5, REAL, "scale"),),
+        initial={x[i]: i}, sizes={D: 3}, span=(0, 1),
+    )  # fmt: skip
+    assert definitions_text(system) == "y[i] = s*exp(x[i])"
+    run = odesim.integrate(system, span=(0, 1e-6), method="euler", step=1e-6)
+    rate = (run.final["x"] - [0, 1, 2]) / 1e-6
+    np.testing.assert_allclose(rate, -np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: named("z[0]", a), r"a name of letters and digits, such as z1, not 'z\[0\]'"),
-        (lambda: named("z", x[i]), "has the free index i: it is one number, so sum over it"),
+        (lambda: named("z", x[i]), r"has the free index i: sum over it, or give its axis, such as \(i, N\)"),
+        (lambda: named("z", x[i], i), r"an axis is an index and its extent, such as \(i, N\), not i"),
         (lambda: named("z", [a]), "named..z.. takes an expression, not"),
     ],
 )
