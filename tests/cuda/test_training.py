@@ -22,6 +22,7 @@ from tests.support.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_
 
 P = [[0.5, 0.3, 0.2, 0.0], [0.1, 0.0, 0.4, 0.5], [0.25, 0.25, 0.25, 0.25]]
 SMALL: dict[str, dict[str, Any]] = {
+    "committee": {"N": 9, "K": 3, "M": 2, "eta_v": 0.5, "sigma": 0.1},
     "corpus": {"vocabulary": 50, "length": 6, "num_next": 4, "num_query": 2, "batch": 8, "width": 6, "mlp": 7},
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
@@ -31,6 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
 # each option that leads through other code, of each task
 MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{task: (task, {}, None) for task in TASKS},
+    **{f"committee {g}": ("committee", {"activation": g, "init": "normal", "batch": 3}, None) for g in ("erf", "relu", "linear")},
     "corpus transformer": ("corpus", {}, "transformer"),
     "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
