@@ -24,11 +24,11 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("hierarchy_tree", {"width": 100, "depth": 2}, 1, None),
     ("hierarchy_dag", {}, 1, None),
     ("hierarchy_dag", {"vocabulary": 2000, "width": 32}, 2, None),
-    ("committee", {"N": 20000}, 4, None),
     ("corpus", {}, 8, "yz"),
     ("corpus", {"length": 16, "batch": 32}, 1, "transformer"),
-    ("committee", {"N": 100, "batch": 4000}, 2, None),
     ("committee", {"N": 1000, "K": 40, "M": 30}, 8, None),
+    ("committee", {"N": 20000}, 4, None),
+    ("committee", {"N": 100, "batch": 4000}, 2, None),
 )
 
 
