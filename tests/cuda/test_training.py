@@ -27,6 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
     "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
+    "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
 }
 # each option that leads through other code, of each task
@@ -40,6 +41,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
+    "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),

@@ -29,6 +29,9 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("committee", {"N": 1000, "K": 40, "M": 30}, 8, None),
     ("committee", {"N": 20000}, 4, None),
     ("committee", {"N": 100, "batch": 4000}, 2, None),
+    ("markov", {"length": 40}, 2, None),
+    ("markov", {"k": 30, "length": 10}, 2, None),
+    ("markov", {"samples": 1000, "length": 20}, 2, None),
 )
 
 
@@ -55,6 +58,7 @@ BEYOND = {
     "hierarchy_dag": ("vocabulary", "width", "mlp", "layers"),
     "committee": ("K", "M", "batch"),
     "corpus": ("vocabulary", "batch"),
+    "markov": ("k", "length", "samples", "batch", "width"),
 }
 
 
