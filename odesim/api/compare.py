@@ -191,7 +191,7 @@ def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str
     """
     if unit == ITERATIONS:
         return TrainingClock()
-    step = pair.step(facts.optimizer["rates"]) if pair else 1.0
+    step = pair.step(facts) if pair else 1.0
     return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind)
 
 

@@ -54,7 +54,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Pair:
-    """How a System describes a task. step(rates): the System's time of one iteration of plain descent.
+    """How a System describes a task. step(facts): the System's time of one iteration of plain descent.
 
     linear: whether states are linear in the trained parameters, so that descent on one is descent on the other.
     start {state: Link}: initial values (R, *shape) from iteration 0, where own_start(facts); without it those of the System.
@@ -63,7 +63,7 @@ class Pair:
     """
 
     links: tuple[Link, ...]
-    step: Callable[[Mapping[str, float]], float] = lambda rates: 1.0
+    step: Callable[[TrainingFacts], float] = lambda facts: 1.0
     linear: bool = True
     start: Mapping[str, Link] = field(default_factory=dict)
     own_start: Callable[[TrainingFacts], bool] = lambda facts: True

@@ -31,6 +31,8 @@ ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 
+OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
+
 
 def not_exact(facts: TrainingFacts) -> list[str]:
     """Phrases on why V alone does not determine the flow of a joma_gaussian training: ratio of the rates, momentum."""
@@ -43,6 +45,11 @@ def not_exact(facts: TrainingFacts) -> list[str]:
 def not_several_classes(facts: TrainingFacts) -> list[str]:
     """The phrases of not_exact(), and one if there is a single class."""
     return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
+
+
+def time_of_weights(facts: TrainingFacts) -> float:
+    """The time of joma.linear of one iteration: the learning rate of the weights."""
+    return float(facts.optimizer["rates"]["w"])
 
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
@@ -64,7 +71,7 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
     # the System eliminates attention by an invariant of the flow, which discrete descent does not keep
     ("joma.linear", "joma_gaussian"): Pair(
         (ONE_NODE,),
-        lambda rates: rates["w"],
+        time_of_weights,
         False,
         {"v": ONE_NODE},
         per_seed=True,
@@ -74,13 +81,21 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
     ),
     ("joma.linear_multinode", "joma_gaussian"): Pair(
         (same_quantity("V"),),
-        lambda rates: rates["w"],
+        time_of_weights,
         False,
         {"V": same_quantity("V")},
         per_seed=True,
         requirements=JOMA_SETTINGS,
         other_misfits=not_several_classes,
         example=JOMA_EXAMPLE,
+    ),
+    # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
+    ("classics.committee", "committee"): Pair(
+        OVERLAPS,
+        lambda facts: 1 / facts.config["N"],
+        False,
+        {link.name: link for link in OVERLAPS if link.name != "e_g"},
+        requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
     ),
 }
 

@@ -345,6 +345,12 @@ def test_what_is_no_number_does_not_pass(training):
             {"task": "hierarchy_tree", "settings": {"optimizer": "sgd"}},
             "no System describes hierarchy_tree, whatever its settings",
         ),
+        (
+            "classics.committee",
+            {"task": "committee", "settings": {"batch": 2, "activation": "relu"}},
+            "does not describe this training of committee: activation is relu, not erf; batch is 2, not 1$",
+        ),
+        ("classics.committee", {"task": "committee", "map": "discrete", "settings": {"N": 9}}, "has no discrete map"),
         ("scan_snap.full", {"task": "scan_snap", "observables": ["entrpy"]}, "no observable 'entrpy' in both.*did you mean 'entropy'"),
         ("scan_snap.full", {"task": "scan_snap", "align": ["q"]}, "no axis 'q'"),
         ("scan_snap.full", {"task": "scan_snap", "steps": 0}, "nothing to compare"),

@@ -97,8 +97,19 @@ def test_examples_are_described(system, task):
 
 # after four of e, f, g comes "on land", after four of b, c, d "on sea"
 TEXT = " ".join(f"{' '.join(rng.choice(list(side), 4))} on {'sea' if side == 'bcd' else 'land'}" for side in ("efg", "bcd") * 30)
-BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}}
-OTHER: dict[str, tuple[Any, ...]] = {"P": (FACTS.exact["P"].tolist(),), "text": (), "q": (), "p": (), "psi": (), "M": ()}
+BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}, "committee": {"N": 20}}
+OTHER: dict[str, tuple[Any, ...]] = {
+    "P": (FACTS.exact["P"].tolist(),),
+    "text": (),
+    "q": (),
+    "p": (),
+    "psi": (),
+    "M": (),
+    "A": (),
+    "Q": (),
+    "R": (),
+    "v": (),
+}
 
 
 def others(setting: Setting) -> tuple[Any, ...]:

@@ -22,15 +22,18 @@ from tests.support.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_
 
 P = [[0.5, 0.3, 0.2, 0.0], [0.1, 0.0, 0.4, 0.5], [0.25, 0.25, 0.25, 0.25]]
 SMALL: dict[str, dict[str, Any]] = {
+    "committee": {"N": 9, "K": 3, "M": 2, "eta_v": 0.5, "sigma": 0.1},
     "corpus": {"vocabulary": 50, "length": 6, "num_next": 4, "num_query": 2, "batch": 8, "width": 6, "mlp": 7},
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
     "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
+    "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
 }
 # each option that leads through other code, of each task
 MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{task: (task, {}, None) for task in TASKS},
+    **{f"committee {g}": ("committee", {"activation": g, "init": "normal", "batch": 3}, None) for g in ("erf", "relu", "linear")},
     "corpus transformer": ("corpus", {}, "transformer"),
     "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
@@ -38,6 +41,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
+    "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),

@@ -26,6 +26,12 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("hierarchy_dag", {"vocabulary": 2000, "width": 32}, 2, None),
     ("corpus", {}, 8, "yz"),
     ("corpus", {"length": 16, "batch": 32}, 1, "transformer"),
+    ("committee", {"N": 1000, "K": 40, "M": 30}, 8, None),
+    ("committee", {"N": 20000}, 4, None),
+    ("committee", {"N": 100, "batch": 4000}, 2, None),
+    ("markov", {"length": 40}, 2, None),
+    ("markov", {"k": 30, "length": 10}, 2, None),
+    ("markov", {"samples": 1000, "length": 20}, 2, None),
 )
 
 
@@ -50,7 +56,9 @@ BEYOND = {
     "joma_gaussian": ("num_classes", "num_distinct"),
     "hierarchy_tree": ("width", "mlp", "layers", "batch"),
     "hierarchy_dag": ("vocabulary", "width", "mlp", "layers"),
+    "committee": ("K", "M", "batch"),
     "corpus": ("vocabulary", "batch"),
+    "markov": ("k", "length", "samples", "batch", "width"),
 }
 
 

@@ -1,0 +1,212 @@
+"""The task markov: its sequences and strategies by hand, their limits in infinite contexts, its seeds, from simple to complex."""
+
+from itertools import pairwise, product
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+import odesim
+from odesim.reference.data.markov import MarkovSequences, draw_chains, draw_sequences, stationary
+from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies
+from odesim.reference.tasks import load_task
+from odesim.reference.tasks.markov import previous_attention
+from odesim.reference.training.randomness import INITIAL, generators
+
+TASK = load_task("markov")
+DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
+SMALL: dict[str, Any] = {"k": 3, "length": 6, "batch": 5, "width": 4}
+# k: loss in infinite contexts of unigram and bigram, nats. k = 2 by quadrature, k = 3 of 2 10^6 chains, whose errors are 1e-4
+LIMITS = {2: (0.5638273, 0.4808892), 3: (0.97882, 0.81905)}
+
+
+def entropy(p: np.ndarray) -> np.ndarray:
+    return -(p * np.log(p)).sum(axis=-1)
+
+
+def test_limits_of_two_states() -> None:
+    """The integrals over the two probabilities of a transition: entropies of the stationary law, and of a transition."""
+
+    def H(a: float) -> float:
+        return float(entropy(np.array([a, 1 - a])))
+
+    assert dblquad(lambda a, b: H(a / (a + b)), 0, 1, 0, 1)[0] == pytest.approx(LIMITS[2][0], abs=6e-8)
+    assert 2 * quad(lambda a: H(a) * (1 - a * log(1 + 1 / a)), 0, 1)[0] == pytest.approx(LIMITS[2][1], abs=6e-8)
+
+
+@pytest.mark.parametrize("k", LIMITS)
+def test_chains_have_the_limits(k: int) -> None:
+    """Mean entropies over 2 10^5 chains are the limits, within 4 standard errors (and those of the limits); pi P = pi to rounding."""
+    P = draw_chains(np.random.default_rng(1), 200_000, k)
+    pi = stationary(P)
+    np.testing.assert_allclose(np.einsum("ni,nij->nj", pi, P), pi, atol=1e-12)
+    np.testing.assert_allclose(pi.sum(axis=1), 1, atol=1e-12)
+    for values, limit in zip((entropy(pi), (pi * entropy(P)).sum(axis=1)), LIMITS[k], strict=True):
+        assert values.mean() == pytest.approx(limit, abs=4 * values.std() / np.sqrt(len(P)) + (k == 3) * 2e-4)
+
+
+@pytest.mark.parametrize("k", LIMITS)
+def test_strategies_tend_to_their_limits(k: int) -> None:
+    """Mean losses over the last 100 of 300 tokens of 2000 sequences: within 4 standard errors, and what is not yet known.
+
+    A strategy that estimates d numbers from n tokens loses d / (2 n) nats: at most k (k - 1) / 400 here, and as much again for rare states.
+    """
+    tokens = draw_sequences(np.random.default_rng(2), 2000, k, 301, "stationary")
+    predicted = strategies(tokens[:, :-1], k)[:, :, -100:]  # (3, n, 100, k)
+    each = -np.log(np.take_along_axis(predicted, tokens[None, :, -100:, None], axis=3))[..., 0].mean(axis=2)  # (3, n)
+    for row, limit in zip(each, (log(k), *LIMITS[k]), strict=True):
+        error = 4 * row.std() / np.sqrt(2000)
+        assert -error - 1e-12 < row.mean() - limit < error + k * (k - 1) / 200 and error < 0.03
+
+
+def test_strategies_by_hand() -> None:
+    """Counts with one more of each, token by token: (n_j + 1) / (n + k), and after i (n_ij + 1) / (n_i + k)."""
+    k, tokens = 3, np.random.default_rng(3).integers(0, 3, (4, 12))
+    uniform, unigram, bigram = strategies(tokens, k)
+    assert np.all(uniform == 1 / 3)
+    for b, t in product(range(4), range(12)):
+        seen = tokens[b, : t + 1].tolist()
+        after = [j for i, j in pairwise(seen) if i == seen[-1]]
+        assert unigram[b, t] == pytest.approx([(seen.count(j) + 1) / (t + 1 + k) for j in range(k)], rel=1e-14)
+        assert bigram[b, t] == pytest.approx([(after.count(j) + 1) / (len(after) + k) for j in range(k)], rel=1e-14)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_bigram_is_the_posterior(k: int) -> None:
+    """From a uniform first state the product of its predictions is the probability of a sequence, over all chains: all of length 5.
+
+    That is E of the product of transitions: of 5 10^4 drawn chains, within 4.5 standard errors, for 81 sequences.
+    """
+    tokens = np.array(list(product(range(k), repeat=5)))
+    predicted = strategies(tokens[:, :-1], k)[2]
+    likelihood = np.take_along_axis(predicted, tokens[:, 1:, None], axis=2)[..., 0].prod(axis=1) / k
+    assert likelihood.sum() == pytest.approx(1, rel=1e-13)
+    P = draw_chains(np.random.default_rng(4), 50_000, k)
+    for row, p in zip(tokens, likelihood, strict=True):
+        drawn = P[:, row[:-1], row[1:]].prod(axis=1) / k
+        assert drawn.mean() == pytest.approx(p, abs=4.5 * drawn.std() / np.sqrt(len(P)))
+
+
+@pytest.mark.parametrize("first", ["stationary", "uniform"])
+def test_sequences_are_of_their_law(first: str) -> None:
+    """How often each of the 16 sequences of length 4 comes among 2 10^5: E of its probability, within 4 standard errors of both."""
+    drawn = draw_sequences(np.random.default_rng(5), 200_000, 2, 4, first)
+    counts = np.bincount(drawn @ [8, 4, 2, 1], minlength=16) / len(drawn)
+    P = draw_chains(np.random.default_rng(6), 400_000, 2)
+    start = stationary(P) if first == "stationary" else np.full((len(P), 2), 0.5)
+    for row, count in zip(product(range(2), repeat=4), counts, strict=True):
+        p = start[:, row[0]] * P[:, row[0], row[1]] * P[:, row[1], row[2]] * P[:, row[2], row[3]]
+        assert count == pytest.approx(p.mean(), abs=4 * np.sqrt(count / len(drawn) + p.var() / len(P)))
+
+
+def test_targets_are_the_next_tokens() -> None:
+    """Of every position; a fixed sample is the same in every iteration, new sequences are not, and the test's are others."""
+    for samples in (0, 7):
+        stream = MarkovSequences((0, 3), 3, 6, "stationary", batch=5, samples=samples)
+        one, two, test = stream(0), stream(1), stream.test(5)
+        for batch in (one, two, test):
+            np.testing.assert_array_equal(batch["tokens"][..., 1:], batch["targets"][..., :-1])
+        assert np.array_equal(one["tokens"], two["tokens"]) is (samples > 0) and one["tokens"].shape == (2, samples or 5, 6)
+        assert not np.array_equal(one["tokens"][:, :5], test["tokens"])
+
+
+def test_what_is_watched() -> None:
+    """KL and previous by loops over samples and positions; what a strategy predicts has no divergence from itself; rounding."""
+    rng = np.random.default_rng(7)
+    tokens, logits = rng.integers(0, 3, (2, 4, 6)), rng.standard_normal((2, 4, 6, 3))
+    predicted = strategies(tokens, 3)
+    found = divergences(predicted, logits)
+    for s, r in product(range(3), range(2)):
+        total = 0.0
+        for b, t in product(range(4), range(6)):
+            q = np.exp(logits[r, b, t]) / np.exp(logits[r, b, t]).sum()
+            total += sum(p * log(p / q[j]) for j, p in enumerate(predicted[s, r, b, t])) / 24
+        assert found[r, s] == pytest.approx(total, rel=1e-12)
+        assert divergences(predicted, np.log(predicted[s]))[:, s] == pytest.approx(0, abs=1e-14)
+        each = [-log(predicted[s, r, b, t, tokens[r, b, t]]) for b, t in product(range(4), range(6))]
+        assert losses(predicted, tokens)[s, r] == pytest.approx(np.mean(each), rel=1e-12)
+    a = [rng.random((2, 4, 1, 6, 6)) for _ in range(2)]
+    by_hand = [[[np.mean([w[r, b, 0, t, t - 1] for b in range(4) for t in range(1, 6)])] for w in a] for r in range(2)]
+    np.testing.assert_allclose(previous_attention(a), by_hand, rtol=1e-13)
+
+
+@pytest.mark.parametrize("samples", [0, 5])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_seeds_at_once_are_each_alone(dtype: str, samples: int) -> None:
+    """Four steps of three seeds have the bits of each alone, in the dtype."""
+    asked: dict[str, Any] = {"settings": {**SMALL, "samples": samples}, "steps": 4, "dtype": dtype}
+    together = odesim.train("markov", seeds=(7, 1, 4), **asked)
+    for place, seed in enumerate((7, 1, 4)):
+        alone = odesim.train("markov", seeds=seed, **asked)
+        for name, value in together.final.items():
+            assert value.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(value[place], alone.final[name][0], err_msg=name)
+
+
+@pytest.mark.parametrize("samples", [0, 5])
+def test_a_run_goes_on_with_its_bits(samples: int, tmp_path: Any) -> None:
+    """Stopped after 5 of 9 iterations and resumed: the rows of one that was never stopped."""
+    asked: dict[str, Any] = {"settings": {**SMALL, "samples": samples}, "seeds": (0, 3)}
+    odesim.train("markov", steps=5, out=tmp_path / "run.zarr", **asked)
+    resumed = odesim.train("markov", steps=9, out=tmp_path / "run.zarr", resume=True, **asked)
+    for name, rows in odesim.train("markov", steps=9, **asked).observables.items():
+        np.testing.assert_array_equal(resumed.observables[name], rows, err_msg=name)
+
+
+def test_gradients_are_differences() -> None:
+    """Of the task's own transformer and batch, every weight: central differences of step 1e-5, error 1e-9 and rounding 1e-11."""
+    experiment = TASK.make(DEFAULTS | SMALL | {"init_scale": 0.5}, seeds=(0, 1))
+    model, batch = experiment.model, experiment.stream(0)
+    params = model.initial(generators((0, 1), INITIAL), "float64")
+    for name, gradient in model.loss_and_gradients(params, batch)[1].items():
+        differences = np.empty_like(gradient)
+        for place in np.ndindex(gradient.shape[1:]):
+            here = (slice(None), *place)
+            high, low = ({**params, name: params[name].copy()} for _ in range(2))
+            high[name][here] += 1e-5
+            low[name][here] -= 1e-5
+            differences[here] = (model.loss_and_gradients(high, batch)[0] - model.loss_and_gradients(low, batch)[0]) / 2e-5
+        np.testing.assert_allclose(gradient, differences, atol=1e-8, err_msg=name)
+
+
+def test_a_fixed_sample_is_descended_as_a_flow() -> None:
+    """sgd on a fixed sample, at ten times: half the rate, half the distance from a quarter of it, so the order is 1; the loss falls."""
+    found = []
+    for lr in (0.2, 0.1, 0.05):
+        asked: dict[str, Any] = {**SMALL, "samples": 20, "optimizer": "sgd", "lr": lr, "init_scale": 0.3}
+        run = odesim.train("markov", settings=asked, steps=round(4 / lr), observe=["loss_test"])
+        assert np.all(np.diff(run.observables["loss"]) < 0)
+        found.append({name: rows[:, :: round(0.4 / lr)] for name, rows in run.observables.items()})
+    for name in ("loss", "loss_test", "KL"):
+        coarse, middle, fine = (rows[name] for rows in found)
+        # differences of steps h, h/2, h/4 have the ratio 2 + O(h)
+        assert np.linalg.norm(coarse - middle) / np.linalg.norm(middle - fine) == pytest.approx(2, rel=0.15), name
+
+
+def test_losses_of_the_strategies() -> None:
+    """Those in exact, of the test sequences: from worse to better, above their limits, and uniform is ln k."""
+    for k in (2, 3):
+        found = TASK.make(DEFAULTS | {"k": k}, seeds=(0, 1)).exact["strategy_losses"]
+        assert found.shape == (2, len(STRATEGIES)) and found[:, 0] == pytest.approx(log(k), rel=1e-12)
+        assert np.all(np.diff(found, axis=1) < 0) and np.all(found.mean(axis=0)[1:] > LIMITS[k])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 3])
+def test_from_simple_to_complex(k: int) -> None:
+    """Adam, new batches: the nearest strategy is uniform, then unigram, then bigram, none comes back; layer 1 turns to the token before.
+
+    Two seeds. At the end the loss is nearer to that of bigrams than of unigrams.
+    """
+    run = odesim.train(
+        "markov", settings={"k": k, "lr": 0.02}, seeds=range(2), steps=1500, save=151, observe=["loss_test"], dtype="float32"
+    )
+    exact = TASK.make(DEFAULTS | {"k": k}, seeds=(0, 1)).exact["strategy_losses"]
+    for r in range(2):
+        nearest = run.observables["KL"][r].argmin(axis=1)
+        assert set(nearest) == {0, 1, 2} and np.all(np.diff(nearest) >= 0)
+        previous = run.observables["previous"][r, :, :, 0]
+        assert previous[0] == pytest.approx([0.042, 0.042], abs=0.005) and previous[-1, 0] > 0.25 and previous[-1, 1] < 0.1
+        assert abs(run.final["loss_test"][r] - exact[r, 2]) < abs(run.final["loss_test"][r] - exact[r, 1]) / 3
