@@ -66,7 +66,8 @@ def test_named_arrays() -> None:
     """An array with a name is read at any index, and shown with its own."""
     y = named("y", exp(x[i]) * s, (i, D))
     system = System(
-        name="t.array", source=SOURCE, axes={i: D}, equations={x[i]: -y[i] / over(Sum, y[i], (i, D))}, params=(Param(s, 1.5, REAL, "scale"),),
+        name="t.array", source=SOURCE, axes={i: D}, equations={x[i]: -y[i] / over(Sum, y[i], (i, D))},
+        params=(Param(s, 1.5, REAL, "scale"),),
         initial={x[i]: i}, sizes={D: 3}, span=(0, 1),
     )  # fmt: skip
     assert definitions_text(system) == "y[i] = s*exp(x[i])"
