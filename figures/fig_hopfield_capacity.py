@@ -1,0 +1,148 @@
+"""How much associative memories hold: a classical one that breaks down, errors of one update by power, and softmax in many dimensions.
+
+Stands beside the capacities of hopfield1982neural, krotov2016dense and ramsauer2021hopfield (Theorem 5), which have no such pictures: a,
+overlaps with patterns of signs once every neuron was updated twenty times; b, wrong signs after one update at d = 22, for powers of the
+overlap and the exponential; c, the distance that one update of a softmax memory leaves, with its bound.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from scipy.special import erfc, factorial2
+
+import odesim
+from odesim.plot.figures import Feature
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
+
+LOADS, GROUP, SWEEPS = (0.05, 0.10, 0.13, 0.14, 0.15, 0.16, 0.18), 10, 20
+POWERS, STORED, SIGNS = ("2", "3", "exp"), (10, 30, 100, 300, 1000, 3000), 22
+DIMENSIONS, MEMORIES, READ = (8, 16, 24), (100, 1000, 10000), 41
+
+
+def overlaps(d: int, count: int) -> np.ndarray:
+    """Overlaps (load, count) with patterns of d signs that the classical memory starts from, ten neurons updated at a time."""
+    found = []
+    for number, load in enumerate(LOADS):
+        X = np.where(np.random.default_rng(number).random((d, round(load * d))) < 0.5, -1.0, 1.0)
+        W = X @ X.T / d - np.diag(np.full(d, X.shape[1] / d))
+        given = {"steps": SWEEPS * d // GROUP, "save": [SWEEPS * d // GROUP], "backend": "numba"}
+        common = {"X": X, "W": W, "B": d // GROUP}
+        runs = [odesim.integrate("hopfield.classical", params={**common, "s0": X[:, k]}, **given) for k in range(count)]
+        found.append([run.observables["overlap"][-1, k] for k, run in enumerate(runs)])
+    return np.array(found)
+
+
+def signs_lost(power: str, N: int, read: int) -> float:
+    """The mean share of wrong signs after one update of all neurons, from the first of N patterns."""
+    X = np.where(np.random.default_rng(N).random((SIGNS, N)) < 0.5, -1.0, 1.0)
+    model = "hopfield.dense:EXPONENTIAL" if power == "exp" else "hopfield.dense"
+    given = {"X": X, "B": 1, **({} if power == "exp" else {"m": int(power)})}
+    one = {"steps": 1, "save": [1], "backend": "numpy"}
+    return float(np.mean([odesim.integrate(model, params={**given, "s0": x}, **one).final["s"] != x for x in X.T[:read]]))
+
+
+def left_by_one_update(d: int, N: int) -> tuple[float, float]:
+    """Medians of the relative distance that one update leaves, and of its bound, over READ patterns of length sqrt(d)."""
+    X = np.random.default_rng(d).standard_normal((d, N))
+    X *= np.sqrt(d) / np.linalg.norm(X, axis=0)
+    left, bounds = [], []
+    for k in range(READ):
+        x, products = X[:, k], X.T @ X[:, k]
+        once = odesim.integrate(
+            "hopfield.update", params={"X": X, "beta": 1.0}, initial={"xi": x}, steps=20, save=[1, 20], backend="numpy"
+        ).y["xi"]
+        gap = products[k] - np.delete(products, k).max()
+        left.append(np.linalg.norm(once[0] - x) / np.sqrt(d))
+        bounds.append(2 * (N - 1) * np.exp(2 * np.linalg.norm(once[1] - x) * np.sqrt(d) - gap))
+    return float(np.median(left)), float(np.median(bounds))
+
+
+def data(fast: bool) -> xr.Dataset:
+    """overlap (load, pattern); lost (power, stored); left and bound (d, N). fast: 500 neurons and fewer patterns, not 1000."""
+    lost = [[signs_lost(power, N, 50 if fast else 200) for N in STORED] for power in POWERS]
+    one = np.array([[left_by_one_update(d, N) for N in MEMORIES] for d in DIMENSIONS])
+    neurons, patterns = (500, 8) if fast else (1000, 12)
+    return xr.Dataset(
+        {
+            "overlap": (("load", "pattern"), overlaps(neurons, patterns)),
+            "lost": (("power", "stored"), lost),
+            "left": (("d", "N"), one[..., 0]),
+            "bound": (("d", "N"), one[..., 1]),
+        },
+        coords={"load": list(LOADS), "power": list(POWERS), "stored": list(STORED), "d": list(DIMENSIONS), "N": list(MEMORIES)},
+        attrs={"neurons": neurons},
+    )
+
+
+def formula(power: str, N: np.ndarray) -> np.ndarray:
+    """The share of wrong signs if the other patterns were normal noise, for a power of the overlap."""
+    m = int(power)
+    return np.asarray(erfc(np.sqrt(SIGNS ** (m - 1) / (2 * N * factorial2(2 * m - 3)))) / 2)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Three panels in a row; it computes only means and the formula of normal noise."""
+    with project_style():
+        figure = new_figure(58.0, width=170.0)
+        loads, powers, softmax = figure.subplots(1, 3)
+        loads.plot(ds["load"], ds.overlap.values, color=FAINT, ls="none", marker=".", ms=2)
+        loads.plot(ds["load"], ds.overlap.mean("pattern"), color=CATEGORIES[0], marker="o", ms=3, label="mean")
+        loads.axvline(0.138, color=FAINT, lw=0.6, ls=(0, (4, 1.5)), label=".138")
+        loads.set(xlabel=f"load N/d, d = {ds.neurons}", ylabel="overlap at the end", ylim=(0, 1.05))
+        loads.legend(loc="lower left")
+        loads.set_xticks([0.05, 0.1, 0.15])
+        line = np.logspace(1, 3.5, 60)
+        for j, power in enumerate(ds.power.values):
+            name = "exp" if power == "exp" else f"power {power}"
+            lost = ds.lost.sel(power=power)
+            powers.plot(ds.stored, lost.where(lost > 0), color=CATEGORIES[j], ls="none", marker=MARKERS[j], ms=3, label=name)
+            if power != "exp":
+                powers.plot(line, formula(str(power), line), color=CATEGORIES[j], lw=0.8)
+        powers.set(
+            xscale="log", yscale="log", xlabel=f"stored patterns N, d = {SIGNS}", ylabel="wrong signs after one update", ylim=(1e-4, 1)
+        )
+        powers.legend(loc="lower right")
+        for j, d in enumerate(ds.d.values):
+            look = {"color": CATEGORIES[j], "marker": MARKERS[j], "ms": 3}
+            softmax.plot(ds.N, ds.left.sel(d=d), **look, ls=DASHES[0], label=f"d = {d}")
+            softmax.plot(ds.N, ds.bound.sel(d=d), **look, ls=(0, (1, 1.5)), lw=0.8)
+        softmax.plot([], [], color=FAINT, ls=(0, (1, 1.5)), lw=0.8, label="bound")
+        softmax.set(xscale="log", yscale="log", xlabel="stored patterns N", ylabel="left by one update, over length", ylim=(1e-6, 1e4))
+        softmax.legend(loc="upper left")
+        few_log_ticks(powers)
+        few_log_ticks(softmax)
+        letter_panels(loads, powers, softmax)
+        figure.suptitle("What a memory holds grows with its power")
+    return figure
+
+
+def expected(ds: xr.Dataset) -> list[Feature]:
+    """The breakdown between loads .14 and .18, errors of one update beside the formula, and recorded medians and bounds of softmax."""
+    mean, lost = ds.overlap.mean("pattern"), ds.lost
+    digits = {
+        (8, 100): 0.18,
+        (8, 1000): 0.33,
+        (8, 10000): 0.36,
+        (16, 1000): 0.020,
+        (16, 10000): 0.129,
+        (24, 1000): 1.1e-4,
+        (24, 10000): 1.4e-3,
+    }
+    features = [
+        Feature("overlap at load .05", float(mean.sel(load=0.05)), 1.0, 0.02),
+        Feature("overlap at load .10", float(mean.sel(load=0.10)), 1.0, 0.04),
+        Feature("overlap at load .18", float(mean.sel(load=0.18)), 0.4, 0.2),
+        # the other patterns of 22 signs are not yet normal noise, and some hundred wrong signs are counted
+        Feature("wrong signs over formula, power 2, N = 30", float(lost.sel(power="2", stored=30) / formula("2", np.array(30))), 1.0, 0.25),
+        Feature(
+            "wrong signs over formula, power 3, N = 300", float(lost.sel(power="3", stored=300) / formula("3", np.array(300))), 1.0, 0.25
+        ),
+        Feature("numbers of patterns at which a higher power loses more", float((lost.diff("power") > 0.01).sum()), 0.0, 0.0),
+        Feature("medians above their bound", float((ds.left > ds.bound).sum()), 0.0, 0.0),
+    ]
+    # medians of 41 other patterns
+    features += [
+        Feature(f"ln of the median over its digits, d = {d}, N = {N}", float(np.log(ds.left.sel(d=d, N=N) / want)), 0.0, 0.2)
+        for (d, N), want in digits.items()
+    ]
+    return features
