@@ -102,7 +102,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         off = np.abs(ds.rate.sel(beta_wave=beta).values - theory(float(beta), ds.k.values)).max()
         features.append(Feature(f"largest distance of a rate from theory, beta = {beta:g}", float(off), 0.0, 1e-6))
     for beta, want in ((1.0, 1.0), (4.0, 3.0), (9.0, 4.0)):
-        features.append(Feature(f"fastest wave, beta = {beta:g}", float(ds.k[int(np.argmax(ds.rate.sel(beta_wave=beta).values))]), want, 0.0))
+        fastest = int(np.argmax(ds.rate.sel(beta_wave=beta).values))
+        features.append(Feature(f"fastest wave, beta = {beta:g}", float(ds.k[fastest]), want, 0.0))
     features.append(Feature("largest distance of sphere and circle at beta = 0", float(ds.apart.max()), 0.0, 1e-7))
     features.append(Feature("range of angles at t = 10, beta = 0", float(np.ptp(ds.theta.values[-1])), 0.0, 0.02))
     return features

@@ -8,6 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.galore._memory_claims import MEMORY
+from odesim.models.galore._refresh_claims import REFRESH
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
 
@@ -222,4 +223,5 @@ CLAIMS = (
             "rounding of norms; half of G and a hundredth of R are ours",
         ),
     ),
+    *REFRESH,
 )

@@ -2,14 +2,15 @@
 
 dx_i/dt is the part of sum_h sum_j A^h_ij V^h x_j tangent to the sphere at x_i, A^h_ij = softmax_j(beta <Q^h x_i, K^h x_j>): a transformer
 with the same weights in every layer, with depth as time. With Q = K = V = I tokens form clusters, which merge: soon at small beta, after
-times of order exp(beta) at large. Spheres stay spheres by the equation itself; nothing is normalised on the way.
+times of order exp(beta) at large. Spheres stay spheres by the equation itself; nothing is normalised on the way. The observable merged
+is the share of pairs of tokens with an inner product above .999.
 
 Assumed: one set of weights, layer normalisation to the sphere, no MLP.
 """
 
 from typing import Any
 
-from sympy import Sum
+from sympy import Max, Piecewise, Rational, Sum
 
 from odesim.models.particles._tokens import (
     ON_SPHERE,
@@ -32,6 +33,7 @@ from odesim.models.particles._tokens import (
 )
 from odesim.symbolic import Invariant, Source, System, entropy, over, softmax
 
+CLOSE = Rational(999, 1000)
 attention = softmax(logit(i, j), (j, n), weight=seen(i, j))
 
 
@@ -41,6 +43,8 @@ def pull(component: Any) -> Any:
 
 
 norm = over(Sum, x[i, a] ** 2, (a, d))
+product = over(Sum, x[i, a] * x[j, a], (a, d))
+pairs = over(Sum, Piecewise((1, product > CLOSE), (0, True)), (i, n), (j, n)) - n
 SYSTEM = System(
     name="particles.sphere",
     source=Source("geshkovski2023mathematical", "eq. SA", "with heads and a mask"),
@@ -51,7 +55,7 @@ SYSTEM = System(
     sizes={n: 16, d: 3, H: 1},
     span=(0.0, 15.0),
     time="depth",
-    observables={"attention": attention, "entropy": entropy(attention, (j, n)), "product": over(Sum, x[i, a] * x[j, a], (a, d))},
+    observables={"attention": attention, "entropy": entropy(attention, (j, n)), "product": product, "merged": pairs / Max(n * (n - 1), 1)},
     invariants=(Invariant("spheres stay spheres", norm, "constant", when=ON_SPHERE),),
     display={"attention": attention, "pull": pull(a)},
 )

@@ -92,7 +92,7 @@ def ensemble(
     or cupy's.
     vary: {parameter or state: "uniform(a,b)" or "normal(m,s)"}, drawn from seed and the number of the member for each of `members`, or
     an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
-    Points fill a shape, and may be a text such as "linspace(0,1,5)".
+    Points fill a shape, and may be a text such as "linspace(0,1,5)". members: how many random ones, with a grid at each of its points.
 
     method: "auto" gives each member its own: the explicit method of the tolerance, and rodas5p where stability limits the member's own
     steps or max_steps are too few, if it gets further. method (member,) is the place in the attribute `method_names`. It depends on the

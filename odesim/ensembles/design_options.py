@@ -29,7 +29,7 @@ def design_members(system: System, arguments: EnsembleArguments, seed: int) -> M
 
     vary {name: text or table}: `uniform(a,b)` or `normal(m,s)`, drawn for each of `members`, or a table (N, *shape).
     grid {name: text or points}: all combinations, the first name varies slowest. zipped: one more axis, the fastest, with all its
-    names together.
+    names together. With a grid and random values `members` is the number of draws at each point; they are neighbours.
     Raises ParamError.
     """
     schema = make_schema(system)
@@ -43,12 +43,14 @@ def design_members(system: System, arguments: EnsembleArguments, seed: int) -> M
     if len(set(counts.values())) > 1:
         raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
     parts: list[Part] = [vary_part(places[name], value, seed) for name, value in arguments.vary.items()]
-    inner = next(iter(counts.values()), 1)
-    sides = [len(points) for points in grid.values()]
+    sides, inner = [len(points) for points in grid.values()], next(iter(counts.values()), 1)
+    draws = draws_at_each_point(parts, arguments.members, prod(sides) * inner) if grid or zipped else 1
+    inner *= draws
     for k, (name, points) in enumerate(grid.items()):
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
-    parts += [Points(name, points) for name, points in zipped.items()]
-    design = Design(tuple(parts), member_count(parts, arguments.members, prod(sides) * inner if grid or zipped else None))
+    parts += [Points(name, points, draws) for name, points in zipped.items()]
+    count = member_count(parts, None, prod(sides) * inner) if grid or zipped else member_count(parts, arguments.members, None)
+    design = Design(tuple(parts), count)
     typical = {part.name: typical_value(part, places[part.name]) for part in parts}
     states = {place.name for place in schema.states}
     numbers = bind(
@@ -83,12 +85,24 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
-    """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
+def check_members(members: Any) -> None:
+    """Raises ParamError if `members`, which may be None, is no number of members."""
     if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MAX_MEMBERS):
         raise ParamError(f"members must be a whole number, 1 to {MAX_MEMBERS}, not {members!r}")
-    if combinations is not None and members is not None:
-        raise ParamError(f"--members and --grid or --zip: these already make {counted(int(combinations), 'member')}")
+
+
+def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
+    """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
+    check_members(members)
+    if members is not None and not any(isinstance(part, Random) for part in parts):
+        made = f"--grid and --zip already make {counted(points, 'member')}"
+        raise ParamError(f"{made}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
+    return 1 if members is None else int(members)
+
+
+def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
+    """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
+    check_members(members)
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
     count = combinations if combinations is not None else members
     for name, n in tables.items():

@@ -207,7 +207,7 @@ def test_a_run_is_drawn_and_exported(save, odesim):
 WRONG = {
     "name": ("--vary nu=uniform(0,1) --members 3", "no parameter or state 'nu'"),
     "shared name": ("--grid mu=1,2 --set nu=1", "no parameter 'nu'"),
-    "members and grid": ("--grid mu=1,2 --members 3", "already make 2 members"),
+    "members and grid": ("--grid mu=1,2 --members 3", "already make 2 members; --members counts random draws at each of these points"),
     "zips": ("--zip mu=1,2 --zip v=1,2,3", "mu has 2, v has 3"),
     "no members": ("--vary mu=uniform(0,1) --members 0", "must be at least 1, not 0"),
     "no count": ("--vary mu=uniform(0,1)", "give --members N"),

@@ -76,6 +76,27 @@ def test_a_grid_is_every_combination():
     np.testing.assert_array_equal(of(grid={"mu": "logspace(-1,1,3)"}).source.labels(0, 3)["mu"], [0.1, 1.0, 10.0])
 
 
+@pytest.mark.parametrize("kind", ["grid", "zipped"])
+def test_draws_at_each_point_of_a_grid(kind):
+    """Neighbours share a point; every member has its own random value, that of its number; without members one at each point."""
+    given = {kind: {"mu": "1,2,3"}, "vary": {"v": "uniform(0,1)"}}
+    made = of(**given, members=4)
+    labels = made.source.labels(0, made.source.count)
+    assert made.source.count == 12 and list(labels["mu"]) == [mu for mu in (1, 2, 3) for _ in range(4)]
+    np.testing.assert_array_equal(labels["v"], of(vary={"v": "uniform(0,1)"}, members=12).source.labels(0, 12)["v"])
+    one, alone = of(**given, members=1), of(**given)
+    assert one.source.count == alone.source.count == 3
+    np.testing.assert_array_equal(one.source.labels(0, 3)["mu"], alone.source.labels(0, 3)["mu"])
+
+
+def test_draws_at_each_point_of_a_grid_and_a_zip():
+    """The grid is slowest, the draws are fastest."""
+    seed = {"vary": {"A": "normal(0,1)"}, "grid": {"sigma": "0,0.1"}, "zipped": {"eta": "1,2,3"}, "members": 2}
+    labels = design_members(load_model("classics.committee"), EnsembleArguments(**seed), 0).source.labels(0, 12)
+    assert list(zip(labels["sigma"], labels["eta"], strict=True)) == [(s, eta) for s in (0, 0.1) for eta in (1, 2, 3) for _ in range(2)]
+    assert len(np.unique(labels["A"])) == labels["A"].size
+
+
 def test_points_with_a_shape():
     """A grid of whole arrays, and of one zipped with numbers."""
     points = np.array([[1.0, 2.0, 3.0], [0.5, 1.0, 1.5]])
@@ -119,7 +140,7 @@ WRONG: dict[str, Any] = {
     "no count": ({"vary": {"mu": "uniform(0,1)"}}, "how many members should be drawn for mu"),
     "none": ({"vary": {"mu": "uniform(0,1)"}, "members": 0}, "members must be a whole number"),
     "too many": ({"vary": {"mu": "uniform(0,1)"}, "members": 10**11}, "members must be a whole number"),
-    "members and grid": ({"grid": {"mu": "1,2"}, "members": 3}, "already make 2 members"),
+    "members and grid": ({"grid": {"mu": "1,2"}, "members": 3}, "already make 2 members; --members counts random draws at each"),
     "zips": ({"zipped": {"mu": "1,2", "v": "1,2,3"}}, "zipped values go together: mu has 2, v has 3"),
     "twice": ({"vary": {"mu": "uniform(0,1)"}, "grid": {"mu": "1,2"}}, "mu is given twice: --vary and --grid"),
     "shared too": ({"grid": {"mu": "1,2"}, "params": {"mu": 1.0}}, "mu is given twice: --set and --grid"),

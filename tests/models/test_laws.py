@@ -90,7 +90,7 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "particles.sphere": (
         {"x": "(n, d)"},
         dict.fromkeys("QKV", "(H, d, d)") | dict.fromkeys(("beta", "causal"), "()") | {"x0": "(n, d)"},
-        {"attention": "(n, n, H)", "entropy": "(n, H)", "product": "(n, n)"},
+        {"attention": "(n, n, H)", "entropy": "(n, H)", "product": "(n, n)", "merged": "()"},
     ),
     "particles.circle": ({"theta": "(n,)"}, {"beta": "()"}, {"energy": "()"}),
     "particles.gamma": ({"gamma": "()"}, {"beta": "()", "n": "()"}, {}),
@@ -175,6 +175,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         {"W": "(m, n)"},
         {"A": "(N, m, n)", "B": "(N, m, m)", "C": "(N, n, n)"},
         {"loss": "()", "stable_rank_W": "()", "stable_rank_G": "()", "numerical_rank_G": "()"},
+    ),
+    "galore.projected": (
+        {"W": "(m, n)", "P": "(m, r)"},
+        {"A": "(N, m, n)", "B": "(N, m, m)", "C": "(N, n, n)", "P0": "(m, r)", "period": "()"},
+        {"loss": "()", "shadow": "(n, r)"},
     ),
     "reversal.row": (
         {"v": "()"},
@@ -367,6 +372,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "hierarchy.grouped": {"v": -0.3},
     "hierarchy.gated": {"v1": -0.3},
     "galore.parametric_gradient": {"W": 0.7},
+    "galore.projected": {"W": 0.7},
     "topics.stage1": {"W_V": 0.7},
     "reversal.row": {"v": 0.7},
     "gibbs.master": {"pi": 0.7},
@@ -465,6 +471,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("hierarchy.grouped", {"rho": 1.1}, "rho"),
     ("hierarchy.grouped", {"rho0": 1.0}, "rho0"),
     ("hierarchy.grouped", {"N": 1.0}, "N"),
+    ("galore.projected", {"period": 0.0}, "period"),
     ("galore.parametric_gradient", {"B": np.triu(np.ones((6, 4, 4)))}, "B"),
     ("reversal.row", {"M": 2.0, "r": 2.0}, "M"),
     ("hopfield.graded", {"W": np.triu(np.ones((12, 12)))}, "W"),

@@ -46,6 +46,7 @@ DENSE = (
     "particles.sphere",
     "particles.unnormalised",
     "galore.parametric_gradient",
+    "galore.projected",
     "hierarchy.covariance",
     "hierarchy.multilayer",
     "joma.joint_exp",

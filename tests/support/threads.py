@@ -20,6 +20,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "classics.deep_linear": {"grid": {"a0": "linspace(0.1,0.2,3)"}, "sizes": {"d": 2}},
     "classics.deep_linear_modes": {"grid": {"s": "linspace(0.9,1.0,3)"}},
     "galore.parametric_gradient": {"grid": {"A": "linspace(0.9,1.0,3)"}, "sizes": {"m": 2, "n": 3, "N": 2}},
+    "galore.projected": {"grid": {"period": "linspace(1.0,3.0,3)"}, "sizes": {"m": 2, "n": 3, "N": 2, "r": 1}, "span": (0.0, 6.0)},
     "gibbs.lumped": {"grid": {"b": "linspace(0.9,1.0,3)"}, "sizes": {"n": 3}},
     "gibbs.master": {"grid": {"J": "linspace(0.2,0.3,3)"}, "sizes": {"S": 4}},
     "gibbs.parallel": {"grid": {"J": "linspace(0.2,0.3,3)"}, "sizes": {"S": 4}},

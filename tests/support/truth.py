@@ -349,6 +349,12 @@ def parametric_gradient(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W": dW}
 
 
+def projected(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The gradient's least-squares fit by the columns of P."""
+    G, P = parametric_gradient(t, y, q)["W"], y["P"]
+    return {"W": P @ np.linalg.lstsq(P, G, rcond=None)[0], "P": np.zeros_like(P)}
+
+
 def reduced(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Theorem 1 by its sums over pairs of classes, beta_nn' = -B_n'n of B = G^-1 Q, and xi_n as the sum over n' that defines it."""
     M, u, psi = q["M"], y["u"], q["psi"]
@@ -444,6 +450,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.joint_exp": joint("exp"),
     "joma.joint_softmax": joint("softmax"),
     "galore.parametric_gradient": parametric_gradient,
+    "galore.projected": projected,
     "hierarchy.grouped": grouped,
     "hierarchy.gated": gated,
     "hierarchy.occurrence": occurrence,

@@ -32,7 +32,7 @@ PATH = click.Path(path_type=Path)
     shell_complete=completed("params", "states"),
     help="Give each member its own value: random, or a row of a table.",
 )
-@click.option("--members", metavar="N", type=Count(1), help="Number of random members.")
+@click.option("--members", metavar="N", type=Count(1), help="Number of random members; with --grid or --zip at each of its points.")
 @click.option(
     "--grid",
     metavar="NAME=POINTS",
