@@ -39,6 +39,10 @@ class MathtextPrinter(LatexPrinter):
             cases.append(self._print(value) + when)
         return r"\left[" + r",\ \ ".join(cases) + r"\right]"
 
+    def _print_Mod(self, e: Any, exp: Any = None) -> str:
+        text: str = super()._print_Mod(e, exp)
+        return text.replace(r"\bmod", r"\ \mathrm{mod}\ ")
+
 
 def save_pages(system: System, path: Path) -> None:
     """Writes the pages of a System as a pdf, replacing a file there. Raises StoreError."""
