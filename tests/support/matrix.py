@@ -54,5 +54,6 @@ DENSE = (
     "joma.joint_softmax",
     "joma.reduced_exp",
     "scan_snap.reduced",
+    "topics.reduced",
 )
 """Models of at most 64 states by default that a stiff lane does not hold: over 1500 operations, or over 1000 of the Jacobian."""

@@ -127,7 +127,9 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
     observables = [e for o, e in system.observables.items() if isinstance(e, sp.Expr) and o != "entropy_distinct"]
     formulas = [*system.equations.values(), *observables, *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
     for e in formulas:
-        assert value(spelled(display.shown(e), system.axes), first) == pytest.approx(value(e, first), rel=1e-12, abs=1e-14)
+        assert value(spelled(display.shown(e), system.axes), first) == pytest.approx(
+            value(e, first), rel=1e-10, abs=1e-14
+        )  # random matrices are inverted
 
 
 # gradients of a quotient, of two layers, of a norm
