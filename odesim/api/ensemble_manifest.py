@@ -48,13 +48,13 @@ def restore(
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     for key, names in array_names(request.layout, request.outputs, request.dtype).items():
-        if said[key] != names:
+        if said.get(key) != names:
             raise StoreError(f"{store.path} is damaged: its attribute {key!r} does not name the arrays of {system.name}")
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
-    if same_code and engine_key(engine) != said["kernel"]:
+    if same_code and engine_key(engine) != said.get("kernel"):
         raise ParamError(
-            f"{store.path} was computed by other code ({said['kernel']}, now {engine_key(engine)}): "
+            f"{store.path} was computed by other code ({said.get('kernel')}, now {engine_key(engine)}): "
             "the model, odesim or this machine is another one, and its bits would be others; odesim rerun says how far they are"
         )
     if same_code:

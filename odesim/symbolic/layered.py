@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
+from weakref import WeakValueDictionary
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
@@ -23,6 +24,10 @@ from odesim.symbolic.limits import is_index
 from odesim.symbolic.neighbours import with_boundaries
 
 
+_MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
+"""Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""
+
+
 class Layer(IndexedBase):
     """An array of symbols with a definition: h[i] is `definition`, an expression in the index i and in no other free one."""
 
@@ -30,9 +35,13 @@ class Layer(IndexedBase):
     definition: Expr
 
     def __new__(cls, name: str, along: tuple[Symbol, ...], definition: Any, shape: tuple[Any, ...]) -> Layer:
+        key = (cls, name, tuple(along), canonical(definition), tuple(shape))
+        if (known := _MADE.get(key)) is not None:
+            return known
         made: Layer = super().__new__(cls, name, shape=shape)
-        made.along, made.definition = tuple(along), canonical(definition)
+        made.along, made.definition = key[2:4]
         hash(made), _symbols_of(made)  # now, and never later through a chain of layers
+        _MADE[key] = made
         return made
 
     def __reduce__(self) -> Any:

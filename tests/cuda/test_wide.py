@@ -67,7 +67,7 @@ def test_wide_sets_states_at_events(cuda: Shim) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS[::3])
 def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:
     """float32: where a state is rounded while it is summed is part of the arithmetic."""
     cuda()

@@ -1,5 +1,6 @@
 """The stiff test set, by single runs, strict ones and members in lanes: right at the end, and every linear invariant kept."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.solve import ROSENBROCK
+from tests.support.matrix import in_turn
 from tests.support.stiff_set import E5, SET, Known
 
 FAST = {"e5", "hires", "pollution", "robertson", "orego"}
@@ -81,9 +83,7 @@ def test_a_run_in_segments(strict):
     ("name", "method", "strict"),
     [
         pytest.param(name, method, strict, marks=() if (name, method, strict) == ("e5", "rodas5p", True) else SLOW)
-        for name in SET
-        for method in ROSENBROCK
-        for strict in (False, True)
+        for (name, strict), method in in_turn(product(SET, (False, True)), tuple(ROSENBROCK))
     ],
 )
 def test_lanes(name, method, strict):

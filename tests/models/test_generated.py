@@ -17,7 +17,7 @@ from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.sensitivity import names_that_matter
-from tests.support.matrix import slow_but
+from tests.support.matrix import in_turn, slow_but
 from tests.support.models import COMPILED
 
 EACH = pytest.mark.parametrize("name", list_models())
@@ -44,7 +44,8 @@ def right_side(system: System, numbers: Numbers) -> Any:
 
 FORMS: dict[str, Callable[[System], System]] = {"rhs": lambda s: s, "jvp": jvp, "sensitivities": lambda s: sensitivities(s, simplest(s))}
 DEFAULT = {(name, "rhs") for name in COMPILED} | {("reversal.row", "jvp")}
-CASES = slow_but(product(list_models(), FORMS), DEFAULT, several=True)
+DERIVED = in_turn(list_models(), ("jvp", "sensitivities"))
+CASES = slow_but(sorted({*product(list_models(), ["rhs"]), *DERIVED, *DEFAULT}), DEFAULT, several=True)
 
 
 def simplest(system: System) -> str:

@@ -1,6 +1,7 @@
 """Which cases of a law run by default, and which are slow: a large product is covered by its diagonal."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 def slow_but(cases: Iterable[Any], kept: Container[Any], *, several: bool = False) -> list[Any]:
     """The cases of a law; those that are not among the kept are slow. several: a case is a tuple of arguments."""
     return [case if case in kept else pytest.param(*case if several else (case,), marks=pytest.mark.slow) for case in cases]
+
+
+def in_turn(rows: Iterable[Any], columns: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Every row with one column, the next for the next: a law of two arguments whose cases are dear."""
+    return list(zip(rows, cycle(columns), strict=False))
 
 
 def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], str] = str, *, most: int = 0) -> list[Any]:
