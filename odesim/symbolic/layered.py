@@ -23,7 +23,6 @@ from odesim.symbolic.expr import argument_expression, free_indices, index, over
 from odesim.symbolic.limits import is_index
 from odesim.symbolic.neighbours import with_boundaries
 
-
 _MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
 """Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""
 
