@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Rational, Sum, Symbol, oo, pi, sin
 
-from odesim.models.galore import parametric_gradient as plain
-from odesim.models.galore.parametric_gradient import N, W, i, j, m, n
+from odesim.models.galore.parametric_gradient import SYSTEM as PLAIN
+from odesim.models.galore.parametric_gradient import G as PLAIN_G
+from odesim.models.galore.parametric_gradient import N, W, gradient, i, j, loss, m, n
 from odesim.symbolic import (
     ClosedForm,
     Event,
@@ -51,7 +52,7 @@ def leading(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     size, r = (sizes["m"], sizes["n"]), sizes["r"]
     if r > min(size):
         raise ValueError(f"r = {r} directions of a gradient of {size[0]} rows and {size[1]} columns")
-    U, _, _ = np.linalg.svd(plain.gradient(np.zeros(size), params["A"], params["B"], params["C"]))
+    U, _, _ = np.linalg.svd(gradient(np.zeros(size), params["A"], params["B"], params["C"]))
     return np.asarray(U[:, :r])
 
 
@@ -63,7 +64,7 @@ def polar(Y: np.ndarray) -> np.ndarray:
 
 def refreshed(W: np.ndarray, params: dict[str, Any]) -> np.ndarray:
     """P (m, r) after a refresh at W."""
-    G = plain.gradient(W, params["A"], params["B"], params["C"])
+    G = gradient(W, params["A"], params["B"], params["C"])
     return polar(G @ (G.T @ polar(G @ params["Omega"])))
 
 
@@ -85,7 +86,7 @@ def periods(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, A
     return {"W": W, "P": P}
 
 
-G = named("G", plain.G, (i, m), (j, n))
+G = named("G", PLAIN_G, (i, m), (j, n))
 metric = inverse(over(Sum, P[i, a] * P[i, b], (i, m)), (a, r), (b, r), name="metric")
 shadow = over(Sum, metric[a, b] * over(Sum, P[k, b] * G[k, j], (k, m)), (b, r))
 
@@ -108,10 +109,10 @@ found = orthonormal(over(Sum, G[i, j] * over(Sum, G[k, j] * first[k, a], (k, m))
 SYSTEM = System(
     name="galore.projected",
     source=Source("zhao2024galore", "Algorithm 1 and Theorem 3.8", "one-sided, without moments; a random sketch for singular vectors"),
-    axes={**plain.SYSTEM.axes, a: r, b: r},
+    axes={**PLAIN.axes, a: r, b: r},
     equations={W[i, j]: over(Sum, P[i, a] * shadow, (a, r)), P[i, a]: 0},
     params=(
-        *plain.SYSTEM.params,
+        *PLAIN.params,
         Param(P0, leading, Interval(-oo, oo), "directions at the start, as columns"),
         Param(Omega, sketch, Interval(-oo, oo), "random columns that a refresh multiplies the gradient with"),
         Param(period, 2.0, Interval.open(0, oo), "time between two refreshes of the directions"),
@@ -120,8 +121,8 @@ SYSTEM = System(
     sizes={m: 4, n: 5, N: 6, r: 2},
     span=(0.0, 20.0),
     time="SGD steps times the learning rate",
-    observables={"loss": plain.loss, "shadow": over(Sum, P[k, a] * G[k, j], (k, m))},
-    constraints=plain.SYSTEM.constraints,
+    observables={"loss": loss, "shadow": over(Sum, P[k, a] * G[k, j], (k, m))},
+    constraints=PLAIN.constraints,
     events=(
         Event(
             "refresh",
@@ -130,6 +131,6 @@ SYSTEM = System(
             doc="a period ends, and the directions are looked up in the gradient",
         ),
     ),
-    invariants=(Invariant("loss falls", plain.loss, "nonincreasing"),),
+    invariants=(Invariant("loss falls", loss, "nonincreasing"),),
     closed_forms=(ClosedForm("matrix exponentials", "for every start", periods),),
 )

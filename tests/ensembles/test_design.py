@@ -92,7 +92,8 @@ def test_draws_at_each_point_of_a_grid(kind):
 def test_draws_at_each_point_of_a_grid_and_a_zip():
     """The grid is slowest, the draws are fastest."""
     given: dict[str, Any] = {"vary": {"A": "normal(0,1)"}, "grid": {"sigma": "0,0.1"}, "zipped": {"eta": "1,2,3"}, "members": 2}
-    labels = design_members(load_model("classics.committee"), EnsembleArguments(**given), 0).source.labels(0, 12)
+    made: Any = design_members(load_model("classics.committee"), EnsembleArguments(**given), 0)
+    labels = made.source.labels(0, 12)
     assert list(zip(labels["sigma"], labels["eta"], strict=True)) == [(s, eta) for s in (0, 0.1) for eta in (1, 2, 3) for _ in range(2)]
     assert len(np.unique(labels["A"])) == labels["A"].size
 

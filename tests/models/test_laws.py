@@ -178,7 +178,7 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     ),
     "galore.projected": (
         {"W": "(m, n)", "P": "(m, r)"},
-        {"A": "(N, m, n)", "B": "(N, m, m)", "C": "(N, n, n)", "P0": "(m, r)", "period": "()"},
+        {"A": "(N, m, n)", "B": "(N, m, m)", "C": "(N, n, n)", "P0": "(m, r)", "Omega": "(n, r)", "period": "()"},
         {"loss": "()", "shadow": "(n, r)"},
     ),
     "reversal.row": (
@@ -246,6 +246,7 @@ SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierar
 SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
 SPREAD += ("classics.deep_linear_modes", "gibbs.master", "gibbs.parallel", "gibbs.lumped")
 SPREAD += ("topics.reduced", "hopfield.two_layer", "particles.unnormalised", "particles.rescaled", "classics.committee", "induction.stages")
+SPREAD += ("galore.projected",)
 """Models with a start that is no number."""
 
 
@@ -336,6 +337,7 @@ def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
 
 
 LEAST = {("hierarchy.gated", "L"): 4, ("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
+LEAST |= {("galore.projected", size): 2 for size in "mn"}
 """Sizes below which classes are alike, where a model needs them to differ."""
 
 
