@@ -32,6 +32,10 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("markov", {"length": 40}, 2, None),
     ("markov", {"k": 30, "length": 10}, 2, None),
     ("markov", {"samples": 1000, "length": 20}, 2, None),
+    ("topics", {"T": 20, "v": 20}, 2, None),
+    ("topics", {"documents": 20000}, 2, None),
+    ("topics", {"batch": 4000}, 2, None),
+    ("topics", {"T": 8, "v": 5, "tau": 4, "contexts": "infinite"}, 2, None),
 )
 
 
@@ -59,6 +63,7 @@ BEYOND = {
     "committee": ("K", "M", "batch"),
     "corpus": ("vocabulary", "batch"),
     "markov": ("k", "length", "samples", "batch", "width"),
+    "topics": ("T", "v", "longest", "documents", "batch"),
 }
 
 
