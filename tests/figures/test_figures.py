@@ -82,7 +82,7 @@ def test_seeds_are_counted(done: FigureRun) -> None:
 def test_published_is_what_was_published(done: FigureRun) -> None:
     """A target is called published where a file of published numbers lies beside the figure, and so is what is drawn."""
     module = load_figure(done.name)
-    there = any(Path(module.__file__).with_name("published").glob(f"{done.name}_*.csv"))
+    there = any(Path(module.__file__).with_name("published").glob(f"{done.name}[_.]*csv"))
     origins = {feature.origin for feature in done.features}
     assert (PUBLISHED in origins) is there and origins <= {PUBLISHED, THEORY, SCRIPT}
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
