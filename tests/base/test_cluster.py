@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from odesim.base.cluster import PER_WORKER, Cluster, Task, connected, local_count, unwanted
+from odesim.base.cluster import Cluster, Task, connected, local_count, unwanted
 from odesim.errors import ClusterError, ParamError
 from tests.support.clusters import two_workers
 
@@ -50,8 +50,8 @@ def test_every_task_once_and_few_in_flight(client):
     """Each task has its result, and never are more than two a worker begun and not ended."""
     drawn, ended = list[int](), dict[int, int]()
     for task, result in Cluster(client).results(square, tasks(20, drawn)):
-        assert len(drawn) - len(ended) <= PER_WORKER * WORKERS
-        assert ended or len(drawn) == PER_WORKER * WORKERS
+        assert len(drawn) - len(ended) <= 2 * WORKERS
+        assert ended or len(drawn) == 2 * WORKERS
         ended[task.arguments[0]] = result
     assert ended == {k: k**2 for k in range(20)}
 
@@ -80,7 +80,7 @@ def test_a_stopped_run_stops_its_tasks(client):
     drawn, ended = list[int](), list[Task]()
     for task, _ in Cluster(client).results(until_unwanted, tasks(20, drawn), lambda: bool(ended)):
         ended.append(task)
-    assert (len(ended), len(drawn)) == (1, PER_WORKER * WORKERS)
+    assert (len(ended), len(drawn)) == (1, 2 * WORKERS)
     assert STOPPED.wait(60)
 
 
