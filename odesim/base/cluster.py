@@ -61,13 +61,17 @@ class Cluster:
         return ClusterError(f"the scheduler of the cluster at {self.address} is gone, or dropped the tasks", stored=True)
 
     def results(
-        self, call: Callable[..., Any], tasks: Iterable[Task], asked: Callable[[], bool] = lambda: False
+        self,
+        call: Callable[..., Any],
+        tasks: Iterable[Task],
+        asked: Callable[[], bool] = lambda: False,
+        look: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[Task, Any]]:
         """(task, call(*its arguments)) in the order in which they end, at most 2 in flight for each worker.
 
-        call: sent once a task, pickled, and kept by the workers. asked: whether to stop; then no other task begins, and those in flight
-        are cancelled. A task whose worker dies runs again on another one. An exception of the call is raised; ClusterError if the
-        scheduler is gone, or if a task's workers died one after another.
+        call: sent with each task, pickled, and kept by the workers. asked: whether to stop; then no other task begins, and those in flight
+        are cancelled. look: called about once a second. A task whose worker dies runs again on another one. An exception of the call is
+        raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
         from cloudpickle import dumps
         from distributed import KilledWorker
@@ -109,8 +113,11 @@ class Cluster:
                     future.release()
                     since += 1
                     yield task, result
-                if since >= workers or monotonic() >= looked + LOOK:
+                late = monotonic() >= looked + LOOK
+                if since >= workers or late:
                     workers, since, looked = self.workers(), 0, monotonic()
+                if late:
+                    look()
         finally:
             if flying and client.status == "running":
                 client.cancel(list(flying))
