@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from odesim.api.destination import Destination
 from odesim.api.discrete import span_of_steps
 from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import check_threads, choose_members, make_request
+from odesim.api.ensemble_request import choose_members, make_execution, make_request
 from odesim.api.options import check_array_kind
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
+from odesim.base.cluster import Cluster
 from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_saves_fit
 from odesim.base.run_options import NAMES, RunOptions
@@ -43,6 +44,7 @@ TOGETHER = 4  # chunks of each thread of the processor between two moments at wh
 
 if TYPE_CHECKING:
     import xarray
+    from distributed import Client
 
     from odesim.api.stored_ensemble import EnsembleRun
 
@@ -85,6 +87,7 @@ def ensemble(
     shard: tuple[int, int] | None = None,
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
+    client: Client | None = None,
 ) -> xarray.Dataset:
     """Integrates many members of a model, each as `integrate` would: {state: (member, time, *index names)}, status (member,).
 
@@ -130,6 +133,7 @@ def ensemble(
     out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
     after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
+    client: a distributed.Client, whose workers integrate the chunks and write them into out, a folder that all machines share.
     Raises an OdesimError with one sentence where the request is wrong.
     """
     given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
@@ -146,7 +150,7 @@ def ensemble(
     given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
     given |= {"events": events}
     asked, options = ensemble_arguments(**given)
-    execution = Execution(check_threads(threads), progress, fail_fast)
+    execution = make_execution(threads, progress, fail_fast, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
     if out is not None:
@@ -156,7 +160,7 @@ def ensemble(
 
         run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution)
         return open_run(Path(out))
-    for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
+    for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), asked, options)
@@ -192,13 +196,15 @@ def run_ensemble(
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
+    from odesim.inputs.carried_model import carried_model
     from odesim.store.paths import check_new_run
 
     if not to.joins:
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
+    travels = carried_model(system, original) if execution.cluster else None
     original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
-    return begin(original, *ask(system, asked, options), to, execution)
+    return begin(original, *ask(system, asked, options), to, execution, travels)
 
 
 def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:

@@ -70,6 +70,26 @@ class OneOf(click.ParamType):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
+class ClusterKind(click.ParamType):
+    """The address of a dask scheduler, or local:N."""
+
+    name = "cluster"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from odesim.base.cluster import local_count
+
+        local_count(str(value))
+        return str(value)
+
+
+CLUSTER = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    type=ClusterKind(),
+    help="Use the workers of a dask cluster: tcp://HOST:PORT, or local:N for N processes here.",
+)
+
+
 class ModelKind(click.ParamType):
     """A model's name or a file; the shell completes both."""
 

@@ -62,7 +62,7 @@ class TopicAttention:
             return Observable(name, lambda params: params[name], ("i", "j"), f"the matrix {name}")
 
         def norm(name: str) -> Observable:
-            return Observable(f"norm_{name}", lambda params: (params[name] ** 2).sum(axis=(1, 2)) ** 0.5, (), f"Frobenius norm of {name}")
+            return Observable(f"norm_{name}", lambda params: frobenius(params[name]), (), f"Frobenius norm of {name}")
 
         population = Observable("loss_population", self.population_loss, (), "loss of infinitely long documents", costly=True)
         return (
@@ -102,12 +102,12 @@ class TopicAttention:
     def one_seed(self, W: Params, rows: Batch) -> tuple[Array, Params]:
         """The loss () and its gradient {name: (d, d)} for matrices (d, d)."""
         query, target = rows["query"], rows["target"]
-        A = softmax(rows["keys"] + query @ (W["W_Q"].T @ W["W_K"]))  # (Q, d)
-        output = A @ W["W_V"].T
+        A = softmax(rows["keys"] + query @ (W["W_Q"].swapaxes(0, 1) @ W["W_K"]))  # (Q, d)
+        output = A @ W["W_V"].swapaxes(0, 1)
         loss, back = self.losses(output, target)
         dA = back @ W["W_V"]
-        dM = (A * (dA - (A * dA).sum(axis=1, keepdims=True))).T @ query  # (key, query)
-        return loss, {"W_V": back.T @ A, "W_K": W["W_Q"] @ dM.T, "W_Q": W["W_K"] @ dM}
+        dM = query.swapaxes(0, 1) @ (A * (dA - (A * dA).sum(axis=1, keepdims=True)))  # (query, key)
+        return loss, {"W_V": back.swapaxes(0, 1) @ A, "W_K": W["W_Q"] @ dM, "W_Q": W["W_K"] @ dM.swapaxes(0, 1)}
 
     def losses(self, output: Array, target: Array) -> tuple[Array, Array]:
         """The loss () of outputs (Q, d), and its slope (Q, d)."""
@@ -132,6 +132,12 @@ class TopicAttention:
         topic = np.arange(T * v) // v
         own, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
         return array_namespace(M).stack([mean_over(weights, which) for which in (own, same & ~own, ~same)], axis=1)
+
+
+def frobenius(W: Array) -> Array:
+    """The norms (R,) of matrices (R, d, d)."""
+    xp = array_namespace(W)
+    return xp.sqrt((W * W).sum(axis=(1, 2)))
 
 
 def mean_over(weights: Array, which: Any) -> Array:

@@ -14,7 +14,7 @@ LAWS = Laws(3, 2, 2, 0.4, 0.2, 0.3)
 LENGTHS = np.array([5, 9, 7])
 
 
-def drawn(seed: int) -> tuple[dict[str, Any], tuple[Any, ...]]:
+def drawn(seed: int) -> tuple[dict[str, Any], tuple[Any, Any, Any]]:
     """Matrices (d, d) and three short documents: words, what is shown, which are masked."""
     rng = np.random.default_rng(seed)
     words = LAWS.words(rng, 3, 9)
