@@ -19,6 +19,7 @@ from measuring import Report, arguments  # first: one thread
 import numba
 import numpy as np
 from contraction_cases import CASES, Case
+from model_cases import MODEL_CASES
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.runtime.memory import call
@@ -81,7 +82,7 @@ def main() -> None:
     report, rows = Report("contractions"), []
     with tempfile.TemporaryDirectory() as cache:
         os.environ["ODESIM_CACHE_DIR"] = cache
-        for make in (c for c in CASES if not options.cases or c.__name__ in options.cases):
+        for make in (c for c in (*CASES, *MODEL_CASES) if not options.cases or c.__name__ in options.cases):
             case = make()
             rows += [measure(case, dict(sizes), options.rounds) for sizes in (case.large, case.small)]
             print(*(f"{v:.4g}" if isinstance(v, float) else v for v in rows[-2].values()), flush=True)
