@@ -1,9 +1,9 @@
 """Transformers that close brackets rightly do not look for the bracket to close: attention maps of runs that differ by their seed alone.
 
-Stands beside the attention maps of wen2023uninterpretable: one layer, brackets of two types, each token a bracket with its depth. a, maps
-of attention between tokens (query down, key across, each token once; openers before closers, by depth) of equally accurate runs; b, how
-alike two maps are; c, along training: accuracy on closing brackets of longer sequences, attention to the last open bracket where one
-closes, and how little matched brackets cancel, which is the paper's condition.
+Stands beside the attention maps of wen2023uninterpretable: one layer, brackets of two types, each token a bracket with its depth. Above,
+maps of attention between tokens (each token once; openers before closers, by depth) of runs that are equally accurate; below left, how
+alike two maps are; below right, along training: accuracy on closing brackets of longer sequences, attention to the last open bracket
+where one closes, and how little matched brackets cancel, which is the paper's condition.
 """
 
 from itertools import combinations
@@ -13,6 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.errors import counted
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 
@@ -72,8 +73,8 @@ def draw(ds: xr.Dataset) -> Figure:
         training.legend(fontsize=SMALL)
         for axes in (pairs, training):
             few_ticks(axes)
-        letter_panels(maps[0], pairs, training)
-        figure.suptitle("Accurate by attention that differs")
+        letter_panels(*maps, pairs, training)
+        figure.suptitle(f"Accurate by attention that differs, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 
@@ -84,6 +85,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     return [
         Feature("accuracy on longer sequences, the mean", float(end.accuracy.mean()), 1.0, 0.05),
         Feature("pairs of maps with a correlation above .9", float(sum(x > 0.9 for x in likeness(ds))), 0.0, 0.0),
+        Feature("seeds of an accuracy below .9", float((end.accuracy < 0.9).sum()), 0.0, 0.0),
+        Feature("half of the pairs have a correlation above .8", float(np.median(likeness(ds)) > 0.8), 0.0, 0.0),
         Feature("seeds with a third of their attention on the last open bracket", float((end["last"] > 1 / 3).sum()), 0.0, 0.0),
         Feature("seeds whose brackets cancel no better than at the start, by half", float((ratio > 0.5).sum()), 0.0, 0.0),
     ]

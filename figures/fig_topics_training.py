@@ -57,6 +57,7 @@ def data(fast: bool) -> xr.Dataset:
         arrays |= {f"sgd_{name}": (("t", *more), run.observables[name][0]), f"many_{name}": (("step", *more), many.observables[name][0])}
         arrays[f"adam_{name}"] = (("adam_step", *more), adam.observables[name][0])
         arrays[f"flow_{name}"] = (("t", *more), between(flow.y["W_K"], flow.y["W_Q"], 3) if more else flow.observables[name])
+    arrays["adam_ratio"] = ("adam_step", adam.observables["attention"][0][:, 1] / adam.observables["attention"][0][:, 2])
     given = {"lr": 4.0, "init_KQ": 0.0, "p_c": P_C}
     leaks = [
         odesim.train("topics", settings={**given, "shortest": n, "longest": n}, steps=1500, save=31, observe=("W_V",)) for n in LENGTHS
@@ -81,9 +82,7 @@ def draw(ds: xr.Dataset) -> Figure:
             attention.plot(ds.t, ds.flow_attention[:, n], color=CATEGORIES[n], label=words)
             attention.plot(ds.t, ds.sgd_attention[:, n], ".", ms=3, color=CATEGORIES[n])
             seen.plot(ds.step, ds.many_attention[:, n], color=CATEGORIES[n], label=words)
-        adam.plot(
-            ds.adam_step, ds.adam_attention[:, 1] / ds.adam_attention[:, 2], color=CATEGORIES[2], label="attention:\nits topic / others"
-        )
+        adam.plot(ds.adam_step, ds.adam_ratio, color=CATEGORIES[2], label="attention:\nits topic / others")
         for n, length in enumerate(ds.length):
             leak.plot(ds.leak_step, ds.copied[n], color=CATEGORIES[n], label=f"{int(length)} words")
         leak.axhline(P_C / (1 - M0), color=FAINT, lw=0.8)
