@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from odesim.cli.commands.rerun import MODEL
-from odesim.cli.options.kinds import CLUSTER, Count
+from odesim.cli.options.kinds import CLUSTER, Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 
@@ -16,7 +16,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
     """Print what RUN is and how far it has come, also while it is being computed.
@@ -63,7 +63,7 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @click.command("resume", short_help="Continue a stored run.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @click.option(
