@@ -89,6 +89,23 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         other_misfits=not_several_classes,
         example=JOMA_EXAMPLE,
     ),
+    ("reversal.row", "reversal"): Pair(
+        (
+            Link(
+                "loss", ("loss_population",), lambda seen, _: seen["loss_population"], doc="mean over trained facts beside that of one row"
+            ),
+            Link("p_target", ("p_target",), lambda seen, _: seen["p_target"], doc="mean over trained facts beside that of one row"),
+            Link("v", ("v",), lambda seen, _: seen["v"], doc="mean over trained facts beside that of one row"),
+        ),
+        linear=False,  # a step of descent moves one row, by N times the mean
+        requirements={"momentum": (0,)},
+    ),
+    ("reversal.full", "reversal"): Pair(
+        (Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"]), same_quantity("Y")),
+        linear=False,
+        start={"Y": same_quantity("Y")},
+        requirements={"momentum": (0,)},
+    ),
     # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
     ("classics.committee", "committee"): Pair(
         OVERLAPS,
