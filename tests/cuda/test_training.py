@@ -30,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
+    "topics": {"T": 3, "v": 2, "shortest": 5, "longest": 9, "batch": 4, "init_V": 0.3, "init_KQ": 0.3},
 }
 # each option that leads through other code, of each task
 MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
@@ -43,6 +44,8 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
     "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
+    "topics cross-entropy": ("topics", {"loss": "cross_entropy", "documents": 6, "optimizer": "adam", "lr": 0.1}, None),
+    "topics infinite": ("topics", {"contexts": "infinite", "init": "symmetric"}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),

@@ -34,6 +34,10 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("markov", {"samples": 1000, "length": 20}, 2, None),
     ("reversal", {}, 2, None),
     ("reversal", {"pairs": 20, "vocabulary": 20000}, 2, None),
+    ("topics", {"T": 20, "v": 20}, 2, None),
+    ("topics", {"documents": 20000}, 2, None),
+    ("topics", {"batch": 4000}, 2, None),
+    ("topics", {"T": 8, "v": 5, "tau": 4, "contexts": "infinite"}, 2, None),
 )
 
 
@@ -62,6 +66,7 @@ BEYOND = {
     "corpus": ("vocabulary", "batch"),
     "markov": ("k", "length", "samples", "batch", "width"),
     "reversal": ("pairs", "vocabulary"),
+    "topics": ("T", "v", "longest", "documents", "batch"),
 }
 
 
