@@ -72,7 +72,7 @@ def test_symmetric_starts_follow_topics_reduced():
 
 def words_alone(**settings: Any) -> float:
     """a_w, how much values copy the shown word, after 2000 steps of rate 4 under uniform attention; the mean of 2 seeds."""
-    run = odesim.train("topics", settings={"lr": 4.0, "init_KQ": 0.0, **settings}, steps=2000, save=2, seeds=2, observe=("W_V",))
+    run = odesim.train("topics", settings={"lr": 4.0, "init_KQ": 0.0, **settings}, steps=2000, save=2, seeds=range(2), observe=("W_V",))
     return float(parts(run.observables["W_V"], 4)["w"][:, -1].mean())
 
 
