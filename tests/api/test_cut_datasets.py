@@ -46,8 +46,9 @@ def test_what_is_left_is_drawn(grid, cut):
 
 def cells(axes: Any) -> Any:
     """The values of a map."""
+    mesh: Any
     (mesh,) = [found for found in axes.collections if isinstance(found, QuadMesh)]
-    return np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan)
+    return np.ma.filled(mesh.get_array(), np.nan)
 
 
 def test_cut_and_whole_are_the_same_picture(grid):
@@ -62,18 +63,14 @@ def test_cut_and_whole_are_the_same_picture(grid):
     np.testing.assert_array_equal(cells(some.odesim.unstack().isel(time=1).odesim.plot(**words)), whole)
 
 
-def list_of(axes: Any) -> list[Any]:
-    """The Axes of a picture."""
-    return list(np.ravel(axes))
-
-
 def test_an_integration_as_a_dataset_is_the_same_picture(tmp_path):
     """Opened or converted, all curves and events of Solution.plot()."""
     run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=12)
     write_solution(run, tmp_path / "run.zarr")
     opened = odesim.open_run(tmp_path / "run.zarr")
+    whole: Any = run.plot()
     for other, marks in ((opened, True), (run.to_xarray(), False)):
-        for own, found in zip(list_of(run.plot()), list_of(other.odesim.plot()), strict=True):
+        for own, found in zip(whole, other.odesim.plot(), strict=True):
             ours, theirs = ([np.asarray(line.get_ydata(), float) for line in axes.lines] for axes in (own, found))
             assert own.get_ylabel() == found.get_ylabel()
             for a, b in zip(ours if marks else [line for line in ours if len(line) == 12], theirs if marks else theirs[:9], strict=False):

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.header import in_lines
 
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
 RTOL, ATOL = 1e-6, 1e-9
@@ -45,8 +46,8 @@ def curves(axes: Axes) -> int:
 
 
 def notes_of(figure: Figure) -> list[str]:
-    """The lines under the title."""
-    return figure.texts[-1].get_text().split("\n")
+    """The notes under the title."""
+    return figure.texts[-1].get_text().replace("; ", "\n").split("\n")
 
 
 @pytest.mark.parametrize("with_signs", [True, False])
@@ -120,3 +121,10 @@ def test_curves_and_bands_are_grey_below_the_tolerances(choice):
     (grey,) = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
     assert grey.get_y() + grey.get_height() == pytest.approx(ATOL + RTOL * 2, rel=1e-12)  # rounding
     assert any("below the tolerances" in note for note in notes_of(figure))
+
+
+def test_short_notes_share_a_line():
+    """Two of them that fit into the width stand in one line, a long one alone; none is lost."""
+    figure = figure_of_ensemble(grid(equal=True))
+    assert figure.texts[-1].get_text().split("\n")[0] == "equal components of $x$ are drawn once; dotted: values < 0"
+    assert in_lines(["a" * 20, "b" * 20, "c" * 40, "d"]) == ["a" * 20 + "; " + "b" * 20, "c" * 40 + "; d"]

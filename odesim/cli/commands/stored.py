@@ -93,7 +93,7 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
             from odesim.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
-    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run)
+    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
 
 
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
@@ -123,13 +123,15 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
     return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
-def resume_integration(run: Path) -> int:
-    """Accepts an integration that is complete. Raises ParamError for one that is not: its integrator is gone."""
+def resume_integration(run: Path, quiet: bool) -> int:
+    """Says that an integration is complete, unless quiet. Raises ParamError for one that is not: its integrator is gone."""
     from odesim.errors import ParamError
     from odesim.store.inspected import inspect_run
 
     said = inspect_run(run).attributes
     if said["status"] in ("ok", "event"):
+        if not quiet:
+            echo(f"{run} is complete, to t = {said['t_end']:g}: there is nothing to continue")
         return DONE
     raise ParamError(
         f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and cannot be continued: "
