@@ -27,6 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
     "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
+    "joma_regression": {"M": 3, "batch": 5},
     "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
