@@ -34,6 +34,8 @@ JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("
 JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
 JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
 
+LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
+
 OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
 
 
@@ -105,6 +107,16 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         False,
         requirements={"momentum": (0,)},
         other_misfits=unequal_rates,
+    ),
+    # as above: the System has the logits of the flow, half the squared weights
+    ("hierarchy.multilayer", "hierarchy_layers"): Pair(
+        (same_quantity("loss"), *LAYERS),
+        lambda facts: float(facts.config["eta"]),
+        False,
+        {link.name: link for link in LAYERS},
+        per_seed=True,
+        requirements={"phi": ("identity",), "momentum": (0,)},
+        example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
     ),
     ("reversal.row", "reversal"): Pair(
         (

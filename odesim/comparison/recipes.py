@@ -184,6 +184,21 @@ RECIPES: Mapping[str, Recipe] = {
             settings={"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])},
             seeds=range(2),
         ),
+        Recipe(
+            "hierarchy_layers",
+            "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
+            "hierarchy.multilayer",
+            "hierarchy_layers",
+            tuple(
+                Reading(f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, 3e-3, "steps of .02, which count to first order")
+                for name in ("loss", "V1", "V2", "U")
+            ),
+            settings={"K1": 20, "K2": 20, "init_scale": 0.5},
+            seeds=range(2),
+            steps=300,
+            save=31,
+            observables=("loss", "V1", "V2", "U"),
+        ),
     )
 }
 

@@ -30,6 +30,7 @@ WORDS = [
     [*DRAWN.choice([*side, "x"], 4, p=[0.5, 0.2, 0.2, 0.1]).tolist(), "on", ("land", "sea")[side == "bcd"]] for side in ("efg", "bcd") * 60
 ]
 TEXT = " ".join(word for line in WORDS for word in line)
+LAYERS = {"K1": 6, "K2": 4, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 10}
 UNITS = ("", "hours", "iterations", "SGD steps")
 EVERY = ("relative_l2", "sup", "shift", "shift_worst")
 
@@ -125,13 +126,14 @@ def test_random_starts_are_those_of_the_discrete_map(rng):
         ),
         ("joma.linear", "joma_gaussian", {**JOMA, "num_classes": 1}, ("eta",), 2.0),
         ("joma.linear_multinode", "joma_gaussian", {**JOMA, "num_classes": 3}, ("eta",), 2.0),
+        ("hierarchy.multilayer", "hierarchy_layers", LAYERS, ("eta",), 4.0),
         ("joma.joint_softmax", "joma_gaussian", {**JOMA, "num_classes": 3, "attention": "softmax", "signal": "ce"}, ("eta",), 2.0),
     ],
 )
 def test_descent_tends_to_the_flow(system, task, settings, rates, time):
     """Half the learning rate, half the error, in every observable: the order is 1, up to terms of the second order (15 %)."""
     etas = 0.1, 0.05
-    seeds = range(2) if task == "joma_gaussian" else (0,)
+    seeds = range(2) if task in ("joma_gaussian", "hierarchy_layers") else (0,)
     found = [
         errors(odesim.compare(system, task=task, settings={**settings, **dict.fromkeys(rates, eta)}, steps=round(time / eta), seeds=seeds))
         for eta in etas

@@ -25,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "committee": {"N": 9, "K": 3, "M": 2, "eta_v": 0.5, "sigma": 0.1},
     "corpus": {"vocabulary": 50, "length": 6, "num_next": 4, "num_query": 2, "batch": 8, "width": 6, "mlp": 7},
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
+    "hierarchy_layers": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "K1": 4, "K2": 3},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
     "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
     "joma_regression": {"M": 3, "batch": 5},

@@ -32,6 +32,8 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("markov", {"length": 40}, 2, None),
     ("markov", {"k": 30, "length": 10}, 2, None),
     ("markov", {"samples": 1000, "length": 20}, 2, None),
+    ("hierarchy_layers", {}, 2, None),
+    ("hierarchy_layers", {"K1": 500, "num_classes": 40, "n1": 40}, 2, None),
     ("joma_regression", {}, 8, None),
     ("joma_regression", {"M": 1000}, 2, None),
     ("reversal", {}, 2, None),
@@ -64,6 +66,7 @@ BEYOND = {
     "corpus": ("vocabulary", "batch"),
     "markov": ("k", "length", "samples", "batch", "width"),
     "reversal": ("pairs", "vocabulary"),
+    "hierarchy_layers": ("vocabulary", "K1", "K2"),
     "joma_regression": ("M", "batch"),
 }
 

@@ -8,7 +8,18 @@ from odesim.errors import ParamError, no_such
 if TYPE_CHECKING:
     from odesim.reference.protocols import Task
 
-TASKS = ("committee", "corpus", "hierarchy_dag", "hierarchy_tree", "joma_gaussian", "joma_regression", "markov", "reversal", "scan_snap")
+TASKS = (
+    "committee",
+    "corpus",
+    "hierarchy_dag",
+    "hierarchy_layers",
+    "hierarchy_tree",
+    "joma_gaussian",
+    "joma_regression",
+    "markov",
+    "reversal",
+    "scan_snap",
+)
 
 
 def load_task(name: str) -> "Task":
