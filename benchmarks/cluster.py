@@ -76,7 +76,10 @@ def main(members: int = 40 * CHUNK, rounds: int = 5) -> None:
                     "files_a_chunk": sum("/c/" in str(f) for f in files) / (members // CHUNK),
                 }
             tasks = 400
-            one = [timed(lambda: list(Cluster(client).results(nothing, (Task("nothing", str(k), (k,)) for k in range(tasks)))), [p]) for p in pids]
+            one = [
+                timed(lambda: list(Cluster(client).results(nothing, (Task("nothing", str(k), (k,)) for k in range(tasks)))), [p])
+                for p in pids
+            ]
             found["task_cpu_client_and_scheduler"] = one[0][0] / tasks
             found["task_cpu_worker"] = one[1][0] / tasks * 2
             found["task_clock"] = min(clock for _, clock in one) / tasks
