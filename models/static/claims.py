@@ -16,7 +16,8 @@ def chi_squared(P: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
     """{(i, j): information (n,) of place i on place j > i} in stationary chains P (n, k, k): sum p(s, s')^2 / (p(s) p(s')) - 1."""
     n, k, _ = P.shape
     pi = np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((n, k, 1)))[..., 0]
-    found, steps = {}, np.tile(np.eye(k), (n, 1, 1))
+    found: dict[tuple[int, int], np.ndarray] = {}
+    steps = np.tile(np.eye(k), (n, 1, 1))
     for lag in range(1, LENGTH):
         steps = steps @ P
         information = (pi[:, :, None] * steps**2 / pi[:, None]).sum(axis=(1, 2)) - 1
