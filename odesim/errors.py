@@ -70,6 +70,15 @@ class StoreError(OdesimError):
     """A file cannot be read or written."""
 
 
+class ClusterError(OdesimError):
+    """A dask cluster cannot be reached, or lost its scheduler or its workers."""
+
+    def __init__(self, sentence: str, *, stored: bool = False) -> None:
+        """stored: whether the results so far are on disk."""
+        super().__init__(sentence)
+        self.stored = stored
+
+
 def shorten(word: str, most: int = MAX_WORD) -> str:
     """word, or its beginning and end if it has more than `most` characters."""
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"

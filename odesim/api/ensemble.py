@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -15,11 +14,12 @@ from numpy.typing import ArrayLike
 from odesim.api.destination import Destination
 from odesim.api.discrete import span_of_steps
 from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import check_threads, choose_members, make_request
+from odesim.api.ensemble_request import choose_members, make_execution, make_request
 from odesim.api.options import check_array_kind
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
+from odesim.base.cluster import Cluster
 from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_saves_fit
 from odesim.base.run_options import NAMES, RunOptions
@@ -43,6 +43,7 @@ TOGETHER = 4  # chunks of each thread of the processor between two moments at wh
 
 if TYPE_CHECKING:
     import xarray
+    from distributed import Client
 
     from odesim.api.stored_ensemble import EnsembleRun
 
@@ -85,6 +86,7 @@ def ensemble(
     shard: tuple[int, int] | None = None,
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
+    client: Client | None = None,
 ) -> xarray.Dataset:
     """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
@@ -102,14 +104,15 @@ def ensemble(
     tolerance, or rodas5p where stability limits the steps, or max_steps are too few and it gets further. The bits of a member depend on
     its own numbers alone, never on other members or threads; with strict they are those of `integrate`.
 
-    out: a folder. The run is stored there chunk by chunk, and the Dataset reads it when used; status -1 is a member that is not done.
-    overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast stops after the first chunk with a failed
+    out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
+    status -1 is a member that is not done. client: a distributed.Client, whose workers integrate chunks and write them into out, a
+    folder that all machines share. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast stops after the first chunk with a failed
     member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members done, all members, failed ones.
 
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" has variables blow_up_t and blow_up_error (member,).
+    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t and blow_up_error (member,).
     sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.
@@ -128,17 +131,19 @@ def ensemble(
     given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
     given |= {"events": events}
     asked, options = ensemble_arguments(**given)
-    execution = Execution(check_threads(threads), progress, fail_fast)
+    execution = make_execution(threads, progress, fail_fast, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
     if out is not None:
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
+        from odesim.store.remote import as_place
 
-        run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution)
-        return open_run(Path(out))
-    for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast)):
+        place = as_place(out)
+        run_ensemble(model, asked, options, Destination(place, overwrite, resume, shard), execution)
+        return open_run(place)
+    for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = ask(load_model(model), asked, options)
@@ -174,13 +179,15 @@ def run_ensemble(
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin
+    from odesim.inputs.carried_model import carried_model
     from odesim.store.paths import check_new_run
 
     if not to.joins:
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
+    travels = carried_model(system, original) if execution.cluster else None
     original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
-    return begin(original, *ask(system, asked, options), to, execution)
+    return begin(original, *ask(system, asked, options), to, execution, travels)
 
 
 def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:

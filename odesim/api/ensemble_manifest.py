@@ -28,16 +28,17 @@ from odesim.symbolic.system import System
 
 
 def restore(
-    store: EnsembleStore, model: str | PathLike[str] | None = None, *, same_code: bool = True
+    store: EnsembleStore, model: str | PathLike[str] | System | None = None, *, same_code: bool = True
 ) -> tuple[Members, EnsembleRequest, AnyEngine]:
     """Members, request and engine of a stored ensemble. Raises an OdesimError if they cannot be restored.
 
-    model: the file of the model, where it was one. same_code: nor may what integrates be other code than then.
+    model: the file of the model, where it was one, or the System. same_code: nor may what integrates be other code than then.
     """
     said = store.attributes
-    if said.get("ref") is None:
+    if said.get("ref") is None and not isinstance(model, System):
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
-    system = with_stored_events(store.path, stored_model(store.path, said, model), said)
+    found = model if isinstance(model, System) else stored_model(store.path, said, model)
+    system = with_stored_events(store.path, found, said)
     system, _ = with_sensitivities(system, said.get("sensitivities", ()), ())
     params, initial = store.shared()
     numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}

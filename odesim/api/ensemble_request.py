@@ -8,6 +8,7 @@ import numpy as np
 from odesim.api.discrete import options_for
 from odesim.api.options import check_run_options
 from odesim.base.backends import ENSEMBLE
+from odesim.base.cluster import Cluster
 from odesim.base.gpu import cupy_here
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
@@ -17,10 +18,12 @@ from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_parts, rescaled_system
+from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
 from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import Design, Table
 from odesim.ensembles.design_options import design_members
+from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.outputs import MAX_EVENTS, check_max_events, check_observe, make_outputs
 from odesim.ensembles.request import EnsembleRequest
@@ -92,6 +95,14 @@ def make_request(
 def compiled_of(system: System, options: RunOptions) -> CompiledRHS:
     """The right-hand side from which kernels for members are generated: for a GPU too it is compiled for the processor."""
     return compiled_parts(system, RunOptions().backend, options.dtype, options.strict)[0]
+
+
+def make_execution(threads: Any, progress: Progress | None, fail_fast: bool, cluster: Cluster | None) -> Execution:
+    """How members are distributed: over threads here, or over the workers of a cluster. Raises ParamError."""
+    count = check_threads(threads)
+    if cluster is not None and count > 1:
+        raise ParamError(f"the workers of a cluster have threads of their own (dask worker --nthreads N): leave out threads {count}")
+    return Execution(count, progress, fail_fast, cluster=cluster)
 
 
 def check_threads(threads: Any) -> int:

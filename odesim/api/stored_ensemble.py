@@ -1,25 +1,27 @@
 """Ensembles on disk: started, continued, and failed members tried again."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from odesim.api.attempts import engines
 from odesim.api.destination import Destination
 from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_request
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, together
-from odesim.engines.run import Engine, Execution, open_chunks, run_chunks
-from odesim.ensembles.ledger import SUCCESSES, Progress, Tally, count_members
+from odesim.engines.run import Execution, open_chunks, run_chunks
+from odesim.ensembles.ledger import SUCCESSES, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
-from odesim.errors import DeviceError, ParamError, StoreError, counted
+from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
+from odesim.inputs.carried_model import CarriedFile, carried_model
+from odesim.inputs.stored_model import with_constant
 from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK
@@ -27,6 +29,7 @@ from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
 from odesim.store.paths import check_new_run, is_taken
+from odesim.symbolic.system import System
 
 AGAIN = "odesim resume continues it"
 
@@ -103,10 +106,17 @@ class EnsembleRun:
         return "; ".join((end, *map(str, t.not_numbers.values())))
 
 
-def begin(original: Mapping[str, Any], members: Members, request: EnsembleRequest, to: Destination, execution: Execution) -> EnsembleRun:
+def begin(
+    original: Mapping[str, Any],
+    members: Members,
+    request: EnsembleRequest,
+    to: Destination,
+    execution: Execution,
+    model: System | CarriedFile | None = None,
+) -> EnsembleRun:
     """Creates the run, or joins an existing one (a shard, or resume), and integrates what is not done.
 
-    original: where the model is from, as load_with_origin returns. Raises an OdesimError.
+    original: where the model is from, as load_with_origin returns; model: what travels of it to a cluster. Raises an OdesimError.
     """
     check_threads(execution.threads)
     out, shard = to.path, to.shard or (1, 1)
@@ -130,8 +140,8 @@ def begin(original: Mapping[str, Any], members: Members, request: EnsembleReques
             create_ensemble(out, manifest, overwrite=to.overwrite)
             check_same_ensemble(out, manifest.identity())  # of another process, which was first
         lock.acquire(out, what="ensemble", shared=to.shard is not None)
-        return integrate(EnsembleStore(out, request.layout), members, engine, execution, shard)
-    except DeviceError as error:
+        return integrate(EnsembleStore(out, request.layout), members, engine, execution, shard, model=model)
+    except (DeviceError, ClusterError) as error:
         raise kept(error, out) from error
     except OSError as error:
         raise StoreError(f"cannot write {out}: {error.strerror or error}{f'; {AGAIN}' if is_taken(out) else ''}") from error
@@ -139,13 +149,13 @@ def begin(original: Mapping[str, Any], members: Members, request: EnsembleReques
         lock.release()
 
 
-def kept(error: DeviceError, path: Path) -> DeviceError:
-    """The error of a GPU with a sentence on how much of the run at path is stored."""
+def kept(error: DeviceError | ClusterError, path: Path) -> DeviceError | ClusterError:
+    """The error of a GPU or a cluster with a sentence on how much of the run at path is stored."""
     try:
         done = count_members(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
     except StoreError:  # the run was not begun
         return error
-    return DeviceError(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", stored=True)
+    return type(error)(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", stored=True)
 
 
 def integrate(
@@ -156,8 +166,9 @@ def integrate(
     shard: tuple[int, int] = (1, 1),
     *,
     retried: int = 0,
+    model: System | CarriedFile | None = None,
 ) -> EnsembleRun:
-    """Integrates the members of a shard that are not done."""
+    """Integrates the members of a shard that are not done, here or on a cluster, to which `model` travels."""
     chunks = shard_chunks(store.count, store.chunk, shard)
     place = next(open_chunks(store, chunks), None)
     if place is None:
@@ -165,6 +176,13 @@ def integrate(
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
+    if execution.cluster is not None:
+        from odesim.api.cluster_ensemble import run_on_cluster
+
+        with stop_signals() as asked:
+            began = time.perf_counter()
+            found = run_on_cluster(store, model, chunks, replace(execution, asked=asked), together=together(engine))
+        return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
     with stop_signals() as asked:
         compiled(int(attempt))  # not counted as time that members take
         began = time.perf_counter()
@@ -173,40 +191,21 @@ def integrate(
     return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
 
 
-def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int], Engine]:
-    """The engine of each attempt, compiled when it is first used."""
-
-    @cache
-    def engine(attempt: int) -> Engine:
-        made = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
-        made.prepare()
-        return made  # type: ignore[no-any-return]
-
-    return engine
-
-
-def attempted(request: EnsembleRequest, changes: Mapping[str, Any]) -> EnsembleRequest:
-    """The request of a later attempt. changes: options, and by which rule members have their methods."""
-    options = {name: value for name, value in changes.items() if name != "auto"}
-    return replace(request.changed(**options), auto=changes.get("auto", request.auto))
-
-
 def resume(
     path: Path,
     *,
     retry_failed: bool = False,
     method: str | None = None,
     model: str | PathLike[str] | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-    fail_fast: bool = False,
+    execution: Execution | None = None,
 ) -> EnsembleRun:
-    """Continues the ensemble at path; a finished one stays as it is. Raises an OdesimError.
+    """Continues the ensemble at path, here or on a cluster; a finished one stays as it is. Raises an OdesimError.
 
     retry_failed: members that failed are integrated again, by another method where one is given. model: the file of the model,
     where it was one; it must have the sha256 that the run stores.
     """
-    check_threads(threads)
+    execution = execution or Execution()
+    check_threads(execution.threads)
     if method is not None and not retry_failed:
         raise ParamError("--method is for members that failed: --retry-failed --method NAME")
     lock = RunLock()
@@ -222,6 +221,7 @@ def resume(
         store.check_writable()
         store.check_identity()
         members, request, engine = restore(store, model)
+        travels = carried_model(request.system, given_origin(store.attributes, model)) if execution.cluster else None
         retried = 0
         if retry_failed:
             changed = {}
@@ -231,13 +231,20 @@ def resume(
                 )
                 changed = {"method": asked.options.method}
             retried = store.retry(changed, SUCCESSES)
-        return integrate(store, members, engine, Execution(threads, progress, fail_fast), retried=retried)
-    except DeviceError as error:
+        return integrate(store, members, engine, execution, retried=retried, model=travels)
+    except (DeviceError, ClusterError) as error:
         raise kept(error, path) from error
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; {AGAIN}") from error
     finally:
         lock.release()
+
+
+def given_origin(attributes: Mapping[str, Any], model: str | PathLike[str] | None) -> dict[str, Any]:
+    """Where the model of a run with these attributes is from, as load_with_origin returns: its file is the one given."""
+    ref = attributes["ref"]
+    file = {"ref": with_constant(fspath(model), ref)} if model is not None else {}
+    return {"ref": ref, "model_sha256": attributes.get("model_sha256"), **file}
 
 
 def look(path: Path) -> EnsembleRun:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import DeviceError, OdesimError, escaped
+from odesim.errors import ClusterError, DeviceError, OdesimError, escaped
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,7 +37,7 @@ def exit_code(run: Callable[[], int]) -> int:
         return WRONG
     except OdesimError as error:
         say(str(error))
-        kept = isinstance(error, DeviceError) and error.stored
+        kept = isinstance(error, DeviceError | ClusterError) and error.stored
         return STOPPED if kept or disk_full(error.__cause__) else WRONG
     except MemoryError as error:
         say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")

@@ -22,6 +22,7 @@ from odesim.comparison.one_layer_links import (
     starts_at_random,
 )
 from odesim.comparison.pair import Link, Pair, TrainingFacts, same_quantity
+from odesim.comparison.topic_links import NUMBERS, SAME, SYMMETRIC_START, TOPIC_SETTINGS, WEIGHTS, time_of_matrices
 from odesim.errors import ParamError, no_such
 from odesim.reference.tasks import TASKS
 
@@ -30,6 +31,11 @@ JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "tempe
 ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
+
+JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
+JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
+
+LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
 
 OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
 
@@ -50,6 +56,12 @@ def not_several_classes(facts: TrainingFacts) -> list[str]:
 def time_of_weights(facts: TrainingFacts) -> float:
     """The time of joma.linear of one iteration: the learning rate of the weights."""
     return float(facts.optimizer["rates"]["w"])
+
+
+def unequal_rates(facts: TrainingFacts) -> list[str]:
+    """A phrase where weights and logits of joma_regression do not move alike."""
+    w, z = (facts.optimizer["rates"][name] for name in "wz")
+    return [] if w == z else [f"eta_z is {z:g}, not eta = {w:g}"]
 
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
@@ -89,6 +101,52 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         other_misfits=not_several_classes,
         example=JOMA_EXAMPLE,
     ),
+    # the System eliminates z by an invariant of the flow
+    ("joma.self_consistent", "joma_regression"): Pair(
+        (same_quantity("v"), same_quantity("loss", "loss_population"), same_quantity("entropy")),
+        time_of_weights,
+        False,
+        requirements={"momentum": (0,)},
+        other_misfits=unequal_rates,
+    ),
+    # as above: the System has the logits of the flow, half the squared weights
+    ("hierarchy.multilayer", "hierarchy_layers"): Pair(
+        (same_quantity("loss"), *LAYERS),
+        lambda facts: float(facts.config["eta"]),
+        False,
+        {link.name: link for link in LAYERS},
+        per_seed=True,
+        requirements={"phi": ("identity",), "momentum": (0,)},
+        example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
+    ),
+    ("reversal.row", "reversal"): Pair(
+        (
+            Link(
+                "loss", ("loss_population",), lambda seen, _: seen["loss_population"], doc="mean over trained facts beside that of one row"
+            ),
+            Link("p_target", ("p_target",), lambda seen, _: seen["p_target"], doc="mean over trained facts beside that of one row"),
+            Link("v", ("v",), lambda seen, _: seen["v"], doc="mean over trained facts beside that of one row"),
+        ),
+        linear=False,  # a step of descent moves one row, by N times the mean
+        requirements={"momentum": (0,)},
+    ),
+    ("reversal.full", "reversal"): Pair(
+        (Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"]), same_quantity("Y")),
+        linear=False,
+        start={"Y": same_quantity("Y")},
+        requirements={"momentum": (0,)},
+    ),
+    **{
+        (f"joma.joint_{attention}", "joma_gaussian"): Pair(
+            JOINT,
+            time_of_weights,
+            start={link.name: link for link in JOINT_STATES},
+            per_seed=True,
+            requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
+            example={"attention": attention},
+        )
+        for attention in ("exp", "linear", "softmax")
+    },
     # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
     ("classics.committee", "committee"): Pair(
         OVERLAPS,
@@ -96,6 +154,16 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         False,
         {link.name: link for link in OVERLAPS if link.name != "e_g"},
         requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
+    ),
+    ("topics.full", "topics"): Pair(
+        SAME, time_of_matrices, start={link.name: link for link in SAME if link.name in WEIGHTS}, requirements=TOPIC_SETTINGS
+    ),
+    ("topics.reduced", "topics"): Pair(
+        NUMBERS,
+        time_of_matrices,
+        start={link.name: link for link in NUMBERS},
+        requirements=SYMMETRIC_START,
+        example={"init": "symmetric"},
     ),
 }
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.cluster import Cluster
 from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
 from odesim.ensembles.members import Members
@@ -46,13 +47,15 @@ class Execution:
     """How the members of an ensemble are distributed over threads and chunks; no bit depends on it.
 
     progress: called with (members done, of how many, how many of these failed). fail_fast: stop after the first chunk with a failure.
-    asked: whether to stop; then chunks in flight are lost, and nothing else.
+    asked: whether to stop; then chunks in flight are lost, and nothing else. cluster: whose workers integrate the chunks of a stored
+    run, with their own threads.
     """
 
     threads: int = 1
     progress: Progress | None = None
     fail_fast: bool = False
     asked: Callable[[], bool] = never
+    cluster: Cluster | None = None
 
 
 def run_chunks(

@@ -50,3 +50,12 @@ def merge_not_numbers(known: Mapping[str, NotNumber], numbers: Array, times: Map
             old = NotNumber(name, new.members + (old.members if old else 0), before.member, before.time)
         if old is not None:
             yield old
+
+
+def join_not_numbers(one: Mapping[str, NotNumber], other: Mapping[str, NotNumber]) -> dict[str, NotNumber]:
+    """The NotNumbers {observable: NotNumber} of two sets of members together."""
+    joined = {**one, **other}
+    for name in one.keys() & other.keys():
+        first = min(one[name], other[name], key=lambda missing: missing.member)
+        joined[name] = NotNumber(name, one[name].members + other[name].members, first.member, first.time)
+    return joined

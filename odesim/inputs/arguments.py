@@ -99,6 +99,15 @@ def to_shard(name: str, value: Any) -> tuple[int, int]:
     return to_whole_number(name, value[0]), to_whole_number(name, value[1])
 
 
+def to_client(name: str, value: Any) -> Any:
+    """The value, which must be a dask client that waits for its answers."""
+    if type(value).__module__.partition(".")[0] != "distributed" or not hasattr(value, "submit"):
+        raise ParamError(f"{name} must be a distributed.Client, not {value_text(value)}")
+    if value.asynchronous:
+        raise ParamError(f"{name} must not be asynchronous: make it by Client(address)")
+    return value
+
+
 KINDS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("params", "initial", "sizes", "vary", "grid", "zipped", "settings", "rates", "tolerances"), to_mapping),
     **dict.fromkeys(("method", "backend", "dtype", "clock", "arrays", "map", "optimizer", "model"), to_text),
@@ -109,6 +118,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "progress": to_function,
     "out": to_path,
     "shard": to_shard,
+    "client": to_client,
 }
 """{argument: its check}. Missing are save, span, stop_at, seeds and the models, which are checked where they are read."""
 

@@ -35,6 +35,11 @@ def stored_model(path: Path, attributes: Mapping[str, Any], model: str | PathLik
     file = fspath(model)
     if not is_path(file):
         raise ParamError(f"{path} was made from {name}: --model takes that file, not {file[:60]!r}")
+    return load_unchanged_file(with_constant(file, ref), digest)
+
+
+def with_constant(file: str, ref: str) -> str:
+    """The path of a model file, with the constant that the stored path `ref` names where the file's own names none."""
     _, colon, constant = ref.rpartition(":")
     needs_constant = file.endswith(".py") and colon and constant.isidentifier()
-    return load_unchanged_file(f"{file}:{constant}" if needs_constant else file, digest)
+    return f"{file}:{constant}" if needs_constant else file

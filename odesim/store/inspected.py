@@ -12,6 +12,7 @@ from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
+from odesim.store.remote import RemotePath, as_place
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING, check_attributes, kind_of_attributes, raise_damaged
 from odesim.store.write import ALL_CHUNKS, CHUNK_FILES, TIME
 
@@ -44,7 +45,14 @@ class StoredRun:
 
 def inspect_run(path: str | Path) -> StoredRun:
     """The run at path, checked before any array is decoded. Raises StoreError if there is none or a check fails."""
-    path = Path(arguments.to_path("the folder of a run", path))
+    place = as_place(path if isinstance(path, RemotePath) else arguments.to_path("the folder of a run", path))
+    run = StoredRun(place, checked_attributes(place), inspect_arrays(place))
+    check_run_arrays(run)
+    return run
+
+
+def checked_attributes(path: Path) -> dict[str, Any]:
+    """The attributes of the run at path. Raises StoreError if there is none, or one of them is not as odesim writes it."""
     folder, file = _is_folder(path), path / "zarr.json"
     document: Any = None
     try:
@@ -70,9 +78,7 @@ def inspect_run(path: str | Path) -> StoredRun:
     if kind_of_attributes(attributes) == ENSEMBLE:
         attributes.setdefault("kept", dict(NO_OUTPUTS))  # of a run from before there was such a thing
     check_attributes(path, attributes)
-    run = StoredRun(path, attributes, inspect_arrays(path))
-    check_run_arrays(run)
-    return run
+    return attributes
 
 
 def check_run_arrays(run: StoredRun) -> None:
@@ -117,6 +123,10 @@ def least_files(run: StoredRun, name: str, facts: ArrayFacts) -> int:
 
 def _is_folder(path: Path) -> bool:
     """Whether path is a folder; False for a file. Raises StoreError if nothing is there or the name is invalid."""
+    if isinstance(path, RemotePath):
+        if not (path / "zarr.json").exists():
+            raise StoreError(f"no run {path}")
+        return True
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

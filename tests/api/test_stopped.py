@@ -18,6 +18,7 @@ import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
 from odesim.api.stored_ensemble import look, resume
 from odesim.engines import run as chunks_module
+from odesim.engines.run import Execution
 from odesim.errors import ModelError, ParamError, StoreError
 from odesim.solve.codes import STATUSES, UNDONE
 from odesim.store.ensemble import EnsembleStore
@@ -112,7 +113,7 @@ def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
 
     found = odesim.ensemble(MODEL, out=out, progress=stop, **RUN)
     assert (found.status.values != UNDONE).sum() == stop_after * SIZE
-    assert resume(out, threads=2).status == "ok"
+    assert resume(out, execution=Execution(2)).status == "ok"
     same(odesim.open_run(out), memory())
 
 

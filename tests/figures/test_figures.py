@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     panels = [axes for axes in figure.axes if axes not in bars]
     letters = [axes.get_title(loc="left") for axes in panels]
-    assert sorted(letters) == (list("abcdef")[: len(panels)] if len(panels) > 1 else [""])
+    assert sorted(letters) == (list(ascii_lowercase)[: len(panels)] if len(panels) > 1 else [""])
     assert all(axes.get_ylabel() for axes in bars)
     assert all(axes.yaxis_inverted() for axes in panels if axes.images)
 
@@ -82,7 +83,7 @@ def test_seeds_are_counted(done: FigureRun) -> None:
 def test_published_is_what_was_published(done: FigureRun) -> None:
     """A target is called published where a file of published numbers lies beside the figure, and so is what is drawn."""
     module = load_figure(done.name)
-    there = any(Path(module.__file__).with_name("published").glob(f"{done.name}_*.csv"))
+    there = any(Path(module.__file__).with_name("published").glob(f"{done.name}[_.]*csv"))
     origins = {feature.origin for feature in done.features}
     assert (PUBLISHED in origins) is there and origins <= {PUBLISHED, THEORY, SCRIPT}
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")

@@ -186,7 +186,8 @@ def needed(folder: Path) -> set[str]:
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
-    extras = {"cupy", "cupyx", "pyarrow"}  # cuda12, cuda13 and parquet, imported where they are asked for
+    # cuda12, cuda13, parquet and cluster, imported where they are asked for
+    extras = {"cupy", "cupyx", "pyarrow", "distributed", "cloudpickle", "fsspec"}
     named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE
-from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.kinds import CLUSTER, Count, ModelKind, RunPlace
 from odesim.cli.options.names import completed
 from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
@@ -49,7 +49,12 @@ PATH = click.Path(path_type=Path)
     help="Points that are taken together: the first of each, the second of each, ...",
 )
 @click.option("--shard", metavar="I/N", help="Compute part I of N; all parts share the run in --out.")
-@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the members here. With --plot alone, nothing else is kept.")
+@click.option(
+    "--out",
+    metavar="RUN.zarr",
+    type=RunPlace(),
+    help="Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
+)
 @click.option(
     "--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter of all members."
 )
@@ -102,6 +107,7 @@ PATH = click.Path(path_type=Path)
     help="Also compute derivatives with respect to this parameter or initial value.",
 )
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads; default 1. The bits do not depend on it.")
+@CLUSTER
 @click.option("--fail-fast", is_flag=True, help="Stop after the first chunk in which a member failed.")
 @click.option(
     "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
@@ -127,6 +133,7 @@ def ensemble_command(
     max_events: int,
     file: Path | None,
     threads: int,
+    cluster: str | None,
     fail_fast: bool,
     overwrite: bool,
     plot: Path | None,
@@ -161,11 +168,12 @@ def ensemble_command(
     """
     from odesim.api.destination import Destination
     from odesim.api.ensemble import run_ensemble
+    from odesim.api.ensemble_request import make_execution
+    from odesim.base.cluster import connected
     from odesim.cli.options.members import named, read_shard
     from odesim.cli.options.picture import Stored, choice_for
     from odesim.cli.options.run import make_request
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
-    from odesim.engines.run import Execution
     from odesim.ensembles.arguments import EnsembleArguments
 
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
@@ -182,15 +190,15 @@ def ensemble_command(
     kept |= {"events": events}
     asked = EnsembleArguments(**numbers, **design, members=members, **kept)
     part = None if shard is None else read_shard(shard)
-    check_places(out, plot, shard)
+    check_places(out, plot, {"shard": shard, "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
     words = {"var": var, "x": x, "y": y}
     check_words(plot, words)
     choice = choice_for(model, Stored(observe, sensitivities), varied, words) if any(word is not None for word in words.values()) else None
     with place_for(out) as folder:
         to = Destination(folder, overwrite=overwrite, shard=part)
-        with EnsembleProgress(model, False if quiet else None) as progress:
-            run = run_ensemble(model, asked, request.run, to, Execution(threads, progress.show, fail_fast))
+        with connected(cluster) as workers, EnsembleProgress(model, False if quiet else None) as progress:
+            run = run_ensemble(model, asked, request.run, to, make_execution(threads, progress.show, fail_fast, workers))
         run = replace(run, path=out)
         code = DONE if run.status == "ok" else STOPPED
         if code == STOPPED:
@@ -203,14 +211,15 @@ def ensemble_command(
     return code
 
 
-def check_places(out: Path | None, plot: Path | None, shard: str | None) -> None:
-    """Raises ParamError where neither a run nor a picture is asked for, or a shard without the run that it is a part of."""
+def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
+    """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
     from odesim.errors import ParamError
 
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
-    if out is None and shard is not None:
-        raise ParamError("--shard needs the run that all shards share: --out RUN.zarr")
+    for name, word in shared.items():
+        if out is None and word is not None:
+            raise ParamError(f"--{name} needs the run that all {'shards' if name == 'shard' else 'workers'} share: --out RUN.zarr")
 
 
 def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from odesim.cli.commands.rerun import MODEL
-from odesim.cli.options.kinds import Count
+from odesim.cli.options.kinds import CLUSTER, Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 
@@ -16,7 +16,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
     """Print what RUN is and how far it has come, also while it is being computed.
@@ -63,7 +63,7 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @click.command("resume", short_help="Continue a stored run.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @click.option(
@@ -73,6 +73,7 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
     help="Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it.",
 )
 @click.option("--model", metavar="FILE.py", type=PATH, help=MODEL)
+@CLUSTER
 @click.option("--fail-fast", is_flag=True, help="Ensemble: stop after the first chunk in which a member failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
@@ -97,11 +98,14 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
 
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
     """Integrates the members that are not done; returns the exit code."""
+    from odesim.api.ensemble_request import make_execution
     from odesim.api.stored_ensemble import resume
+    from odesim.base.cluster import connected
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
 
-    with EnsembleProgress(run.name, False if quiet else None) as progress:
-        found = resume(run, threads=threads, progress=progress.show, **options)
+    address, fail_fast = options.pop("cluster"), options.pop("fail_fast")
+    with connected(address) as cluster, EnsembleProgress(run.name, False if quiet else None) as progress:
+        found = resume(run, execution=make_execution(threads, progress.show, fail_fast, cluster), **options)
     finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
     if found.status != "ok" and not finished:
         say(found.message)

@@ -8,7 +8,21 @@ from odesim.errors import ParamError, no_such
 if TYPE_CHECKING:
     from odesim.reference.protocols import Task
 
-TASKS = ("committee", "corpus", "hierarchy_dag", "hierarchy_tree", "joma_gaussian", "markov", "scan_snap")
+TASKS = (
+    "committee",
+    "corpus",
+    "dyck",
+    "hierarchy_dag",
+    "hierarchy_layers",
+    "hierarchy_tree",
+    "induction",
+    "joma_gaussian",
+    "joma_regression",
+    "markov",
+    "reversal",
+    "scan_snap",
+    "topics",
+)
 
 
 def load_task(name: str) -> "Task":

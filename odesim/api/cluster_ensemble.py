@@ -1,0 +1,137 @@
+"""Chunks of a stored ensemble on the workers of a dask cluster, which write them straight into the run.
+
+The run says everything but what a model file holds, so a worker restores the request from it. Its ledger is the truth: a task that is
+done twice, as after a lost connection, writes the same bits again.
+"""
+
+import platform
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from odesim.api.attempts import engines
+from odesim.api.ensemble_manifest import restore
+from odesim.base.arrays import Array
+from odesim.base.cluster import GPU, Task, unwanted, worker_threads
+from odesim.base.memo import Memo
+from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
+from odesim.ensembles.ledger import Tally, count_members
+from odesim.ensembles.members import Members
+from odesim.ensembles.not_numbers import NotNumber, first_nan_times, join_not_numbers, merge_not_numbers
+from odesim.ensembles.request import Chunk, EnsembleRequest
+from odesim.errors import ClusterError, OdesimError, StoreError
+from odesim.inputs.carried_model import CarriedFile
+from odesim.solve.codes import UNDONE
+from odesim.store.ensemble import EnsembleStore
+from odesim.store.remote import RemotePath, as_place
+from odesim.symbolic.system import System
+
+SAME = 2.0  # s by which the time of one file may differ between machines, for rounding
+_OPENED: "Memo[Opened]" = Memo(4)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An ensemble for workers: where it is stored, when its manifest was last written, and its model where that has to travel."""
+
+    path: str
+    written: float
+    model: System | CarriedFile | None
+    token: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker did of a chunk: statuses (k,) of members that are done now and were not before, and observables that are NaN."""
+
+    status: Array
+    not_numbers: dict[str, NotNumber]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An ensemble as a worker has it open."""
+
+    store: EnsembleStore
+    members: Members
+    engine: Callable[[int], Engine]
+    pool: Any
+
+
+def run_on_cluster(
+    store: EnsembleStore, model: System | CarriedFile | None, chunks: range, execution: Execution, *, together: int = 1
+) -> Tally:
+    """As run_chunks, on the workers of execution.cluster. model: what travels of it. Raises an OdesimError of a worker, ClusterError."""
+    assert execution.cluster is not None
+    cluster, progress, asked = execution.cluster, execution.progress, execution.asked
+    if store.attributes.get("backend") == "cuda":
+        cluster = replace(cluster, resources=GPU)
+        if not cluster.workers():
+            raise ClusterError("no worker of the cluster has a GPU: start workers with dask worker --resources GPU=1", stored=True)
+    found = count_members(store, chunks)
+    before = found.done
+    if progress:
+        progress(before, found.total, found.failed)
+    job = Job(str(store.path.absolute()), written(store.path), model, uuid4().hex)
+    name = store.attributes["model"].replace("-", "_") + " members"  # dask groups tasks by what is before a hyphen
+    tasks = (Task(name, f"{first}:{end}", (first, end)) for first, end in joined(open_chunks(store, chunks), together))
+    stops = (lambda: asked() or bool(found.failed)) if execution.fail_fast else asked
+    for _, done in cluster.results(partial(do, job), tasks, stops):
+        found.add(done.status)
+        found.not_numbers = join_not_numbers(found.not_numbers, done.not_numbers)
+        if progress:
+            progress(min(found.done, found.total), found.total, found.failed)
+    end = count_members(store, chunks)  # what is written, whoever wrote it
+    return replace(end, new=end.done - before, stopped=end.done < end.total, not_numbers=found.not_numbers)
+
+
+def do(job: Job, first: int, end: int) -> Done:
+    """On a worker: integrates the members first to end - 1 that are not done, and writes them."""
+    run = _OPENED(job.token, partial(opened, job))
+    if not (run.store.status(first, end) == UNDONE).any():  # by a worker that died before it could say so
+        chunk = run.store.read(first, end)
+        return done_of(run.engine(0).request, chunk, first, np.arange(end - first))
+    stop = np.zeros(1, np.int64)
+    with ThreadPoolExecutor(1) as worker:
+        parts = (run.store, run.members, run.engine, first, end, stop, run.pool)
+        chunk, new, request = wait(worker.submit(complete, *parts), stop, unwanted)
+    if (chunk.status == UNDONE).any():
+        raise InterruptedError("the task was cancelled")
+    run.store.write(first, chunk)
+    return done_of(request, chunk, first, new)
+
+
+def done_of(request: EnsembleRequest, chunk: Chunk, first: int, rows: Array) -> Done:
+    """What is to be said of these rows (k,) of a chunk that begins with member `first`."""
+    times = {name: values[rows] for name, values in first_nan_times(request, chunk).items()}
+    return Done(chunk.status[rows], {n.observable: n for n in merge_not_numbers({}, first + rows, times)})
+
+
+def opened(job: Job) -> Opened:
+    """The ensemble of a job, restored from its folder. Raises an OdesimError if this worker does not see it, or has other code."""
+    path = as_place(job.path)
+    unseen = f"a worker of the cluster does not see {path}: it must be a folder that all machines share"
+    try:
+        if abs(written(path) - job.written) > SAME:
+            raise StoreError(f"{unseen}, and there is another one on that worker")
+    except OSError:
+        raise StoreError(unseen) from None
+    store = EnsembleStore(path, trusted=True)
+    model = job.model.load() if isinstance(job.model, CarriedFile) else job.model
+    try:
+        members, _, engine = restore(store, model)
+    except OdesimError as error:
+        raise type(error)(f"on a worker of the cluster, {platform.node()}: {error}") from error
+    return Opened(store, members, engines(store, members, engine), make_pool(worker_threads()))
+
+
+def written(path: Path) -> float:
+    """When the manifest of the run at path was last written, in seconds."""
+    file = path / "zarr.json"
+    return file.modified() if isinstance(file, RemotePath) else file.stat().st_mtime
