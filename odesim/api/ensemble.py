@@ -95,7 +95,7 @@ def ensemble(
     "linspace(0,1,5)". With a grid, there are `members` random ones at each of its points. In params and initial, an array with one
     axis more than its parameter has a row for each member; other values are shared.
 
-    Results: the states at the saved times, status (member,) with the meanings in attrs["status_names"], t_end, steps, rejected, method.
+    Results: the states at the saved times, status (member,), a place in attrs["status_names"], t_end, steps, rejected, method.
     A member that ended early has NaN after its end. observe: observables to keep, or "all". For each event NAME_t (member, occurrence),
     NAME_count and, for events of components, NAME_index (the number of the component in C order, -1: none); max_events of them are kept,
     0 looks only for terminal ones. STATE_end is the state at t_end. Letters other than a-z, 0-9 and _ in the name of an event become _.
@@ -105,14 +105,16 @@ def ensemble(
     its own numbers alone, never on other members or threads; with strict they are those of `integrate`.
 
     out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
-    status -1 is a member that is not done. client: a distributed.Client, whose workers integrate chunks and write them into out, a
-    folder that all machines share. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast stops after the first chunk with a failed
-    member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members done, all members, failed ones.
+    status -1 is a member that is not done. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast
+    stops after the first chunk with a failed member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members
+    done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into out, a folder that
+    all machines share.
 
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t and blow_up_error (member,).
+    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t, blow_up_error
+    (member,).
     sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.
