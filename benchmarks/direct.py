@@ -13,7 +13,18 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
 from odesim.inputs.registry import load_model
 
-RUNS = ("model", "threads", "progress", "out", "overwrite", "resume", "shard", "fail_fast", "arrays", "client")  # what is not of the members
+RUNS = (
+    "model",
+    "threads",
+    "progress",
+    "out",
+    "overwrite",
+    "resume",
+    "shard",
+    "fail_fast",
+    "arrays",
+    "client",
+)  # what is not of the members
 MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 
 

@@ -58,13 +58,15 @@ def left_by_one_update(d: int, N: int) -> tuple[float, float]:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """overlap (load, pattern); lost (power, stored); left and bound (d, N). fast: 500 neurons and fewer patterns, not 1000."""
+    """overlap (load, pattern) and its mean; lost (power, stored); left and bound (d, N). fast: 500 neurons and fewer patterns, not 1000."""
     lost = [[signs_lost(power, N, 50 if fast else 200) for N in STORED] for power in POWERS]
     one = np.array([[left_by_one_update(d, N) for N in MEMORIES] for d in DIMENSIONS])
     neurons, patterns = (500, 8) if fast else (1000, 12)
+    overlap = overlaps(neurons, patterns)
     return xr.Dataset(
         {
-            "overlap": (("load", "pattern"), overlaps(neurons, patterns)),
+            "overlap": (("load", "pattern"), overlap),
+            "mean_overlap": ("load", overlap.mean(axis=1)),
             "lost": (("power", "stored"), lost),
             "left": (("d", "N"), one[..., 0]),
             "bound": (("d", "N"), one[..., 1]),
@@ -81,12 +83,12 @@ def formula(power: str, N: np.ndarray) -> np.ndarray:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Three panels in a row; it computes only means and the formula of normal noise."""
+    """Three panels in a row; it computes only the formula of normal noise."""
     with project_style():
         figure = new_figure(58.0, width=170.0)
         loads, powers, softmax = figure.subplots(1, 3)
         loads.plot(ds["load"], ds.overlap.values, color=FAINT, ls="none", marker=".", ms=2)
-        loads.plot(ds["load"], ds.overlap.mean("pattern"), color=CATEGORIES[0], marker="o", ms=3, label="mean")
+        loads.plot(ds["load"], ds.mean_overlap, color=CATEGORIES[0], marker="o", ms=3, label="mean")
         loads.axvline(0.138, color=FAINT, lw=0.6, ls=(0, (4, 1.5)), label=".138")
         loads.set(xlabel=f"load N/d, d = {ds.neurons}", ylabel="overlap at the end", ylim=(0, 1.05))
         loads.legend(loc="lower left")
@@ -95,9 +97,9 @@ def draw(ds: xr.Dataset) -> Figure:
         for j, power in enumerate(ds.power.values):
             name = "exp" if power == "exp" else f"power {power}"
             lost = ds.lost.sel(power=power)
-            powers.plot(ds.stored, lost.where(lost > 0), color=CATEGORIES[j], ls="none", marker=MARKERS[j], ms=3, label=name)
+            powers.plot(ds.stored, lost, color=CATEGORIES[j], ls="none", marker=MARKERS[j], ms=3, label=name)
             if power != "exp":
-                powers.plot(line, formula(str(power), line), color=CATEGORIES[j], lw=0.8)
+                powers.plot(line, formula(str(power), line), color=FAINT, lw=0.8, zorder=1)
         powers.set(
             xscale="log", yscale="log", xlabel=f"stored patterns N, d = {SIGNS}", ylabel="wrong signs after one update", ylim=(1e-4, 1)
         )
@@ -118,7 +120,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def expected(ds: xr.Dataset) -> list[Feature]:
     """The breakdown between loads .14 and .18, errors of one update beside the formula, and recorded medians and bounds of softmax."""
-    mean, lost = ds.overlap.mean("pattern"), ds.lost
+    mean, lost = ds.mean_overlap, ds.lost
     digits = {
         (8, 100): 0.18,
         (8, 1000): 0.33,

@@ -19,12 +19,17 @@ SNAPSHOTS, ANGLE_TIMES, TIMES, AT = (0.0, 2.0, 5.0, 15.0), np.linspace(0, 30, 18
 COLD, WARM, HIGH, PAIRS = 9.0, 1.0, (1.0, 4.0), np.triu_indices(32, 1)
 
 
+def in_one_turn(theta: np.ndarray) -> np.ndarray:
+    """Angles (t, i), each moved by full turns so that it ends next to the first one."""
+    return np.asarray(theta - 2 * np.pi * np.round((theta[-1] - theta[-1, 0]) / (2 * np.pi)))
+
+
 def data(fast: bool) -> xr.Dataset:
     """x (snapshot, token, axis); theta (beta, t, i); mean, low, high (beta_high, time) and gamma. fast: 3 draws, not 20."""
     sphere = odesim.integrate("particles.sphere", params={"beta": 1}, sizes={"n": 64, "d": 3}, span=(0, 15), save=list(SNAPSHOTS), **FINE)
     start = {"theta": np.sort(np.random.default_rng(4).uniform(-np.pi, np.pi, 32))}
     given = {"initial": start, "sizes": {"n": 32}, "span": (0, ANGLE_TIMES[-1]), "save": ANGLE_TIMES, **FINE}
-    circles = [odesim.integrate("particles.circle", params={"beta": beta}, **given).y["theta"] for beta in (COLD, WARM)]
+    circles = [in_one_turn(odesim.integrate("particles.circle", params={"beta": beta}, **given).y["theta"]) for beta in (COLD, WARM)]
     mean, low, high, gamma = [], [], [], []
     for beta in HIGH:
         products = []
@@ -53,13 +58,13 @@ def draw_sphere(axes: Axes, x: np.ndarray) -> None:
     turn = np.linspace(0, 2 * np.pi, 200)
     axes.plot(np.cos(turn), np.sin(turn), color=FAINT, lw=0.6)
     for half, color in ((x[:, 2] < 0, FAINT), (x[:, 2] >= 0, CATEGORIES[0])):
-        axes.plot(x[half, 0], x[half, 1], color=color, ls="none", marker="o", ms=2.5, alpha=0.8)
+        axes.scatter(x[half, 0], x[half, 1], color=color, s=6, alpha=0.8)
     axes.set_aspect("equal")
     axes.axis("off")
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Eight panels; it computes only inner products of angles, and angles up to full turns."""
+    """Eight panels; it computes only inner products of angles."""
     with project_style():
         figure = new_figure(85.0, width=170.0)
         grid = figure.subplots(2, 4)
@@ -68,8 +73,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_title(f"t = {t:g}")
         angles, products, many = grid[1, :2], grid[1, 2], grid[1, 3]
         for j, (axes, beta) in enumerate(zip(angles, ds.beta.values, strict=True)):
-            theta = ds.theta.sel(beta=beta).values
-            axes.plot(ds.t, theta - 2 * np.pi * np.round((theta[-1] - theta[-1, 0]) / (2 * np.pi)), color=CATEGORIES[j], lw=0.5)
+            axes.plot(ds.t, ds.theta.sel(beta=beta), color=CATEGORIES[j], lw=0.5)
             axes.set(xlabel="t", ylabel="angle", title=f"β = {beta:g}", xlim=(0, ds.t[-1]))
             at = ds.theta.sel(beta=beta, t=AT, method="nearest").values
             values = np.cos(at[:, None] - at)[PAIRS]

@@ -74,7 +74,7 @@ def draw(ds: xr.Dataset) -> Figure:
         lives.legend(loc="upper left")
         for j, beta in enumerate(ds.beta_wave.values):
             look = {"color": CATEGORIES[j], "label": f"β = {beta:g}"}
-            waves.plot(ds.k, theory(float(beta), ds.k.values), ls=DASHES[j], color=CATEGORIES[j], lw=0.8)
+            waves.plot(ds.k, theory(float(beta), ds.k.values), ls=DASHES[j], color=FAINT, lw=0.8, zorder=1)
             waves.plot(ds.k, ds.rate.sel(beta_wave=beta), ls="none", marker=MARKERS[j], ms=3.5, **look)
         waves.set(xlabel="crests k", ylabel="rate of growth", ylim=(0, 0.95))
         waves.set_xticks(ds.k.values)

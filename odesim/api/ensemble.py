@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -130,7 +129,8 @@ def ensemble(
     on states do, or sensitivities jump, or with a fixed step, they are integrated one by one.
     clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
 
-    out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
+    out: a folder, or a URL such as s3://bucket/run.zarr, written chunk by chunk; the Dataset then reads it when used, and holds -1 as
+    the status of members not done.
     overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
     after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
     client: a distributed.Client, whose workers integrate the chunks and write them into out, a folder that all machines share.
@@ -157,9 +157,11 @@ def ensemble(
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
+        from odesim.store.remote import as_place
 
-        run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution)
-        return open_run(Path(out))
+        place = as_place(out)
+        run_ensemble(model, asked, options, Destination(place, overwrite, resume, shard), execution)
+        return open_run(place)
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,22 +129,23 @@ def train_into(
     *,
     checkpoint_every: float = 5.0,
     progress: Callable[[int, int, Array], None] | None = None,
+    asked: Callable[[], bool] = lambda: False,
 ) -> Trajectory:
-    """Trains the experiment into a folder, or continues the training there. Raises an OdesimError."""
+    """Trains the experiment into a folder, or continues the training there. asked: whether to stop. Raises an OdesimError."""
     path, options = to.path, replace(options, save=check_save(options.save))
-    about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary, "labels": experiment.labels}
-    about["identity"] = digests(about)
+    about = attributes_of(experiment, options)
     from odesim.store.lock import RunLock
 
     lock = RunLock()
     try:
-        sink, steps, done, state = place(to, experiment, {**about, "threads": options.threads}, options.steps, lock)
+        sink, steps, done, state = place(to, experiment, about, options.steps, lock)
         if done:
             return done
         with stop_signals() as stop:
             storage = TrainingStorage(sink, checkpoint_file(sink.path), checkpoint_every, state)
-            asked = replace(options, steps=steps)
-            trajectory = train_experiment(experiment, asked, storage, progress=progress, stop=stop, fits=check_saves_fit)
+            how = replace(options, steps=steps)
+            stops = partial(either, stop, asked)
+            trajectory = train_experiment(experiment, how, storage, progress=progress, stop=stops, fits=check_saves_fit)
             sink.finish(trajectory)
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):
@@ -155,6 +157,17 @@ def train_into(
     finally:
         lock.release()
     return trajectory
+
+
+def either(one: Callable[[], bool], other: Callable[[], bool]) -> bool:
+    """Whether one of two questions is answered by yes."""
+    return one() or other()
+
+
+def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
+    """The attributes of a stored training that are known before it begins."""
+    about = {**identity(experiment, options), "config": experiment.config, "vocabulary": experiment.vocabulary, "labels": experiment.labels}
+    return {**about, "identity": digests(about), "threads": options.threads}
 
 
 def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odesim.api.destination import Destination
-from odesim.api.experiment import as_task, check_seeds, make_experiment
+from odesim.api.experiment import as_task, check_seeds
 from odesim.api.stored_training import LONG, train_into
+from odesim.api.training_parts import check_no_parts, has_parts, remove_parts
+from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array, check_dtype
+from odesim.base.cluster import Cluster
 from odesim.base.gpu import array_module
 from odesim.base.memory import check_saves_fit
 from odesim.base.signals import stop_signals
@@ -20,6 +23,9 @@ from odesim.reference.protocols import Task
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @check_arguments
@@ -42,6 +48,7 @@ def train(
     checkpoint_every: float = 5.0,
     threads: int = 1,
     progress: Callable[[int, int, Array], None] | None = None,
+    client: Client | None = None,
 ) -> Trajectory:
     """Trains a small transformer on a task, all seeds at once; with numpy each has the bits it would have alone.
 
@@ -55,24 +62,38 @@ def train(
     where it began, resume with another backend is refused.
     out: a folder for the run; overwrite replaces the one that is there, resume goes on with it where it stopped.
     checkpoint_every: seconds. progress: called with (updates done, steps, losses (R,)) after each.
+    client: a distributed.Client, whose workers train the seeds, each by itself, into the folder OUT.parts that all machines share; at the
+    end they are joined. A worker that dies goes on elsewhere from its last checkpoint. progress is then called with the mean of the
+    updates done and the last losses of the seeds that came to their end. An interrupt raises ClusterError; resume goes on, with or without
+    a cluster.
 
     Ctrl-C and SIGTERM end the training as "interrupted", with what was computed. Raises an OdesimError with one sentence where
     the request is wrong.
     """
-    found = as_task(task)
+    as_task(task)
     array_module(backend)  # before anything is made
-    experiment = make_experiment(
-        found, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, check_dtype(dtype)
-    )
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
-    options = TrainingOptions(steps, save, observe, dtype, backend, threads)
+    options = TrainingOptions(steps, save, observe, check_dtype(dtype), backend, threads)
+    request = TrainingRequest(task, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, options)
     if not 0 <= checkpoint_every <= LONG:
         raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
     if out is None:
-        if resume or overwrite:
-            raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
+        if resume or overwrite or client:
+            what = "resume" if resume else "overwrite" if overwrite else "a cluster"
+            raise ParamError(f"{what} needs the folder of a run: --out RUN.zarr")
+        experiment = request.experiment()
         with stop_signals() as stop:
             return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     if resume and overwrite:
         raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
-    return train_into(Destination(Path(out), overwrite, resume), experiment, options, checkpoint_every=checkpoint_every, progress=progress)
+    to = Destination(Path(out), overwrite, resume)
+    if client or (resume and has_parts(to.path)):
+        from odesim.api.spread_training import train_spread
+
+        cluster = Cluster(client) if client else None
+        return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)
+    experiment = request.experiment()
+    if overwrite and has_parts(to.path):
+        remove_parts(to.path)
+    check_no_parts(to.path)
+    return train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)

@@ -90,7 +90,7 @@ class Comparison:
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
-    def plot(self, *, var: str | Iterable[str] = ()) -> Array:
+    def plot(self, var: str | Iterable[str] = ()) -> Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 
         var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.

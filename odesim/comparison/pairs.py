@@ -22,6 +22,7 @@ from odesim.comparison.one_layer_links import (
     starts_at_random,
 )
 from odesim.comparison.pair import Link, Pair, TrainingFacts, same_quantity
+from odesim.comparison.topic_links import NUMBERS, SAME, SYMMETRIC_START, TOPIC_SETTINGS, WEIGHTS, time_of_matrices
 from odesim.errors import ParamError, no_such
 from odesim.reference.tasks import TASKS
 
@@ -153,6 +154,16 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         False,
         {link.name: link for link in OVERLAPS if link.name != "e_g"},
         requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
+    ),
+    ("topics.full", "topics"): Pair(
+        SAME, time_of_matrices, start={link.name: link for link in SAME if link.name in WEIGHTS}, requirements=TOPIC_SETTINGS
+    ),
+    ("topics.reduced", "topics"): Pair(
+        NUMBERS,
+        time_of_matrices,
+        start={link.name: link for link in NUMBERS},
+        requirements=SYMMETRIC_START,
+        example={"init": "symmetric"},
     ),
 }
 

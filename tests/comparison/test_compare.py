@@ -363,6 +363,12 @@ def test_what_is_no_number_does_not_pass(training):
             {"task": "committee", "settings": {"batch": 2, "activation": "relu"}},
             "does not describe this training of committee: activation is relu, not erf; batch is 2, not 1$",
         ),
+        (
+            "topics.full",
+            {"task": "topics", "settings": {"keys": "unmasked", "loss": "cross_entropy"}},
+            "does not describe this training of topics: keys is unmasked, not all; loss is cross_entropy, not squared$",
+        ),
+        ("topics.reduced", {"task": "topics"}, "init is normal, not symmetric"),
         ("classics.committee", {"task": "committee", "map": "discrete", "settings": {"N": 9}}, "has no discrete map"),
         ("scan_snap.full", {"task": "scan_snap", "observables": ["entrpy"]}, "no observable 'entrpy' in both.*did you mean 'entropy'"),
         ("scan_snap.full", {"task": "scan_snap", "align": ["q"]}, "no axis 'q'"),

@@ -19,7 +19,7 @@ from odesim.symbolic import System, sensitivities
 from tests.codegen.test_special_functions import INSIDE, together
 from tests.support.matrix import in_turn, slow_but
 from tests.support.systems import SYSTEMS
-from tests.support.threads import METHODS, MODELS, thread_text
+from tests.support.threads import IN_THREADS, METHODS, MODELS, thread_text
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDE_REGISTERS = 128  # two blocks of 256 threads on a multiprocessor with 65536
@@ -102,7 +102,7 @@ def test_nvrtc_threads_do_not_spill(model: str, saves: bool, events: int, strict
         assert spilled and max(spilled) <= LITTLE
 
 
-THREADS = [("joma.nonlinear", method) for method in METHODS] + [(name, "tsit5") for name in MODELS if name != "joma.nonlinear"]
+THREADS = [("joma.nonlinear", method) for method in METHODS] + [(name, "tsit5") for name in IN_THREADS if name != "joma.nonlinear"]
 FIRST = [*(("joma.nonlinear", method) for method in ("euler", "tsit5", "rodas5p")), ("scan_snap.theorem4", "tsit5")]
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import odesim
 from odesim.engines.gpu import engine as device_engine
-from odesim.errors import OdesimError
+from odesim.errors import OdesimError, SolveError
 from odesim.solve.codes import UNDONE
 from tests.engines.test_events import W, turning
 from tests.support.dips import DIPS
@@ -21,7 +21,7 @@ from tests.support.models import FLOWS
 from tests.support.pulses import PULSES, own
 from tests.support.stiff_set import SET, Known, drag
 from tests.support.systems import SYSTEMS, numbers
-from tests.support.threads import METHODS, MODELS, asked, same_as_runs
+from tests.support.threads import IN_THREADS, METHODS, MODELS, asked, same_as_runs
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
@@ -58,7 +58,17 @@ def test_every_model_has_threads() -> None:
     assert list(MODELS) == FLOWS
 
 
-@pytest.mark.parametrize("model", slow_but(MODELS, ["hierarchy.grouped", "joma.linear_multinode", "joma.nonlinear", "scan_snap.theorem4"]))
+@pytest.mark.parametrize("model", sorted(MODELS.keys() - set(IN_THREADS)))
+def test_a_model_that_sets_states_is_refused(model: str, cuda: Shim) -> None:
+    """One sentence says what a thread cannot do, and which backend can."""
+    cuda()
+    with pytest.raises(SolveError, match=f"an ensemble of {model} has no backend cuda for events that set states; the backend numba can"):
+        odesim.ensemble(model, backend="cuda", **MODELS[model])
+
+
+@pytest.mark.parametrize(
+    "model", slow_but(IN_THREADS, ["hierarchy.grouped", "joma.linear_multinode", "joma.nonlinear", "scan_snap.theorem4"])
+)
 def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
     cuda()

@@ -24,14 +24,17 @@ P = [[0.5, 0.3, 0.2, 0.0], [0.1, 0.0, 0.4, 0.5], [0.25, 0.25, 0.25, 0.25]]
 SMALL: dict[str, dict[str, Any]] = {
     "committee": {"N": 9, "K": 3, "M": 2, "eta_v": 0.5, "sigma": 0.1},
     "corpus": {"vocabulary": 50, "length": 6, "num_next": 4, "num_query": 2, "batch": 8, "width": 6, "mlp": 7},
+    "dyck": {"k": 2, "depth": 2, "length": 6, "test_length": 8, "batch": 5, "width": 4, "mlp": 5},
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_layers": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "K1": 4, "K2": 3},
     "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
+    "induction": {"N": 4, "V": 6, "batch": 5, "width": 4},
     "joma_gaussian": {"num_distinct": 4, "num_common": 3, "num_classes": 5, "d": 9},
     "joma_regression": {"M": 3, "batch": 5},
     "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
+    "topics": {"T": 3, "v": 2, "shortest": 5, "longest": 9, "batch": 4, "init_V": 0.3, "init_KQ": 0.3},
 }
 # each option that leads through other code, of each task
 MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
@@ -44,7 +47,11 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
+    "dyck heads": ("dyck", {"heads": 2, "norm": "post"}, None),
+    "induction fixed": ("induction", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
     "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
+    "topics cross-entropy": ("topics", {"loss": "cross_entropy", "documents": 6, "optimizer": "adam", "lr": 0.1}, None),
+    "topics infinite": ("topics", {"contexts": "infinite", "init": "symmetric"}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     panels = [axes for axes in figure.axes if axes not in bars]
     letters = [axes.get_title(loc="left") for axes in panels]
-    assert sorted(letters) == (list("abcdef")[: len(panels)] if len(panels) > 1 else [""])
+    assert sorted(letters) == (list(ascii_lowercase)[: len(panels)] if len(panels) > 1 else [""])
     assert all(axes.get_ylabel() for axes in bars)
     assert all(axes.yaxis_inverted() for axes in panels if axes.images)
 

@@ -137,6 +137,11 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         {"T": "(M, M)", "A": "(M,)"} | dict.fromkeys(("eta", "eta_2", "sigma"), "()"),
         {"e_g": "()"},
     ),
+    "induction.full": (
+        {"P": "(N, N)", "W_2": "(V, V)", "W_3": "(V, V)"},
+        {"X": "(S, N)", "after": "(N,)", "eps": "()"},
+        dict.fromkeys(("loss", "s1", "s2"), "()"),
+    ),
     "induction.stages": (dict.fromkeys("abc", "()"), dict.fromkeys(("N", "V", "eps"), "()"), dict.fromkeys(("loss", "s1", "s2"), "()")),
     "memory.softmax_regression": ({"m": "(N,)"}, {"p": "(N,)", "M": "()"}, {"loss": "()", "probability": "(N,)"}),
     "hopfield.update": ({"xi": "(d,)"}, {"X": "(d, N)", "beta": "()"}, {"energy": "()", "p": "(N,)", "entropy": "()"}),
@@ -246,7 +251,7 @@ SPREAD: tuple[str, ...] = ("joma.nonlinear_log", "hierarchy.multilayer", "hierar
 SPREAD += ("hopfield.modern", "hopfield.potts", "hopfield.graded", "particles.sphere", "particles.circle", "classics.deep_linear")
 SPREAD += ("classics.deep_linear_modes", "gibbs.master", "gibbs.parallel", "gibbs.lumped")
 SPREAD += ("topics.reduced", "hopfield.two_layer", "particles.unnormalised", "particles.rescaled", "classics.committee", "induction.stages")
-SPREAD += ("galore.projected",)
+SPREAD += ("galore.projected", "induction.full")
 """Models with a start that is no number."""
 
 
@@ -343,7 +348,9 @@ LEAST |= {("galore.projected", size): 2 for size in "mn"}
 
 DOCUMENTS = {name: {"d": 5, "N": 6} for name in ("topics.full", "topics.stage1", "topics.tied")}
 DOCUMENTS |= {"gibbs.training_flow": {"S": 16, "N": 32, "R": 2}, "gibbs.parallel": {"S": 4}}
-"""Four topics of a word each, in pairs: sizes that fit the numbers of topics. Groups of sequences that differ in one of four tokens."""
+DOCUMENTS |= {"induction.full": {"N": 3, "V": 6, "S": 120}}
+"""Four topics of a word each, in pairs: sizes that fit the numbers of topics. Groups of sequences that differ in one of four tokens. All
+sequences of a length."""
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -38,7 +38,7 @@ NO_CLOCK = (
     *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
     *("particles.sphere", "particles.circle", "gibbs.training_flow"),
-    *("particles.unnormalised", "classics.committee", "induction.stages"),
+    *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full"),
 )
 STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
 

@@ -86,6 +86,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
             "R": np.array([[0.3, 0.1], [-0.2, 0.3], [0.1, 0.2]]),
         },
     },
+    "induction.full": {"sizes": {"N": 3, "V": 4, "S": 24}},
     "induction.stages": {"params": {"N": 5, "V": 8}},
     "memory.softmax_regression": {"sizes": {"N": 3}, "params": {"M": 4}},
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},

@@ -20,6 +20,7 @@ from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
 SEQUENCES = {"gibbs.master": {"S": 4}, "gibbs.parallel": {"S": 4}, "gibbs.training_flow": {"S": 4, "A": 3, "N": 4, "R": 2}}
+SEQUENCES |= {"induction.full": {"N": 2, "V": 3, "S": 6}}
 
 
 @cache
@@ -52,6 +53,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "particles.rescaled": ("z0",),
     "galore.projected": ("P0", "period"),
     "induction.stages": ("eps",),
+    "induction.full": ("eps",),
     "topics.reduced": ("eps",),
     "memory.softmax_regression": ("p",),
     "gibbs.master": ("J", "h", "p", "f"),
@@ -86,6 +88,7 @@ QUICK |= {
     "topics.stage1": {"W_V"},
     "topics.tied": {"E"},
     "hierarchy.multilayer": {"X"},
+    "induction.full": {},
     "joma.joint_linear": {"T"},
     "joma.joint_exp": {},
     "joma.joint_softmax": {},

@@ -38,6 +38,14 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("joma_regression", {"M": 1000}, 2, None),
     ("reversal", {}, 2, None),
     ("reversal", {"pairs": 20, "vocabulary": 20000}, 2, None),
+    ("dyck", {"test_length": 200}, 2, None),
+    ("induction", {"N": 30, "V": 60}, 2, None),
+    ("dyck", {"batch": 500}, 2, None),
+    ("induction", {"samples": 2000}, 2, None),
+    ("topics", {"T": 20, "v": 20}, 2, None),
+    ("topics", {"documents": 20000}, 2, None),
+    ("topics", {"batch": 4000}, 2, None),
+    ("topics", {"T": 8, "v": 5, "tau": 4, "contexts": "infinite"}, 2, None),
 )
 
 
@@ -66,6 +74,9 @@ BEYOND = {
     "corpus": ("vocabulary", "batch"),
     "markov": ("k", "length", "samples", "batch", "width"),
     "reversal": ("pairs", "vocabulary"),
+    "dyck": ("k", "depth", "length", "test_length", "batch", "width", "mlp"),
+    "induction": ("N", "V", "samples", "batch", "width"),
+    "topics": ("T", "v", "longest", "documents", "batch"),
     "hierarchy_layers": ("vocabulary", "K1", "K2"),
     "joma_regression": ("M", "batch"),
 }

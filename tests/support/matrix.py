@@ -31,6 +31,7 @@ def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], 
 
 
 LONG = (
+    "induction.full",
     "joma.linear_multinode",
     "reversal.bilinear",
     "reversal.full",

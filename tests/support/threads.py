@@ -34,6 +34,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "hopfield.potts": {"grid": {"c": "linspace(0.9,1.0,3)"}, "sizes": {"N": 3}},
     "hopfield.two_layer": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3, "N": 2}},
     "hopfield.two_patterns": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "induction.full": {"grid": {"eps": "linspace(0.1,0.2,3)"}, "sizes": {"N": 2, "V": 3, "S": 6}, "span": (0.0, 30.0)},
     "induction.stages": {"grid": {"V": "linspace(60,64,3)"}},
     "joma.cluster": {"grid": {"sigma": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3}},
     "joma.joint_exp": {"grid": {"T": "linspace(0.9,1.0,3)"}, "sizes": {"Mc": 3, "K": 2, "N": 2, "C": 2}},
@@ -71,6 +72,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "topics.stage1": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
     "topics.tied": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2, "K": 3}},
 }
+IN_THREADS = [name for name in MODELS if not any(event.resets for event in load_model(name).events)]
+"""Those that a thread integrates: events that set states are refused there."""
 METHODS: dict[str, list[float | None]] = {
     "euler": [0.05],
     "rk4": [0.05],

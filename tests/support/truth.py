@@ -310,6 +310,27 @@ def induction_stages(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"a": -slope * b * N * np.exp(a) / (np.exp(a) + N - 1) ** 2, "b": -slope * D, "c": s2 * (1 - py) - po * (1 - s2)}
 
 
+def induction_full(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Backwards through both layers, one sequence and one query at a time."""
+    P, W_2, W_3 = y["P"], y["W_2"], y["W_3"]
+    one, out = np.eye(len(W_3)), {name: np.zeros_like(a) for name, a in y.items()}
+    first = np.exp(P) / np.exp(P).sum(axis=1, keepdims=True)
+    for x, place in ((x, place) for x in q["X"] for place in range(len(P))):
+        carried = first @ one[x]
+        second = np.exp(carried @ W_2[x[place]])
+        second /= second.sum()
+        seen = second @ one[x]
+        odds = np.exp(W_3 @ seen)
+        off = odds / odds.sum() - one[x[q["after"][place]]]
+        pull = (W_3.T @ off)[x]
+        pull = second * (pull - second @ pull)  # on the scores of the second layer
+        to_first = np.outer(pull, W_2[x[place]][x])
+        out["W_3"] -= np.outer(off, seen)
+        out["W_2"][x[place]] -= pull @ carried
+        out["P"] -= first * (to_first - (first * to_first).sum(axis=1, keepdims=True))
+    return {name: a / (len(q["X"]) * len(P)) for name, a in out.items()}
+
+
 def softmax_regression(t: float, y: Arrays, q: Arrays) -> Arrays:
     """One column of the matrix: the probability that the label lacks, for the label, and what each other class has too much."""
     lacks = (q["M"] - 1) * np.exp(-y["m"]) / (1 + (q["M"] - 1) * np.exp(-y["m"]))
@@ -473,6 +494,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "particles.unnormalised": particles_unnormalised,
     "particles.rescaled": particles_rescaled,
     "classics.committee": committee,
+    "induction.full": induction_full,
     "induction.stages": induction_stages,
     "memory.softmax_regression": softmax_regression,
     "classics.deep_linear": deep_linear,

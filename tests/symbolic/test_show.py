@@ -92,11 +92,14 @@ def spelled(e, axes):
     return parts.written(axes[parts.args[2]]) if isinstance(parts, SoftmaxAt) else parts
 
 
+DEEP = ("induction.full",)  # softmax in softmax in softmax: every sum is computed anew for each term of the one around it
+
+
 @pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
 def test_what_is_shown_has_the_value_of_the_formula(name):
     """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding."""
     system = MODELS.get(name) or SYSTEMS[name]
-    sizes = {n: {"M": 4, "Q": 2, "L": 5}.get(n, 3) for n in system.size_names}
+    sizes = {n: {"M": 4, "Q": 2, "L": 5}.get(n, 2 if name in DEEP else 3) for n in system.size_names}
     rng = np.random.default_rng(0)
     env: dict[str, Any] = {**sizes, "t": 0.3}
     for p in system.params:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import Figure
+from odesim.cli.options.kinds import CLUSTER, Figure
 from odesim.cli.output.tables import echo
 
 if TYPE_CHECKING:
@@ -23,16 +23,21 @@ ALL = "all"
 @click.option(
     "--format", "formats", metavar="png,pdf", default="png", help="Format of the picture: png, pdf, svg, or several; default png."
 )
-def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int:
+@CLUSTER
+def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluster: str | None) -> int:
     """Compute figure NAME, or all figures. Without a name, list them.
 
     This writes the picture, NAME.nc (data) and NAME.json (parameters, versions, features), and replaces what odesim wrote there before.
     It prints each feature (a number that the figure shows) as measured, beside its target. Targets are published, follow from theory, or
     come from a script that follows the code of the paper. The exit code is 1 if a feature is off its target.
+
+    On a cluster each figure is a task, and they are printed as they come.
     """
+    from odesim.api.cluster_figures import run_figures
+    from odesim.base.cluster import connected
     from odesim.cli.outcome import BUG, DONE, say
     from odesim.cli.output.tables import wrap_paragraph
-    from odesim.plot.figures import list_figures, load_figure, run_figure
+    from odesim.plot.figures import list_figures, load_figure
 
     if name is None:
         for found in list_figures():
@@ -41,13 +46,16 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE
-    for figure in list_figures() if name == ALL else [name]:
-        run = run_figure(figure, fast=fast, out=out, formats=wanted)
-        echo(features_text(run))
-        if not run.passed:
-            off = [feature.name for feature in run.features if not feature.passed]
-            say(f"{figure}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
-            code = BUG
+    names = list_figures() if name == ALL else [name]
+    if name != ALL:
+        load_figure(name)  # a wrong name starts no cluster
+    with connected(cluster) as workers:
+        for run in run_figures(names, fast=fast, out=out, formats=wanted, cluster=workers):
+            echo(features_text(run))
+            if not run.passed:
+                off = [feature.name for feature in run.features if not feature.passed]
+                say(f"{run.name}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
+                code = BUG
     return code
 
 

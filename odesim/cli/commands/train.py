@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING, backends_for
-from odesim.cli.options.kinds import Count, ModelKind
+from odesim.cli.options.kinds import CLUSTER, Count, ModelKind
 from odesim.cli.options.names import completed
 from odesim.cli.options.table import backend_help
 from odesim.cli.outcome import DONE, STOPPED, say
@@ -67,6 +67,7 @@ class TrainCommand(click.Command):
 @click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
 @click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads of matrix products; default 1.")
+@CLUSTER
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing run.")
 @click.option("--resume", is_flag=True, help="Continue the run in --out; with more --steps it becomes longer.")
@@ -122,12 +123,14 @@ def run(
 ) -> int:
     """Reads the request, trains, prints, draws; returns the exit code."""
     from odesim.api.train import train
+    from odesim.base.cluster import connected
     from odesim.cli.options.training import read_rates, read_seeds, read_settings
 
     values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
-    with TrainingProgress(task.name, False if quiet else None) as progress:
-        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
+    with connected(options.pop("cluster")) as cluster, TrainingProgress(task.name, False if quiet else None) as progress:
+        more = {**options, "client": cluster.client} if cluster else options
+        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **more)
     return report(trajectory, out, plot, as_json, quiet)
 
 
@@ -168,5 +171,5 @@ class TrainingProgress(Counter):
     """A line of progress: iterations done, the loss, and about how long the rest takes."""
 
     def show(self, done: int, steps: int, loss: "Array") -> None:
-        """Prints the line, ten times a second at most; loss (R,) by its mean."""
-        self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}")
+        """Prints the line, ten times a second at most; loss (R,) by its mean, of the seeds that have one."""
+        self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}" if len(loss) else "no loss yet")

@@ -11,14 +11,17 @@ if TYPE_CHECKING:
 TASKS = (
     "committee",
     "corpus",
+    "dyck",
     "hierarchy_dag",
     "hierarchy_layers",
     "hierarchy_tree",
+    "induction",
     "joma_gaussian",
     "joma_regression",
     "markov",
     "reversal",
     "scan_snap",
+    "topics",
 )
 
 

@@ -1,0 +1,172 @@
+"""Statements on transformers and their data that need no training: numbers by enumeration, or by drawing, beside closed forms."""
+
+from collections.abc import Iterable
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.symbolic import Source
+
+CHAINS, LENGTH, STATES = 10_000, 6, 3
+
+
+def chi_squared(P: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+    """{(i, j): information (n,) of place i on place j > i} in stationary chains P (n, k, k): sum p(s, s')^2 / (p(s) p(s')) - 1."""
+    n, k, _ = P.shape
+    pi = np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((n, k, 1)))[..., 0]
+    found: dict[tuple[int, int], np.ndarray] = {}
+    steps = np.tile(np.eye(k), (n, 1, 1))
+    for lag in range(1, LENGTH):
+        steps = steps @ P
+        information = (pi[:, :, None] * steps**2 / pi[:, None]).sum(axis=(1, 2)) - 1
+        found |= {(j - lag, j): information for j in range(lag, LENGTH)}
+    return found
+
+
+def parents() -> Iterable[Measurement]:
+    """10,000 chains of three states whose rows are uniform on the simplex: the parent of a place is the one before."""
+    P = np.random.default_rng(0).standard_exponential((CHAINS, STATES, STATES))
+    found = chi_squared(P / P.sum(axis=2, keepdims=True))
+    for j in range(2, LENGTH):
+        best = np.argmax([found[i, j] for i in range(j)], axis=0)
+        yield Measurement(f"chains where place {j} is told most by the one before", float((best == j - 1).sum()), CHAINS)
+    for lag, mean in ((1, 0.302), (2, 0.071), (3, 0.025)):
+        values = found[0, lag]
+        yield Measurement(f"mean at a distance of {lag}", float(values.mean()), mean, 4 * float(values.std()) / CHAINS**0.5 + 5e-4)
+
+
+def brackets(rng: np.random.Generator, length: int, types: int = 2, most: int = 4) -> list[tuple[int, int, int]]:
+    """A Dyck sequence: (sign, type, depth) of each bracket, the depth on its inner side; opening or closing alike where both may be."""
+    stack: list[int] = []
+    out = []
+    for _ in range(length):
+        if not stack or (len(stack) < most and rng.random() < 0.5):
+            stack.append(int(rng.integers(types)))
+            out.append((1, stack[-1], len(stack)))
+        else:
+            out.append((-1, stack[-1], len(stack)))
+            stack.pop()
+    return out
+
+
+def read_off(by_place: bool) -> Iterable[Measurement]:
+    """Values +e and -e of (type, depth) of opening and closing brackets, four weights: is the type read at the present depth the one open?
+
+    by_place: the weights of places, not of depths.
+    """
+    rng = np.random.default_rng(1)
+    weights = {
+        "uniform": np.ones(5),
+        "random": rng.uniform(0.1, 1, 5),
+        "increasing": np.arange(1.0, 6),
+        "decreasing": np.arange(5.0, 0, -1),
+    }
+    for name, of_depth in weights.items():
+        right, total, attention = 0, 0, []
+        for _ in range(500):
+            stack: list[tuple[int, float]] = []
+            sums, mass = np.zeros((2, 5)), 0.0
+            for sign, kind, depth in brackets(rng, 28):
+                w = float(rng.uniform(0.1, 1) if by_place else of_depth[depth])
+                sums[kind, depth] += sign * w
+                mass += w
+                stack = [*stack, (kind, w)] if sign > 0 else stack[:-1]
+                if stack:
+                    right += int(np.argmax(sums[:, len(stack)]) == stack[-1][0])
+                    attention.append(stack[-1][1] / mass)
+                    total += 1
+        yield Measurement(f"{name} weights: open brackets read off, of all", right / total, 1.0)
+        yield Measurement(f"{name} weights: mean attention to the last open bracket", float(np.mean(attention)), 0.35, 0.0, "<=")
+
+
+def missing_mass() -> Iterable[Measurement]:
+    """1000 draws of 1000 facts alike, 20,000 times: the share of draws whose fact came once, and the mass of facts that never came."""
+    F = n = 1000
+    rng, repeats = np.random.default_rng(2), 20_000
+    counts = [np.bincount(rng.integers(F, size=n), minlength=F) for _ in range(repeats)]
+    once, never = np.array([(c == 1).sum() / n for c in counts]), np.array([(c == 0).sum() / F for c in counts])
+    yield Measurement(
+        "mean share that came once, of (1 - 1/F)^(n-1)", float(once.mean()), (1 - 1 / F) ** (n - 1), 4 * once.std() / repeats**0.5
+    )
+    yield Measurement("mean mass that never came, of (1 - 1/F)^n", float(never.mean()), (1 - 1 / F) ** n, 4 * never.std() / repeats**0.5)
+    # in the limit 2/e - 1/e^2 is n times the variance of the difference
+    deviation = ((2 / np.e - np.e**-2) / n) ** 0.5
+    yield Measurement("deviation of their difference, over the limit's", float((once - never).std() / deviation), 1.0, 0.025)
+    yield Measurement("99 % of differences are below", float(np.quantile(np.abs(once - never), 0.99)), 7 / n**0.5, 0.0, "<=")
+
+
+def parities(d: int, k: int) -> np.ndarray:
+    """chi (C(d, k), 2^d): the parity of each set of k of d signs."""
+    signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+    return np.array([signs[:, chosen].prod(axis=1) for chosen in combinations(range(d), k)])
+
+
+def parity_signal() -> Iterable[Measurement]:
+    """50 random units of relu on all 2^10 inputs: mean squared correlation with the parities of k bits, over E phi^2 / C(10, k).
+
+    One more unit is a parity of k bits, for which this is an equality. With the parity of k - 1 bits worked out the next one is a
+    parity of two inputs, whatever k is: a unit of both has all of its signal.
+    """
+    d, rng = 10, np.random.default_rng(3)
+    signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+    units = np.maximum(signs @ rng.standard_normal((d, 50)) + rng.standard_normal(50), 0).T
+    for k in (2, 3, 4, 5):
+        chi = parities(d, k)
+        found = np.concatenate([units, chi[:1]])
+        over = ((found @ chi.T / 2**d) ** 2).mean(axis=1) / (found**2).mean(axis=1) * comb(d, k)
+        yield Measurement(f"k = {k}: random units, largest over the bound", float(over[:-1].max()), 1.0, 1e-12, "<=")
+        yield Measurement(f"k = {k}: the parity itself, over the bound", float(over[-1]), 1.0, 1e-12)
+        step = signs[:, : k - 1].prod(axis=1) * signs[:, k - 1]  # the parity so far, and the next bit
+        yield Measurement(f"k = {k}: squared correlation of one step worked out", float((step @ chi[0] / 2**d) ** 2), 1.0, 1e-12)
+
+
+EXACT = "exact counts; means within four standard errors"
+CLAIMS = (
+    Claim(
+        "static.missing_mass",
+        Source("kalai2024calibrated", "Section 3", "the Good-Turing estimate, facts alike"),
+        "20,000 draws of 1000 of 1000 facts",
+        (),
+        Statement(
+            "the share of facts seen once estimates the mass of those never seen, to 7/sqrt(n)",
+            missing_mass,
+            Verdict.HOLDS,
+            "four standard errors; the limit to 1/n and the noise of a deviation",
+        ),
+    ),
+    Claim(
+        "static.parent",
+        Source("nichani2024causal", "the gradient of attention at the start", "chains with one parent each"),
+        "10,000 chains of three states, six places",
+        (),
+        Statement("the chi-squared information on a place is largest at its parent", parents, Verdict.HOLDS, EXACT),
+    ),
+    Claim(
+        "static.brackets_cancel",
+        Source("wen2023uninterpretable", "Theorem 1", "sufficiency, one layer, bounded depth"),
+        "500 sequences of 28 brackets, two types, depth 4",
+        (),
+        Statement(
+            "brackets that cancel in pairs leave the last open one, whatever the attention",
+            lambda: read_off(by_place=False),
+            Verdict.HOLDS_WHEN,
+            EXACT,
+            when="attention depends on the depth alone",
+            otherwise=lambda: read_off(by_place=True),
+        ),
+    ),
+    Claim(
+        "static.parity",
+        Source("wies2023subtask", "Section 5", "parities without and with intermediate steps"),
+        "all inputs of ten bits, 50 random units of relu",
+        (),
+        Statement(
+            "a unit's mean squared correlation with parities of k bits is at most E phi^2 / C(d, k)",
+            parity_signal,
+            Verdict.HOLDS,
+            "rounding",
+        ),
+    ),
+)

@@ -1,0 +1,100 @@
+"""The task dyck: its sequences beside a stack, what is watched by loops, attention under which brackets cancel, and runs that differ."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.reference.data.dyck import DyckSequences, draw_brackets, last_unmatched, vocabulary
+from odesim.reference.tasks.dyck import accuracy, attention_to_last, depths_of, imbalance
+
+K, D = 3, 4
+
+
+def test_sequences_are_of_the_language() -> None:
+    """A stack of each sequence by itself: what closes is what opened last, between depths 0 and D; half of the free choices open."""
+    types, depths = draw_brackets(np.random.default_rng(1), 300, K, D, 30)
+    last, free = last_unmatched(depths), []
+    for b in range(300):
+        stack: list[int] = []
+        for t in range(30):
+            if 0 < len(stack) < D:
+                free.append(depths[b, t] > 0)
+            if depths[b, t] > 0:
+                stack.append(t)
+                assert depths[b, t] == len(stack) <= D
+            else:
+                assert depths[b, t] == -len(stack) and types[b, t] == types[b, stack.pop()]
+            assert last[b, t] == (stack[-1] if stack else -1)
+    assert np.mean(free) == pytest.approx(0.5, abs=2 / np.sqrt(len(free)))
+
+
+def test_tokens_and_targets() -> None:
+    """A target is the bracket of the next token, which has its depth too; a token tells its depth; test sequences are others."""
+    stream = DyckSequences((0, 3), K, D, 12, 5)
+    batch = stream(2)
+    tokens, targets = batch["tokens"], batch["targets"]
+    assert tokens.shape == targets.shape == (2, 5, 12) and np.all(tokens[..., 0] == 0) and tokens.max() < vocabulary(K, D)
+    following = tokens[..., 1:] - 1
+    np.testing.assert_array_equal(following % K + K * (following >= K * D), targets[..., :-1])
+    types, depths = draw_brackets(np.random.default_rng(1), 3, K, D, 12)
+    read = depths_of(1 + (depths < 0) * D * K + (np.abs(depths) - 1) * K + types, K, D)
+    np.testing.assert_array_equal(read, depths)
+    assert not np.array_equal(stream.test(5, 12)["tokens"], tokens)
+
+
+def test_what_is_watched_by_loops() -> None:
+    """accuracy and last of random outputs and weights; where no bracket closes nothing counts."""
+    rng = np.random.default_rng(3)
+    batch = DyckSequences((0, 1), K, D, 14, 4)(0)
+    outputs, a = rng.standard_normal((2, 4, 14, 2 * K)), rng.random((2, 4, 2, 14, 14))
+    for r in range(2):
+        right, seen = [], []
+        for b in range(4):
+            stack: list[int] = []
+            for t in range(14):
+                token = int(batch["tokens"][r, b, t])
+                if token > K * D:
+                    stack.pop()
+                elif token:
+                    stack.append(t)
+                target = int(batch["targets"][r, b, t])
+                if target >= K:
+                    right.append(int(outputs[r, b, t, K:].argmax()) == target - K)
+                    seen.append(a[r, b, :, t, stack[-1]])
+        assert accuracy(outputs, batch["targets"], K)[r] == pytest.approx(np.mean(right), rel=1e-14)
+        assert attention_to_last(a, batch, K, D)[r] == pytest.approx(np.mean(seen, axis=0), rel=1e-13)
+
+
+def test_brackets_that_cancel_have_no_imbalance() -> None:
+    """Any weights of depths alone, and opposite values of matched brackets (of mean 0, as a norm leaves them): 0; alike values: 2."""
+    rng = np.random.default_rng(4)
+    V, n = vocabulary(K, D), K * D
+    of_pair, value = rng.standard_normal((2, 1, V, n)), rng.standard_normal((2, 1, n, 6))
+    value -= value.mean(axis=-1, keepdims=True)
+    logits = np.concatenate([np.zeros((2, 1, V, 1)), of_pair, of_pair], axis=-1)
+    start = np.zeros((2, 1, 1, 6))
+    assert imbalance(logits, np.concatenate([start, value, -value], axis=2), K, D) == pytest.approx(0, abs=1e-15)
+    assert imbalance(logits, np.concatenate([start, value, value], axis=2), K, D) == pytest.approx(2, rel=1e-14)
+
+
+def test_seeds_at_once_are_each_alone() -> None:
+    """Three steps of two seeds have the bits of each alone."""
+    asked: dict[str, Any] = {"settings": {"length": 6, "test_length": 9, "batch": 5, "width": 4, "mlp": 5}, "steps": 3}
+    together = odesim.train("dyck", seeds=(7, 1), **asked)
+    for place, seed in enumerate((7, 1)):
+        alone = odesim.train("dyck", seeds=seed, **asked)
+        for name, value in together.final.items():
+            np.testing.assert_array_equal(value[place], alone.final[name][0], err_msg=name)
+
+
+@pytest.mark.slow
+def test_runs_differ_and_are_right() -> None:
+    """Five seeds: accurate on sequences of four times the length, without attention to the last open bracket, by maps that differ."""
+    run = odesim.train("dyck", seeds=range(5), steps=1000, dtype="float32", save=2, observe=("accuracy", "last", "balance", "map"))
+    seen = {name: rows[:, -1] for name, rows in run.observables.items() if name != "loss"}
+    assert np.all(seen["accuracy"] > 0.95) and np.all(seen["last"] < 0.5)
+    assert np.all(seen["balance"] < 0.75 * run.observables["balance"][:, 0])
+    like = np.corrcoef(seen["map"].reshape(5, -1))[np.triu_indices(5, 1)]
+    assert np.median(like) < 0.9

@@ -1,0 +1,117 @@
+"""The task topics: its documents, the limit and the corrections of finite documents, the paper's experiment, its refusals."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.comparison.topic_links import parts
+from odesim.errors import ParamError
+from odesim.reference.data.topic_documents import Laws
+from odesim.reference.tasks import load_task
+
+TASK = load_task("topics")
+DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
+
+
+def made(seeds=(0,), **values):
+    """The experiment of these settings."""
+    return TASK.make(DEFAULTS | values, seeds=seeds)
+
+
+def test_documents_are_what_they_are_said_to_be():
+    """Topics and words of sets are uniform, masks have their three kinds: within 4 standard errors of 2000 documents of 40 words."""
+    laws, rng = Laws(5, 3, 2, 0.2, 0.3, 0.1), np.random.default_rng(1)
+    words = laws.words(rng, 2000, 40)
+    shown, masked = laws.mask(rng, words)
+    topics = (words - 1) // 3
+    assert all(len(set(row)) == 2 for row in topics) and words.min() == 1 and words.max() == 15
+    sets = np.bincount(np.unique(np.sort(topics, axis=1)[:, [0, -1]], axis=0, return_inverse=True)[1], minlength=10)
+    assert sets == pytest.approx(200, abs=4 * np.sqrt(2000 * 0.1 * 0.9))
+    n = masked.sum()
+    assert masked.mean() == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / masked.size)) and np.array_equal(shown[~masked], words[~masked])
+    for found, want in (((shown == 0)[masked], 0.6), ((shown == words)[masked], 0.3 + 0.1 / 15)):
+        assert found.mean() == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / n))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+def test_proportions_of_dirichlet(alpha):
+    """Two words of a document have the same topic with probability (alpha + 1) / (T alpha + 1); 4 standard errors of 8000 documents."""
+    words = Laws(10, 3, 1, 0.2, 0.3, 0.1, "dirichlet", alpha).words(np.random.default_rng(2), 8000, 2)
+    same = np.ptp((words - 1) // 3, axis=1) == 0
+    want = (alpha + 1) / (10 * alpha + 1)
+    assert same.mean() == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / 8000))
+
+
+@pytest.mark.parametrize(
+    ("values", "fixed"), [({}, False), ({"documents": 30}, False), ({"documents": 30, "masks": "once"}, True)], ids=["new", "read", "once"]
+)
+def test_what_is_drawn_once(values, fixed):
+    """A batch does not depend on earlier ones. 30 documents with masks drawn once have 30 contexts, in any number of batches."""
+    stream = made(**values).stream
+    assert all(np.array_equal(a, b) for a, b in zip(stream(7).values(), stream(7).values(), strict=True))
+    seen = {row.tobytes() for i in range(8) for row in stream(i)["keys"][0]}
+    assert (len(seen) <= 30) is fixed
+
+
+def test_infinite_documents_descend_as_topics_full():
+    """The discrete map of topics.full, from the seed's start: rounding over 40 steps."""
+    found = odesim.compare(
+        "topics.full", task="topics", settings={"contexts": "infinite", "init_KQ": 0.3, "T": 3, "v": 2}, map="discrete", steps=40
+    )
+    assert all(row["sup"] < 1e-13 for row in found.table())
+
+
+def test_symmetric_starts_follow_topics_reduced():
+    """16 numbers: within a fiftieth of the largest over 400 steps of rate 1, that of Euler's method."""
+    settings = {"contexts": "infinite", "init": "symmetric", "init_V": 0.3, "init_KQ": 0.3}
+    found = odesim.compare("topics.reduced", task="topics", settings=settings, steps=400)
+    assert len(found.table()) == 10 and all(row["relative_l2"] < 0.02 for row in found.table())
+
+
+def words_alone(**settings: Any) -> float:
+    """a_w, how much values copy the shown word, after 2000 steps of rate 4 under uniform attention; the mean of 2 seeds."""
+    run = odesim.train("topics", settings={"lr": 4.0, "init_KQ": 0.0, **settings}, steps=2000, save=2, seeds=range(2), observe=("W_V",))
+    return float(parts(run.observables["W_V"], 4)["w"][:, -1].mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p_c", [0.1, 0.3])
+def test_a_finite_document_leaks_the_shown_word(p_c):
+    """a_w goes to p_c / (1 - m0), whatever the length; a batch of 40 leaves .02. Without masked places in the context it stays 0."""
+    assert words_alone(p_c=p_c) == pytest.approx(p_c / (1 - 0.15 * (0.9 - p_c)), abs=0.02)
+    assert words_alone(p_c=p_c, keys="unmasked") == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.slow
+def test_documents_that_are_read_again_bias_the_values():
+    """a_w lies below p_c / (1 - m0) with 200 documents, above with their masks drawn once, which can be learned by heart."""
+    right = 0.3 / (1 - 0.15 * 0.6)
+    assert words_alone(documents=200) < right - 0.03 < right + 0.06 < words_alone(documents=200, masks="once")
+
+
+@pytest.mark.slow
+def test_sgd_shows_two_stages():
+    """Norms of values and keys at steps 0, 50 and 1600 in another program of the experiment, of other draws: 2 % and 8 %."""
+    settings = {"T": 10, "v": 10, "p_c": 0.1, "documents": 2000, "lr": 20, "init_V": 0.01, "init_KQ": 0.01}
+    run = odesim.train("topics", settings=settings, steps=1600, save=33, observe=("norm_W_V", "norm_W_K"))
+    assert run.observables["norm_W_V"][0, [0, 1, 32]] == pytest.approx([1.01, 3.75, 4.2], rel=0.02)
+    assert run.observables["norm_W_K"][0, [0, 1, 32]] == pytest.approx([1.01, 1.05, 2.07], rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"tau": 5}, "tau = 5 topics of a document are more than there are, T = 4"),
+        ({"p_c": 0.95}, "p_c \\+ p_r must be at most 1, not 1.05"),
+        ({"shortest": 200}, "shortest = 200 is above longest = 150"),
+        ({"masks": "once"}, "masks=once needs documents that are drawn once: documents=N"),
+        ({"init": "symmetric", "v": 1}, "init=symmetric needs at least two topics of at least two words, not T = 4 and v = 1"),
+        ({"contexts": "infinite", "mixture": "dirichlet"}, "contexts=infinite needs mixture=sets, not dirichlet"),
+        ({"contexts": "infinite", "documents": 3}, "contexts=infinite needs documents=0, not 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(values, said):
+    with pytest.raises(ParamError, match=said):
+        made(**values)
