@@ -125,8 +125,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     for k, step in enumerate((500.0, 1000.0)):
         here = ds.error.sel(time=step, method="nearest")
         # starts differ by a factor of 2 late on, and the program's were others
-        features.append(Feature(f"static, {step:g} steps: over the recorded", float(here[0]) / STATIC[k], 1.0, 0.5, SCRIPT))
-        features.append(Feature(f"moving, {step:g} steps: over the recorded", float(here[1]) / MOVING[k], 1.0, 0.5, SCRIPT))
+        features.append(Feature(f"static, step {step:g}: over the recorded", float(here[0]) / STATIC[k], 1.0, 0.5, SCRIPT))
+        features.append(Feature(f"moving, step {step:g}: over the recorded", float(here[1]) / MOVING[k], 1.0, 0.5, SCRIPT))
     end = ds.error.isel(time=-1)
     features.append(Feature("static, 2000 steps", float(end[0]), 11.6, 6.0, SCRIPT))  # 7.3 to 15.9 over starts
     # starts differ by a factor of 5

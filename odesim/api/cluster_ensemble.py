@@ -29,6 +29,7 @@ from odesim.errors import ClusterError, OdesimError, StoreError
 from odesim.inputs.carried_model import CarriedFile
 from odesim.solve.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
+from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System
 
 SAME = 2.0  # s by which the time of one file may differ between machines, for rounding
@@ -114,14 +115,14 @@ def done_of(request: EnsembleRequest, chunk: Chunk, first: int, rows: Array) -> 
 
 def opened(job: Job) -> Opened:
     """The ensemble of a job, restored from its folder. Raises an OdesimError if this worker does not see it, or has other code."""
-    path = Path(job.path)
+    path = as_place(job.path)
     unseen = f"a worker of the cluster does not see {path}: it must be a folder that all machines share"
     try:
         if abs(written(path) - job.written) > SAME:
             raise StoreError(f"{unseen}, and there is another one on that worker")
     except OSError:
         raise StoreError(unseen) from None
-    store = EnsembleStore(path)
+    store = EnsembleStore(path, trusted=True)
     model = job.model.load() if isinstance(job.model, CarriedFile) else job.model
     try:
         members, _, engine = restore(store, model)
@@ -132,4 +133,5 @@ def opened(job: Job) -> Opened:
 
 def written(path: Path) -> float:
     """When the manifest of the run at path was last written, in seconds."""
-    return (path / "zarr.json").stat().st_mtime
+    file = path / "zarr.json"
+    return file.modified() if isinstance(file, RemotePath) else file.stat().st_mtime

@@ -21,6 +21,8 @@ from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.pairs import check_described, check_flow, find_pair
+from odesim.comparison.recipe import Recipe
+from odesim.comparison.recipes import find_recipe
 from odesim.comparison.side import ITERATIONS, Side, side_of_solution, side_of_training
 from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
@@ -40,9 +42,10 @@ Run = str | PathLike[str] | Solution | Trajectory
 
 @check_arguments
 def compare(
-    model: Run | System,
+    model: Run | System | None = None,
     other: Run | None = None,
     *,
+    recipe: str | None = None,
     task: str | Task | None = None,
     settings: Mapping[str, Any] | None = None,
     steps: int | None = None,
@@ -63,6 +66,7 @@ def compare(
     System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
     observables: those to compare, without it all in common that are recorded anyway.
     align: axes of the training to be put in the order that fits best, seed by seed.
+    recipe: the name of a stored comparison, which has all of these; its `numbers` stand beside recorded ones.
 
     The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
     not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
@@ -72,6 +76,16 @@ def compare(
     names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))
     if clock not in KINDS:
         raise ParamError(no_such("clock", clock, KINDS))
+    if recipe is not None:
+        own: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
+        own |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
+        own |= {name: value or None for name, value in names.items()}
+        given = [name for name, value in own.items() if value is not None] + ["clock"] * (clock != "effective")
+        if given:
+            raise ParamError(f"{given[0]}: the recipe {recipe!r} has it already")
+        return compare_recipe(find_recipe(recipe), backend, progress)
+    if model is None:
+        raise ParamError("compare needs a model and its task, two runs, or a recipe")
     if task is None:
         of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
         given = [name for name, value in of_training.items() if value is not None]
@@ -92,6 +106,14 @@ def compare(
     array_module(options.backend)  # before anything is made
     experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
     return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
+
+
+def compare_recipe(recipe: Recipe, backend: str | None, progress: Callable[[int, int, Array], None] | None) -> Comparison:
+    """The comparison of a recipe, with its numbers beside those recorded."""
+    options: dict[str, Any] = {"task": recipe.task, "settings": recipe.settings, "seeds": recipe.seeds, "steps": recipe.steps}
+    options |= {"save": recipe.save, "map": recipe.map, "observables": recipe.observables, "backend": backend, "progress": progress}
+    found = compare(recipe.model, **options)
+    return replace(found, numbers=recipe.numbers(found))
 
 
 def compare_training(

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -89,52 +88,36 @@ def ensemble(
     progress: Callable[[int, int, int], None] | None = None,
     client: Client | None = None,
 ) -> xarray.Dataset:
-    """Integrates many members of a model, each as `integrate` would: {state: (member, time, *index names)}, status (member,).
+    """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
-    params, initial: an array of a parameter's own rank is shared by all members, one rank more is one value a member. Arrays are numpy's
-    or cupy's.
-    vary: {parameter or state: "uniform(a,b)" or "normal(m,s)"}, drawn from seed and the number of the member for each of `members`, or
-    an array with a row a member. grid: {name: points}, all combinations, the first name the slowest; zipped: points that go together.
-    Points fill a shape, and may be a text such as "linspace(0,1,5)". members: how many random ones, with a grid at each of its points.
+    Members: vary is {name: "uniform(a,b)", "normal(m,s)", or an array with a row for each member}; members is the number of random ones.
+    grid is {name: points}, for all combinations; zipped is {name: points}, taken together. Points are a list, an array or a text such as
+    "linspace(0,1,5)". With a grid, there are `members` random ones at each of its points. In params and initial, an array with one
+    axis more than its parameter has a row for each member; other values are shared.
 
-    method: "auto" gives each member its own: the explicit method of the tolerance, and rodas5p where stability limits the member's own
-    steps or max_steps are too few, if it gets further. method (member,) is the place in the attribute `method_names`. It depends on the
-    member's numbers alone, and a member has the bits that its method has by name. rodas5p in lanes takes float64; members that lanes
-    cannot do, and those in the rescaled clock, choose as `integrate` does.
-    sensitivities: parameters, and states for their initial values: dv_dp is the derivative of a state v with respect to p, as
-    `integrate` has it, with dimensions (member, time, *those of v, *axes of p); for the initial value of a state u, dv_du_start.
+    Results: the states at the saved times, status (member,), a place in attrs["status_names"], t_end, steps, rejected, method.
+    A member that ended early has NaN after its end. observe: observables to keep, or "all". For each event NAME_t (member, occurrence),
+    NAME_count and, for events of components, NAME_index (the number of the component in C order, -1: none); max_events of them are kept,
+    0 looks only for terminal ones. STATE_end is the state at t_end. Letters other than a-z, 0-9 and _ in the name of an event become _.
 
-    save: None keeps the end, an int that many times with both ends, "log:N" the same on a logarithmic
-    grid, an array those times. status: 0 ok, else the place in the attribute
-    `status_names`; a member that did not come to its end has NaN where it was not, and the last time it reached in t_end. A member
-    has the same bits whatever the others are and however many threads there are, and in strict mode those of `integrate`. Ctrl-C and
-    SIGTERM keep the chunks that are done; the other members are then `interrupted`.
+    save is None (the end), a number of times, "log:N" or an array. method "auto" chooses for each member: the explicit method of the
+    tolerance, or rodas5p where stability limits the steps, or max_steps are too few and it gets further. The bits of a member depend on
+    its own numbers alone, never on other members or threads; with strict they are those of `integrate`.
 
-    observe: names of observables, or "all", kept at the saved times. For every event of the model: NAME_t (member, occurrence), the times
-    of the first max_events (NaN beyond), NAME_count (member,) of all, and NAME_index, the flat number of the component where it has
-    any (-1 beyond); max_events=0 looks only for what ends a run. Where an event does, STATE_end is the state at t_end. What is not a
-    letter, digit or _ in an event's name becomes _.
+    out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
+    status -1 is a member that is not done. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast
+    stops after the first chunk with a failed member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members
+    done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into out, a folder that
+    all machines share.
 
-    events: texts "NAME: EXPRESSION; terminal; direction up", one or several: an event of this run where the expression passes 0, beside
-    the model's own. It is made of states, parameters, sizes, observables and t, with indices (v[l], v[0]), numbers, + - * / **, brackets,
-    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays.
+    backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
+    method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    backend: "numba", or "cuda": one thread of an NVIDIA GPU integrates one member, of up to 64 states, by tsit5, vern7, dop853, rodas4,
-    rodas5p or any explicit method with a fixed step; in strict mode with the bits of numba. Many chunks go there at once; what there is
-    no memory for is done in halves; several GPUs share the members. What a thread cannot do, and a machine without a GPU, is one sentence.
-    arrays: "cupy", with the backend cuda and without out, leaves the states on the first GPU: the Dataset holds cupy's arrays, which
-    are never copied, but for observables; `as_numpy()` of the Dataset copies them. All else is numpy's: status, t_end, events, STATE_end.
-
-    steps: the number of updates of the members of a Map.
-    stop_at, max_step: as of `integrate`, for all members. Members stop at times of their own where conditions on time change; where those
-    on states do, or sensitivities jump, or with a fixed step, they are integrated one by one.
-    clock: "rescaled" as of `integrate`, but for save, which means the times t: variables blow_up_t, blow_up_error (member,).
-
-    out: a folder, written chunk by chunk; the Dataset then reads it when used, and holds -1 as the status of members not done.
-    overwrite replaces the run that is there, resume goes on with it, shard=(i, n) does the i-th of n parts of it, fail_fast ends it
-    after the first chunk with a failed member. progress: called with (members done, of how many, how many of these failed).
-    client: a distributed.Client, whose workers integrate the chunks and write them into out, a folder that all machines share.
-    Raises an OdesimError with one sentence where the request is wrong.
+    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t, blow_up_error
+    (member,).
+    sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
+    dv_du_start is that by the initial value of the state u.
+    Raises an OdesimError, one sentence, if the request is wrong.
     """
     given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
     given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "steps": steps, "save": save, "method": method, "step": step}
@@ -157,9 +140,11 @@ def ensemble(
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
+        from odesim.store.remote import as_place
 
-        run_ensemble(model, asked, options, Destination(Path(out), overwrite, resume, shard), execution)
-        return open_run(Path(out))
+        place = as_place(out)
+        run_ensemble(model, asked, options, Destination(place, overwrite, resume, shard), execution)
+        return open_run(place)
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")

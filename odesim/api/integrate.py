@@ -65,34 +65,34 @@ def integrate(
     arrays: str = "numpy",
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
-    """Integrates a model (a name, a System or Map, or a path such as my.py or my.py:OTHER) once.
+    """The Solution of a model: a name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
 
-    params, initial: {name: number, nested list, array of numpy or cupy}; a number fills the shape. sizes: {name: int}, where arrays do
-    not say.
-    steps: the number of updates of a Map, from t = 0; its span and saved times are whole numbers.
-    save: None keeps start and end, an int that many times with both ends, "log:N" the same on a logarithmic
-    grid, an array those times. step: a fixed step.
-    method: "auto" takes the cheapest one, chosen by the first steps of the run and by counting, never by a clock; the Solution has its
-    name in method, and the reason in attrs["auto"].
-    strict: the same bits on every machine, and those of a strict ensemble's member; rodas4 and rodas5p then run in its lanes, which is for
-    at most 64 states, float64 and adaptive steps.
-    clock: "rescaled" integrates in ds = growth dt, of a System that declares its growth rate, up to a blow-up: its time stands in
-    events["blow_up"], the error estimate of that in attrs["blow_up_error"]; an int to save is then that many times, even in s.
-    sensitivities: parameters, and states for their initial values: the derivatives of all states and observables with respect to them
-    are integrated along, in the error control as every state is, and stand in `sensitivities` of the Solution.
-    backend: "numba"; "numpy"; or "cuda", an NVIDIA GPU (the current device of cupy), with explicit methods and, in strict mode, the bits
-    of numba.
-    arrays: "cupy", with the backend cuda, leaves y and y_end on the GPU, as cupy's arrays: nothing of (T, n) is copied. All else is
-    numpy's: t, events, and observables, which the processor computes from a copy when they are asked for. `to_numpy()` copies all.
-    stop_at: a time or times at which a step ends and the next one begins anew, for what the model does not say: conditions of the right
-    side on time and states are found by themselves. With a fixed step each part between two such times has its own whole steps.
-    max_step: no step is longer, for what the right-hand side does between the stages of a step that nobody would see.
-    events: texts "NAME: EXPRESSION; terminal; direction up", one or several: an event of this run where the expression passes 0, beside
-    the model's own. It is made of states, parameters, sizes, observables and t, with indices (v[l], v[0]), numbers, + - * / **, brackets,
-    exp, log, sqrt, abs and others, and sum(v), max(v), min(v) of arrays. One that is a number at no saved time stands in
-    attrs["undefined_events"].
-    The run stops early at a terminal event, a blow-up or where it cannot go on: see status and message of the Solution.
-    Raises an OdesimError with one sentence where the request is wrong.
+    Values: params and initial are {name: number, nested list or array}; a number fills the shape. sizes is {name: int}, for sizes that
+    no array gives. seed: of random values in texts such as "uniform(0,1)".
+
+    Times: span is (start, end). save is None (start and end), a number of times, "log:N" (geometric) or an array of times. steps is the
+    number of updates of a Map; its span and saved times are whole numbers.
+
+    Method: "auto" takes the cheapest one by short trials; `method` of the Solution names it, attrs["auto"] the reason. step: a fixed
+    step. rtol, atol: tolerances of the error of a step. max_steps: the run stops there. max_step: the longest step. stop_at: times at
+    which a step ends; conditions on time and states in the right-hand side are found without it.
+
+    backend: "numba", "numpy" (slow, for checks) or "cuda" (explicit methods, on an NVIDIA GPU). strict: the same bits on every machine,
+    and those of a strict ensemble; rodas4 and rodas5p then take at most 64 states, float64 and adaptive steps. arrays="cupy" leaves y on
+    the GPU of the backend cuda; `to_numpy()` copies it.
+
+    events: texts "NAME: EXPRESSION; terminal; direction up", beside the model's own. An event is where the expression passes 0. It
+    contains states, parameters, sizes, observables, t, pi, indices (v[l], v[0]), numbers, + - * / **, brackets, exp, log, sqrt and
+    others, and sum(v), max(v), min(v). One that is a number at no saved time stands in attrs["undefined_events"].
+
+    clock="rescaled" integrates up to a blow-up, for a System that declares its growth: the time stands in events["blow_up"], its error
+    in attrs["blow_up_error"]. An int to save then means times that are even in the new clock.
+
+    sensitivities: names of parameters, and of states for their initial values. Derivatives of all states and observables with respect
+    to them are integrated too, and stand in `sensitivities` of the Solution. progress: called with the time.
+
+    A run that stops early (a terminal event, a blow-up, max_steps) returns what it computed, with status and message.
+    Raises an OdesimError, one sentence, if the request is wrong.
     """
     how: dict[str, Any] = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
     how |= {"stop_at": stop_at, "backend": backend, "dtype": dtype, "strict": strict, "clock": clock, "seed": seed}

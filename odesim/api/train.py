@@ -93,7 +93,7 @@ def train(
         cluster = Cluster(client) if client else None
         return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)
     experiment = request.experiment()
-    if overwrite:
+    if overwrite and has_parts(to.path):
         remove_parts(to.path)
     check_no_parts(to.path)
     return train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)

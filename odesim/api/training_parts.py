@@ -6,6 +6,7 @@ A seed has the bits that it has beside others, so the joined run is the one that
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -42,7 +43,9 @@ def check_no_parts(path: Path) -> None:
 
 def has_parts(path: Path) -> bool:
     """Whether a training at path was begun in parts that are not joined yet."""
-    return (parts_folder(path) / PLAN).is_file()
+    with suppress(OSError, ValueError):  # what is no place for a run is said where it is written
+        return (parts_folder(path) / PLAN).is_file()
+    return False
 
 
 def write_plan(folder: Path, plan: dict[str, Any]) -> None:

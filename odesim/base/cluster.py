@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ PER_WORKER = 2  # tasks in flight: one runs, the next is there when it ends
 WAIT = 0.05  # s between two looks at whether to stop
 LOOK = 1.0  # s without a result, after which workers are counted again
 LOCAL, MOST_LOCAL = "local:", 1024
-ENDED = ("finished", "error")
+SELDOM = 4  # tasks that a worker ends between two counts of workers
 GPU: Mapping[str, float] = {"GPU": 1}  # of a worker: dask worker --resources GPU=1
 _CALLS: Memo[Callable[..., Any]] = Memo(8)
 
@@ -74,9 +75,9 @@ class Cluster:
         raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
         from cloudpickle import dumps
-        from distributed import KilledWorker
 
         client, packed, run = self.client, dumps(call), uuid4().hex
+        more = {"resources": dict(self.resources)} if self.resources else {}
         ended: SimpleQueue[Any] = SimpleQueue()
         flying: dict[Any, Task] = {}
         left, workers, since, looked = iter(tasks), self.workers(), 0, monotonic()
@@ -84,43 +85,53 @@ class Cluster:
             while not asked():
                 for task in islice(left, max(PER_WORKER * max(workers, 1) - len(flying), 0)):
                     key = f"{task.name}-{task.label}-{run}"
-                    more = {"resources": dict(self.resources)} if self.resources else {}
                     future = client.submit(run_packed, run, packed, task.arguments, key=key, pure=False, **more)
                     flying[future] = task
                     future.add_done_callback(ended.put)
                 if not flying:
                     return
-                try:
-                    future = ended.get(timeout=WAIT)
-                except Empty:
-                    future = None
-                if future is not None:
-                    if future.cancelled():
-                        raise self.lost()
-                    task = flying[future]
-                    try:
-                        # with its worker the result of a task that had ended may be gone: it is done again
-                        result = future.result(timeout=None if future.status in ENDED else WAIT)
-                    except TimeoutError:
-                        if future.status in ENDED:
-                            raise
-                        ended.put(future)
-                        continue
-                    except KilledWorker as error:
-                        sentence = f"{task.name} {task.label} ended {counted(int(error.allowed_failures) + 1, 'worker')}, one after another"
-                        raise ClusterError(f"{sentence}: their memory may be too small for it", stored=True) from None
-                    del flying[future]
+                for future, result in self._results_of(drained(ended), flying):
+                    task = flying.pop(future)
                     future.release()
                     since += 1
                     yield task, result
                 late = monotonic() >= looked + LOOK
-                if since >= workers or late:
+                if late or since >= SELDOM * workers:
                     workers, since, looked = self.workers(), 0, monotonic()
                 if late:
                     look()
         finally:
             if flying and client.status == "running":
                 client.cancel(list(flying))
+
+    def _results_of(self, futures: list[Any], tasks: Mapping[Any, Task]) -> list[tuple[Any, Any]]:
+        """(future, result) of futures that came to their end, asked for together. Raises the error of a task, or ClusterError."""
+        from distributed import KilledWorker
+
+        if any(future.cancelled() for future in futures):
+            raise self.lost()
+        for future in futures:
+            if future.status == "error":
+                error = future.exception()
+                if not isinstance(error, KilledWorker):
+                    future.result()  # raises it, with where it came from
+                what = f"{tasks[future].name} {tasks[future].label} ended {counted(int(error.allowed_failures) + 1, 'worker')}"
+                raise ClusterError(f"{what}, one after another: their memory may be too small for it", stored=True)
+        try:
+            # where a result was lost with its worker, this waits until it is there again
+            return list(zip(futures, self.client.gather(futures), strict=True)) if futures else []
+        except CancelledError as error:
+            raise self.lost() from error
+
+
+def drained(queue: "SimpleQueue[Any]") -> list[Any]:
+    """What is in the queue; it is waited for, a little."""
+    found = []
+    with suppress(Empty):
+        found.append(queue.get(timeout=WAIT))
+        while True:
+            found.append(queue.get_nowait())
+    return found
 
 
 def run_packed(key: str, packed: bytes, arguments: tuple[Any, ...]) -> Any:

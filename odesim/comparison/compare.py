@@ -16,7 +16,7 @@ from odesim.comparison.align import align_axis
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
-from odesim.comparison.table import comparison_html, comparison_text
+from odesim.comparison.table import comparison_html, comparison_text, numbers_text
 from odesim.errors import ParamError, no_such
 from odesim.inputs.arguments import to_mapping, to_number
 
@@ -34,6 +34,22 @@ class Passed:
         return not self.failed
 
 
+@dataclass(frozen=True)
+class Number:
+    """A number of a comparison beside the recorded one. reason: why the tolerance is what it is."""
+
+    name: str
+    measured: float
+    recorded: float
+    tolerance: float
+    reason: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is within the tolerance; false for nan."""
+        return bool(abs(self.measured - self.recorded) <= self.tolerance)
+
+
 @readable
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
@@ -44,7 +60,7 @@ class Comparison:
     theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
     meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
-    the training.
+    the training. numbers: of a recipe, each beside what is recorded.
     """
 
     t: Array
@@ -56,6 +72,12 @@ class Comparison:
     notes: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether all numbers of a recipe agree with what is recorded; true without a recipe."""
+        return all(number.agrees for number in self.numbers)
 
     @cached_property
     def _rows(self) -> tuple[dict[str, Any], ...]:
@@ -68,7 +90,7 @@ class Comparison:
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
-    def plot(self, *, var: str | Iterable[str] = ()) -> Array:
+    def plot(self, var: str | Iterable[str] = ()) -> Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 
         var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
@@ -123,7 +145,8 @@ class Comparison:
         return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
 
     def __str__(self) -> str:
-        return comparison_text(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
+        text = comparison_text(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
+        return text + numbers_text(self.numbers) if self.numbers else text
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"

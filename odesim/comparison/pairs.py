@@ -32,6 +32,11 @@ ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
 
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 
+JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
+JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
+
+LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
+
 OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
 
 
@@ -51,6 +56,12 @@ def not_several_classes(facts: TrainingFacts) -> list[str]:
 def time_of_weights(facts: TrainingFacts) -> float:
     """The time of joma.linear of one iteration: the learning rate of the weights."""
     return float(facts.optimizer["rates"]["w"])
+
+
+def unequal_rates(facts: TrainingFacts) -> list[str]:
+    """A phrase where weights and logits of joma_regression do not move alike."""
+    w, z = (facts.optimizer["rates"][name] for name in "wz")
+    return [] if w == z else [f"eta_z is {z:g}, not eta = {w:g}"]
 
 
 PAIRS: Mapping[tuple[str, str], Pair] = {
@@ -90,6 +101,24 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         other_misfits=not_several_classes,
         example=JOMA_EXAMPLE,
     ),
+    # the System eliminates z by an invariant of the flow
+    ("joma.self_consistent", "joma_regression"): Pair(
+        (same_quantity("v"), same_quantity("loss", "loss_population"), same_quantity("entropy")),
+        time_of_weights,
+        False,
+        requirements={"momentum": (0,)},
+        other_misfits=unequal_rates,
+    ),
+    # as above: the System has the logits of the flow, half the squared weights
+    ("hierarchy.multilayer", "hierarchy_layers"): Pair(
+        (same_quantity("loss"), *LAYERS),
+        lambda facts: float(facts.config["eta"]),
+        False,
+        {link.name: link for link in LAYERS},
+        per_seed=True,
+        requirements={"phi": ("identity",), "momentum": (0,)},
+        example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
+    ),
     ("reversal.row", "reversal"): Pair(
         (
             Link(
@@ -107,6 +136,17 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         start={"Y": same_quantity("Y")},
         requirements={"momentum": (0,)},
     ),
+    **{
+        (f"joma.joint_{attention}", "joma_gaussian"): Pair(
+            JOINT,
+            time_of_weights,
+            start={link.name: link for link in JOINT_STATES},
+            per_seed=True,
+            requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
+            example={"attention": attention},
+        )
+        for attention in ("exp", "linear", "softmax")
+    },
     # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
     ("classics.committee", "committee"): Pair(
         OVERLAPS,

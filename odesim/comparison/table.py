@@ -58,6 +58,16 @@ def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def numbers_text(numbers: Sequence[Any]) -> str:
+    """Lines of the Numbers of a recipe: agreement, measured, recorded and tolerance, name; why each tolerance is what it is."""
+    lines = ["", "", f"{'':4}{'measured':>12}{'recorded':>12}{'tolerance':>11}  number"]
+    for n in numbers:
+        start = f"{'ok' if n.agrees else 'OFF':4}{n.measured:>12.6g}{n.recorded:>12.6g}{n.tolerance:>11.2g}  "
+        name, *more = textwrap.wrap(escaped(n.name), WIDTH - len(start)) or [""]
+        lines += [start + name, *(" " * len(start) + part for part in more)]
+    return "\n".join([*lines, *(entry("tolerance", reason) for reason in dict.fromkeys(n.reason for n in numbers))])
+
+
 def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
     """The table as HTML for notebooks, without deviations over seeds."""
     from html import escape

@@ -16,15 +16,15 @@ NAME = "odesim"
 
 
 class Accessor:
-    """Methods of an ensemble or training as a Dataset: `run.odesim.plot()`, `run.odesim.unstack()`."""
+    """Methods of a run as a Dataset: `run.odesim.plot()`, `run.odesim.unstack()`."""
 
     def __init__(self, run: "xarray.Dataset") -> None:
         self._run = run
 
     def plot(
         self,
-        *,
         var: str | Iterable[str] = (),
+        *,
         x: str | None = None,
         y: str | None = None,
         at: float | None = None,
@@ -34,10 +34,11 @@ class Accessor:
     ) -> "Axes | Array":
         """Draws the run; returns the Axes of the picture, an array of them if it has several panels.
 
-        Of an ensemble: a map over two numbers that differ between members, a curve over one, else median and middle 80 % of all members
-        against time. var: names, default all; x, y: numbers that differ ("mu", "mu[3]"), or x="time"; at: a saved time, default the last;
-        index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none": values <= 0 are left out and counted;
-        ax: Axes to draw a picture of one panel on. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        Of an ensemble, which may be cut (isel, sel) or unstacked: a map over two numbers that differ between members, a curve over one,
+        else median and middle 80 % of all members against time. var: names, default all; x, y: numbers that differ ("mu", "mu[3]"), or
+        x="time"; at: a saved time, default the last; index: a component; log: letters of logarithmic axes (x, y, and c for colours), or
+        "none": values <= 0 are left out and counted; ax: Axes to draw a picture of one panel on. `odesim.plot.save(axes, path)` writes
+        the picture. Raises ParamError.
         """
         drawn: Axes | Array = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log)
         return drawn

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.memory import check_fits
 from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import FUNCTIONS, Design, Part, Points, Random, Table
 from odesim.ensembles.members import Members, make_members
@@ -21,6 +22,7 @@ from odesim.symbolic.system import System
 
 MAX_MEMBERS = 10**10  # more is taken for a typing error
 GRIDS = ("linspace", "logspace")
+COPIES = 3  # of evenly spaced points, in memory at once while they are made
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
 
@@ -167,6 +169,7 @@ def spaced_points(function: str, inside: str, where: str) -> Array:
     n = parse_number(pieces[2], where)
     if not isinstance(n, int) or not 1 <= n <= MAX_MEMBERS:
         raise ParamError(f"{where}: the number of points is a whole number, 1 to {MAX_MEMBERS}, not {pieces[2].strip()[:60]}")
+    check_fits(f"{where}: {function} with {counted(n, 'point')}", {"the points and the steps to them": COPIES * n}, 8)
     with np.errstate(over="ignore"):
         points = (np.linspace if function == "linspace" else np.logspace)(a, b, n)
     if not np.isfinite(points).all():

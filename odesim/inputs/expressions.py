@@ -8,6 +8,7 @@
 sum(f), max(f) and min(f) of one argument go over all indices of f; an index behind it, as in sum(V[l, k], k), names those to go over.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -132,6 +133,8 @@ class Reader:
             self.fail(token.at, f"a number, a name or a bracket is missing{'' if token.kind == 'end' else f' before {token.text!r}'}")
         if self.here.text == "(":
             return self.call(token)
+        if token.text == "pi" and "pi" not in self.names:
+            return self.compute(token, lambda: number(repr(math.pi)))
         thing = self.thing(token)
         if self.here.text == "[":
             return self.element(token, thing)

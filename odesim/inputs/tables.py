@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
 NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+([eE][-+]?[0-9]+)?")
 SUFFIXES = (".csv", ".npy")
+MARKS = (";", ",", "\t")  # between cells; else spaces
 
 
 def check_table_name(path: str, where: str) -> None:
@@ -28,7 +30,8 @@ def check_table_name(path: str, where: str) -> None:
 def read_table(path: str, rank: int, where: str) -> "Array":
     """The numbers in a file as an array.
 
-    A .csv has cells between commas or semicolons, and perhaps a first line of names, which is left out. Its shape is (rows, columns);
+    A .csv has cells between semicolons, commas, tabs or spaces, and perhaps a first line of names, which is left out. Its shape is
+    (rows, columns);
     with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
     Raises ParamError with the number of the wrong line.
     """
@@ -61,16 +64,16 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
     import numpy as np
 
     rows: list[list[float]] = []
-    first, width, separator = 0, 0, ""
+    first, width, mark = 0, 0, ""
     try:
         with open(_check_path(path, where), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip() or line.lstrip().startswith("#"):
                     continue
-                separator = separator or (";" if ";" in line else ",")
-                cells = line.split(separator)
+                mark = mark or next((mark for mark in MARKS if mark in line), "")
+                cells = [unquoted(cell) for cell in line.split(mark or None)]
                 if not first and is_header(cells):
-                    first, width = number, len(cells)
+                    first, width = number, len(cells) if mark else 0
                     continue
                 row = _csv_row(cells, f"{where}: {path!r}, line {number}")
                 first, width = first or number, width or len(row)
@@ -89,8 +92,14 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
 
 def is_header(cells: list[str]) -> bool:
     """Whether the cells of a first line are names: each starts with a letter or _, and none is nan or infinity."""
-    words = [cell.strip().strip('"').strip() for cell in cells]
+    words = [unquoted(cell) for cell in cells]
     return all(word[:1].isalpha() or word[:1] == "_" for word in words) and not any(NOT_FINITE.fullmatch(word) for word in words)
+
+
+def unquoted(cell: str) -> str:
+    """A cell without the quotes and spaces around it."""
+    cell = cell.strip()
+    return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 def _csv_row(cells: list[str], where: str) -> list[float]:
@@ -101,6 +110,9 @@ def _csv_row(cells: list[str], where: str) -> list[float]:
             row = [math.nan]
         if all(map(math.isfinite, row)):
             return row
+    for cell in cells:
+        if DECIMAL_COMMA.fullmatch(cell):
+            raise ParamError(f"{where}: {cell!r} has a decimal comma; write a point")
     return [float(parse_number(cell, where)) for cell in cells]
 
 

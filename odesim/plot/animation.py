@@ -8,8 +8,9 @@ from typing import Any
 
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
-from odesim.errors import ParamError, StoreError
+from odesim.errors import ParamError, StoreError, value_text
 from odesim.plot.choice import Choice
+from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble_film import MemberFilm, film_of_members
 from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.film import Film, film_of, read_run
@@ -73,14 +74,26 @@ def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
 
         path = Path(run)
         run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)
-    if "member" in getattr(run, "dims", ()):
-        return film_of_members(run, choice)
+    kind = run_kind_of(run)
+    if kind == "ensemble":
+        return film_of_members(as_members(run), choice)
     for name, value in (("x", choice.x), ("y", choice.y), ("at", choice.at), ("index", choice.index), ("log", choice.log)):
         if value is not None:
             raise ParamError(f"{name} of a film is for ensembles, and the run is of one system")
     if len(choice.var) > 1:
         raise ParamError(f"a film shows one array, and var has {len(choice.var)}: {', '.join(choice.var)}")
-    return film_of(run, choice.var[0] if choice.var else "")
+    return film_of(as_solution(run) if kind == "integration" else run, choice.var[0] if choice.var else "")
+
+
+def run_kind_of(run: Any) -> str:
+    """`solution`, `trajectory`, or of a Dataset `ensemble`, `training` or `integration`. Raises ParamError for anything else."""
+    if not hasattr(run, "data_vars") and (hasattr(run, "y") or hasattr(run, "final")):
+        return "solution" if hasattr(run, "y") else "trajectory"
+    attributes = getattr(run, "attrs", {})
+    for key, kind in (("status_names", "ensemble"), ("task", "training"), ("states", "integration")):
+        if key in attributes:
+            return kind
+    raise ParamError(f"a film is of a Solution, a Trajectory, a Dataset of odesim, or the folder of a run, not of {value_text(run)}")
 
 
 def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:

@@ -100,13 +100,20 @@ class Choice:
                 raise ParamError(f"{name} is for ensembles, and the run is {kind}")
 
     def of_training(self, run: "xarray.Dataset") -> "xarray.Dataset":
-        """The chosen observables of a training Dataset. Raises ParamError."""
+        """The chosen observables of a training Dataset; with an index, the component of each, called `c[0,3]`. Raises ParamError."""
         self.check()
         self.refuse_axes("a training")
-        if self.index is not None or self.log is not None:
-            raise ParamError("index and log are for ensembles and integrations, and the run is a training")
-        names = self.names({str(name): v.shape for name, v in run.data_vars.items()}, str(run.attrs.get("task", "the run")), "observable")
-        return run[names] if self.var else run
+        if self.log is not None:
+            raise ParamError("log is for ensembles and integrations, and the run is a training")
+        axes = {str(name): tuple(dim for dim in v.dims if dim not in ("seed", TIME)) for name, v in run.data_vars.items()}
+        shapes = {name: tuple(run.sizes[dim] for dim in dims) for name, dims in axes.items()}
+        names = self.names(shapes, str(run.attrs.get("task", "the run")), "observable")
+        if self.index is None:
+            return run[names] if self.var else run
+        index = ",".join(map(str, self.index))
+        parts = {name: self.component(name, shapes[name]) or () for name in names}
+        chosen = {f"{name}[{index}]": run[name].isel(dict(zip(axes[name], part, strict=True))) for name, part in parts.items()}
+        return run.drop_vars(list(run.data_vars)).assign(chosen)
 
 
 def split_index(text: str) -> tuple[str, tuple[int, ...]]:

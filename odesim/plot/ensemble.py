@@ -14,11 +14,24 @@ from odesim.plot.ensemble_bands import draw_members, draw_spread
 from odesim.plot.ensemble_curve import draw_curve
 from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
 from odesim.plot.labels import EndLabels, symbol
-from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, find_varied, names_in, values_of, varied_numbers, without_copies
+from odesim.plot.members import (
+    MEMBER,
+    Drawn,
+    Varied,
+    blocks,
+    components,
+    find_varied,
+    is_state,
+    names_in,
+    values_of,
+    varied_numbers,
+    without_copies,
+)
 from odesim.plot.panels import thousands
 from odesim.plot.solution import fit_time, label_time
-from odesim.plot.style import literal, project_style
+from odesim.plot.style import SMALL, literal, project_style
 from odesim.plot.times import make_time_axis
+from odesim.plot.tolerance import floor_of
 
 if TYPE_CHECKING:
     import xarray
@@ -74,24 +87,36 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
     each = max(MAPS // len(drawn), 1)
     notes: list[str] = []
     parts: list[tuple[Drawn, int, Array]] = []
+    floors: dict[str, float] = {}
+    all_equal: set[str] = set()
     for d in (components(run, d.name, choice, each) for d in drawn):
         own, values, equal = without_copies(d, end_values(run, d, row))
         notes += equal
+        all_equal |= {d.name} if equal else set()
+        floors[d.name] = floor_of(values, run.attrs, state=is_state(run, d))
         parts += [(own, k, values[:, k]) for k in range(len(own.indices))]
     parts = parts[:MAPS]
     figure, axes = canvas.panels([True] * len(parts))
     for ax, (d, k, column) in zip(axes, parts, strict=True):
-        notes += draw_map(ax, x, y, column, d.symbol(k), choice)
+        notes += draw_map(ax, x, y, column, d.symbol(k), choice, floors[d.name])
     share_axes(axes)
     lost = ~np.isfinite(np.stack([column for *_, column in parts])).all(axis=0)
     shown = {d.name: sum(part.name == d.name for part, *_ in parts) for d in drawn}
-    if choice.index is None and not notes:
-        notes += [f"{shown[d.name]} of {counted(d.count, 'component')} of {symbol(d.name)}" for d in drawn if shown[d.name] < d.count]
+    if choice.index is None:
+        notes += component_notes([(shown[d.name], d) for d in drawn if shown[d.name] < d.count and d.name not in all_equal])
     points = not is_grid(x, y) and len(lost) <= POINTS
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
     notes += [("× " if points else "hatched: ") + sentence] * bool(sentence)
     canvas.finish(title_of(run, row), list(dict.fromkeys(notes)))
     return figure
+
+
+def component_notes(some: list[tuple[int, Drawn]]) -> list[str]:
+    """Of which quantities so many components are shown, a note for all with the same numbers."""
+    names: dict[str, list[str]] = {}
+    for count, drawn in some:
+        names.setdefault(f"{count} of {counted(drawn.count, 'component')}", []).append(symbol(drawn.name))
+    return [f"{numbers} of {', '.join(found)}" for numbers, found in names.items()]
 
 
 def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, canvas: Canvas) -> Figure:
@@ -106,13 +131,16 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
         own, values, equal = without_copies(d, end_values(run, d, row))
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
-        label, more = draw_curve(ax, x, own, values, choice, alone=alone)
+        floor = floor_of(values, run.attrs, state=is_state(run, d))
+        label, more = draw_curve(ax, x, own, values, choice, alone=alone, floor=floor)
+        if len(d.indices) < d.count and choice.index is None:
+            ax.set_title(f"{len(d.indices)} of {thousands(d.count)}", loc="right", fontsize=SMALL)
         labels.append(label)
         notes += more
     share_axes(axes)
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
     notes += [f"× {sentence}"] * bool(sentence)
-    canvas.finish(title_of(run, row), notes, labels)
+    canvas.finish(title_of(run, row), list(dict.fromkeys(notes)), labels)
     return figure
 
 
@@ -125,7 +153,8 @@ def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, canva
     lowest = label_time(axes, time_axis)
     if not canvas.ax:
         fit_time(figure, lowest, axes, time_axis)
-    canvas.finish(title_of(run), ["median and middle 80 % of the members", *notes, *status_notes(run)], [label for label, _ in panels])
+    spread = ["median and middle 80 % of the members"] * (int((run["status"].values >= 0).sum()) > 1)
+    canvas.finish(title_of(run), list(dict.fromkeys([*spread, *notes, *status_notes(run)])), [label for label, _ in panels])
     return figure
 
 

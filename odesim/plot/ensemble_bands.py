@@ -11,11 +11,12 @@ from odesim.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.logarithmic import make_log
-from odesim.plot.members import BYTES, Drawn, blocks, spans, values_of
+from odesim.plot.members import BYTES, Drawn, blocks, is_state, spans, values_of, without_copies
 from odesim.plot.panels import last_finite, spread_indices, thousands
 from odesim.plot.quantiles import quantiles
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, ordered_colors
 from odesim.plot.times import TimeAxis
+from odesim.plot.tolerance import floor_of, shade_below
 
 if TYPE_CHECKING:
     import xarray
@@ -40,19 +41,22 @@ def draw_members(
 
     done = int((run["status"].values >= 0).sum())
     marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
-    colors = colors_of(drawn)
+    own, marks, equal = without_copies(drawn, marks)
+    floor = floor_of(marks, run.attrs, state=is_state(run, drawn))
+    colors = colors_of(own)
     for k, color in enumerate(colors):
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
         axes.plot(x, marks[1, :, k], color=color)
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
-    notes = make_log(axes, drawn.label) if choice.is_log("y", spans(marks[1])) else []
-    axes.set_ylabel(drawn.label)
+    notes = [*equal, *(make_log(axes, own.label) if choice.is_log("y", spans(marks[1])) else [])]
+    notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    axes.set_ylabel(own.label)
     axes.set_xlim(x[0], x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    labels = end_labels(axes, drawn.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
+    labels = end_labels(axes, own.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
     return labels, notes
 
 

@@ -15,6 +15,7 @@ from odesim.plot.members import Drawn, Varied, spans
 from odesim.plot.panels import last_finite
 from odesim.plot.quantiles import nan_quantiles
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
+from odesim.plot.tolerance import shade_below
 
 LEVELS = np.array([0.1, 0.9])
 GROUPS = 40  # of members with neighbouring values, where no two members share one
@@ -22,13 +23,18 @@ DOTS, MARGIN = 40, 0.03  # largest number of values marked by dots; of the axis,
 NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
 
 
-def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool) -> tuple[EndLabels | None, list[str]]:
-    """Draws values (N, C) of components against x; returns labels of the lines, and notes. alone: whether nothing else differs.
+def draw_curve(
+    axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool, floor: float = 0.0
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws values (N, C) of components against x; returns labels of the lines, and notes.
+
+    alone: whether nothing else differs. floor: below which values may be errors.
 
     Where members share a value of x, the line is their median and the band their middle 80 %. Where other things differ too and none
     is shared, neighbours in groups of equal size take the place of those that share.
     """
     place, group, count = make_groups(x, alone)
+    grouped = count < len(x.points)
     dots = count <= DOTS and len(drawn.indices) == 1
     parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
     if choice.is_log("x", x.is_log):
@@ -48,6 +54,8 @@ def draw_curve(axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choic
     if len(lost):
         draw_lost(axes, *np.unique(lost, return_counts=True))
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
+    notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    notes += [f"lines: {count} groups of neighbours in {x.label}"] * grouped
     axes.set_xlabel(x.label)
     axes.set_ylabel(drawn.label)
     few_ticks(axes)

@@ -1,7 +1,7 @@
 """The map of an ensemble over two numbers that differ between members: a cell, or a point, for each pair of values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
 from odesim.plot.style import DIVERGING, FAINT, few_log_ticks, few_ticks
 from odesim.plot.times import cell_edges
+from odesim.plot.tolerance import NOTE
 
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
@@ -88,24 +89,27 @@ def outer_edges(points: Array, log: bool) -> Array:
     return np.exp(inner) if log else inner
 
 
-def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice) -> list[str]:
-    """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes."""
+def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice, floor: float = 0.0) -> list[str]:
+    """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes.
+
+    floor: below which values may be errors: logarithmic colours end there, and no sign is shown.
+    """
     notes: list[str] = []
     label_axes(axes, choice, x, y, grid=is_grid(x, y))
     if is_grid(x, y) or len(values) > POINTS:
         cells = make_cells(x, y, values, choice)
-        scale = color_scale(cells.values, label, choice.scale("c"), robust=True)
+        scale = above(color_scale(cells.values, label, choice.scale("c"), robust=True), floor)
         shown = np.ma.masked_where(without_color(cells.values, scale), cells.values)
         mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True)
         fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, **LOST)
         fill_cells(axes, cells, np.isfinite(cells.values) & without_color(cells.values, scale), facecolor=PALE)
         if scale.cmap == DIVERGING:  # both ends are dark where there is no colour
-            dot_cells(axes, cells, cells.values < 0)
+            dot_cells(axes, cells, cells.values < -floor)
             notes.append("dotted: values < 0")
         axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
         notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
     else:
-        scale = color_scale(values, label, choice.scale("c"), robust=True)
+        scale = above(color_scale(values, label, choice.scale("c"), robust=True), floor)
         size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
         lost, pale = ~np.isfinite(values), np.isfinite(values) & without_color(values, scale)
         drawn = ~(lost | pale)
@@ -119,6 +123,14 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     return [*notes, *scale.notes]
 
 
+def above(scale: ColorScale, floor: float) -> ColorScale:
+    """The scale, where it is logarithmic, from floor on: what lies below has no colour. As it is if nothing lies above."""
+    low, high = scale.norm.vmin, scale.norm.vmax
+    if not isinstance(scale.norm, LogNorm) or low is None or high is None or not low < floor < high:
+        return scale
+    return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
+
+
 def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> None:
     """Gives the axes the names and scales of the numbers that lie along them, x and, in a map, y."""
     for axis, varied, letter in zip((axes.xaxis, axes.yaxis), over, "xy", strict=False):
@@ -130,9 +142,9 @@ def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> 
 
 
 def without_color(values: Array, scale: ColorScale) -> Array:
-    """Which values (...) are not finite, or have no logarithm on a scale that needs it."""
+    """Which values (...) are not finite, or lie below a logarithmic scale."""
     known: Array = np.isfinite(values)
-    return ~(known & (values > 0)) if isinstance(scale.norm, LogNorm) else ~known
+    return ~(known & (values >= scale.norm.vmin)) if isinstance(scale.norm, LogNorm) else ~known
 
 
 def fill_cells(axes: Axes, cells: Cells, which: Array, **style: Any) -> None:

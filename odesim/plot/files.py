@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import StoreError, no_such
+import numpy as np
+
+from odesim.errors import ParamError, StoreError, no_such, value_text
 from odesim.store.paths import is_taken
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
 def save(picture: "Figure | Axes | Array", path: str | Path) -> Path:
     """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf or svg, by its extension; returns path.
 
-    A file there is replaced. Raises StoreError.
+    A file there is replaced. Raises StoreError, and ParamError for what is no picture.
     """
     from odesim.plot.style import DPI, project_style
 
@@ -108,9 +110,13 @@ def save(picture: "Figure | Axes | Array", path: str | Path) -> Path:
 
 
 def figure_of(picture: "Figure | Axes | Array") -> "Figure":
-    """The Figure itself, or that of Axes or of an array of Axes."""
+    """The Figure itself, or that of Axes or of an array of Axes. Raises ParamError."""
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    first: Any = picture if not hasattr(picture, "flat") else picture.flat[0]
+    every: Any = picture.flat if isinstance(picture, np.ndarray) else [picture]
+    first: Any = next(iter(every), None)
     figure: Any = first.get_figure(root=True) if isinstance(first, Axes) else first
-    return figure  # type: ignore[no-any-return]
+    if not isinstance(figure, Figure):
+        raise ParamError(f"save() writes a Figure, Axes or an array of Axes, as plot() returns them, not {value_text(picture)}")
+    return figure

@@ -32,7 +32,7 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
     else:
         figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
         notes, title = [], literal(film.title)
-    add_header(figure, title, [*notes, clock(film, len(film.t) - 1)])
+    add_header(figure, title, notes, last=clock(film, len(film.t) - 1))
     engine: Any = figure.get_layout_engine()
     engine.execute(figure)
     figure.set_layout_engine("none")

@@ -1,5 +1,6 @@
 """The head of a picture: a title, notes in smaller type, a legend; the figure grows by its height."""
 
+import re
 from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
@@ -11,18 +12,24 @@ from matplotlib.text import Text
 
 from odesim.plot.style import NOTE, WIDTH
 
+TOGETHER = 58  # letters of two notes or more in one line
+MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
 LETTERS = 80  # of a line: more do not fit across 80 mm
 SPACING = 1.3  # of lines, in heights of the type
 EDGE, GAP, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
 
 
-def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = ()) -> None:
+def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, last: str = "") -> None:
     """Writes a title, notes in smaller type and a legend of handles above the panels. The figure grows by their height.
+
+    Short notes share a line; last: a note with a line of its own below them.
 
     title and notes are plain text, except for formulas that odesim made of names, and are broken into lines.
     """
     head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
-    small = figure.text(0.5, 0.5, "\n".join(notes), fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
+    small = figure.text(
+        0.5, 0.5, "\n".join([*in_lines(notes), *[last] * bool(last)]), fontsize=NOTE, ha="center", va="top", linespacing=SPACING
+    )
     for text in (head, small):
         break_to_width(text)
     legend = make_legend(figure, handles) if handles else None
@@ -37,6 +44,22 @@ def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: S
         legend.set_bbox_to_anchor((0.5, 1 - (below_notes + GAP) / total), transform=figure.transFigure)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, 0, 1, 1 - panels / total))
+
+
+def in_lines(notes: Sequence[str]) -> list[str]:
+    """The notes, short ones together in a line."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and "\n" not in note and letter_count(lines[-1]) + letter_count(note) <= TOGETHER:
+            lines[-1] += f"; {note}"
+        else:
+            lines.append(note)
+    return lines
+
+
+def letter_count(text: str) -> int:
+    """The number of letters of the last line of a text, without the marks of formulas."""
+    return len(MARKUP.sub("", text.rpartition("\n")[2]))
 
 
 def break_to_width(text: Text) -> None:

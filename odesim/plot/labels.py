@@ -33,9 +33,12 @@ DERIVATIVE = re.compile(r"d(.+)_d(.+)")
 def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     """A quantity's name and indices as a label: `$\\mu_{m}$` for mu[m], `$\\partial v/\\partial \\mu$` for dv_dmu; words stay words.
 
-    A symbol is a letter, or the name of a Greek one, with a subscript or without, as in the model's LaTeX. A word has its indices below
-    it too, unless they are words; more than `most` letters are broken into lines.
+    The index may stand in the name, as in "mu[m]". A symbol is a letter, or the name of a Greek one, with a subscript or without, as in
+    the model's LaTeX. A word has its indices below it too, unless they are words; more than `most` letters are broken into lines.
     """
+    head, bracket, inside = name.partition("[")
+    if bracket and not index:
+        return symbol(head, inside.rstrip("]").split(","), most=most)
     pair = DERIVATIVE.fullmatch(name)
     letters = [to_math(part) for part in (pair.groups() if pair else (name,))]
     indices = [i if i.isdecimal() else to_math(i) for i in index]

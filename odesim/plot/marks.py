@@ -1,4 +1,4 @@
-"""Draws events as marks: on the curve, or on the row of a map, to which they belong, else above the time axis; very many as a band."""
+"""Draws events as marks: on the curve, or on the row of a map, to which they belong, else on the time axis; very many as a band."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from odesim.solve.occurrences import Events
 
 MAX_MARKS = 40  # largest number of marks of one event
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
-SIZE, STEP = 3.0, 3.6  # points: a mark, and from one to the next above it
+SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 PALE = 0.3  # share of the colour in a band behind curves
 NARROW = 80.0  # points: the width of a panel in one of two columns
@@ -45,11 +45,11 @@ def draw_events(
     """Draws events {name: Events}, none of them empty; returns their handles for a legend.
 
     axes, shown: the panels over time and their quantities, the first `states` of them states. dims {event: axis names}. An event with
-    an index is drawn on that component if exactly one state has such components; else above the time axis of every panel. One without
-    is drawn on the curve of every number, and above the time axis of other panels.
+    an index is drawn on that component if exactly one state has such components; else on the time axis of every panel. One without
+    is drawn on the curve of every number, and on the time axis of other panels.
     """
     handles, panels = [], list(zip(axes, shown, strict=True))
-    above_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax in axes}
+    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax in axes}
     for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         color = COLORS[number % len(COLORS)]
         style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
@@ -65,15 +65,15 @@ def draw_events(
                 if (on_curve and is_near(positions, time_axis)) or (len(matching) == 1 and quantity.kind == "map"):
                     draw_marks(ax, quantity, occurrences, time_axis, style)
                 else:
-                    above_axis[ax] += [(float(x), style) for x in positions]
+                    on_axis[ax] += [(float(x), style) for x in positions]
         handles.append(Line2D([], [], label=caption, **style))
-    for ax, marks in above_axis.items():
-        draw_above_axis(ax, marks, time_axis)
+    for ax, marks in on_axis.items():
+        draw_on_axis(ax, marks, time_axis)
     return handles
 
 
-def draw_above_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], time_axis: TimeAxis) -> None:
-    """Draws marks (position, style) above the time axis; of two events that would touch, the second stands on the first."""
+def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], time_axis: TimeAxis) -> None:
+    """Draws marks (position, style) on the line of the time axis; of two that would touch, one stands on the other."""
     figure: Any = axes.get_figure(root=True)
     scaled = np.log10 if time_axis.log else np.asarray
     width = float(np.ptp(scaled(time_axis.x[[0, -1]]))) or 1.0
@@ -83,7 +83,7 @@ def draw_above_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]]
         while level in last and place - last[level][0] < STEP and last[level][1] != style["marker"]:
             level += 1
         last[level] = place, style["marker"]
-        lift = ScaledTranslation(0, (SIZE / 2 + 1 + STEP * level) / 72, figure.dpi_scale_trans)
+        lift = ScaledTranslation(0, STEP * level / 72, figure.dpi_scale_trans)
         axes.plot([x], [0.0], transform=axes.get_xaxis_transform() + lift, clip_on=False, zorder=3, **style)
 
 

@@ -84,6 +84,11 @@ def without_copies(drawn: Drawn, values: Array) -> tuple[Drawn, Array, list[str]
     return replace(drawn, indices=drawn.indices[own]), values[..., own], [f"equal components of {symbol(drawn.name)} are drawn once"]
 
 
+def is_state(run: "xarray.Dataset", drawn: Drawn) -> bool:
+    """Whether it is a state, not an observable."""
+    return drawn.name in names_in(run, "states")
+
+
 def end_name(run: "xarray.Dataset", name: str) -> str:
     """The array of the values of a state at the ends of members, empty where none is stored."""
     ends = run.attrs.get("kept", {}).get("ends", ()) or run.attrs.get("ends", ())

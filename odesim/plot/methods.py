@@ -1,5 +1,6 @@
 """What the methods `plot` of solutions, ensembles, trainings and comparisons draw."""
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such
-from odesim.plot.choice import Choice
+from odesim.errors import ParamError, no_such, value_text
+from odesim.plot.choice import TIME, Choice
 from odesim.plot.comparison import figure_of_comparison
+from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.trajectory import figure_of_trajectory
@@ -27,6 +29,8 @@ def draw(what: str, thing: Any, ax: Axes | None = None, **words: Any) -> Axes | 
 
     what: `solution`, `dataset`, `training` or `comparison`. Raises ParamError.
     """
+    if ax is not None and not isinstance(ax, Axes):
+        raise ParamError(f"ax must be Axes of matplotlib, as plt.subplots() makes them, not {value_text(ax)}")
     figure = PICTURES[what](thing, make_choice(**words), ax)
     return panels_of(figure) if ax is None else ax
 
@@ -46,19 +50,31 @@ def make_choice(
     index: int | Iterable[int] | None = None,
     log: str | None = None,
 ) -> Choice:
-    """The Choice of these words; a single name or number is one."""
-    names = (var,) if isinstance(var, str) else tuple(var)
-    numbers: Any = (index,) if index is None or not isinstance(index, Iterable) else index
-    return Choice(names, x, y, at, None if index is None else tuple(map(int, numbers)), log)
+    """The Choice of these words; a single name or number is one. Raises ParamError for what is neither."""
+    names = (var,) if isinstance(var, str) or not isinstance(var, Iterable) else tuple(var)
+    texts = {"var": names, "x": (x,), "y": (y,), "log": (log,)}
+    for option, given in texts.items():
+        for text in given:
+            if not isinstance(text, str | None) or (option == "var" and text is None):
+                raise ParamError(f"{option} must be a name, as a text, not {value_text(text)}")
+    try:
+        numbers = None if index is None else tuple(operator.index(i) for i in (index if isinstance(index, Iterable) else (index,)))  # type: ignore[call-overload]
+    except TypeError:
+        raise ParamError(f"index must be a whole number, or several, not {value_text(index)}") from None
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float | np.number)):
+        raise ParamError(f"at must be a time, not {value_text(at)}")
+    return Choice(names, x, y, None if at is None else float(at), numbers, log)
 
 
 def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:
-    """The Figure of an ensemble or a training as a Dataset. Raises ParamError for another one."""
-    if "member" in run.dims and "status_names" in run.attrs:
-        return figure_of_ensemble(run, choice, ax)
+    """The Figure of an ensemble, an integration or a training as a Dataset. Raises ParamError for another one."""
+    if "status_names" in run.attrs:
+        return figure_of_ensemble(as_members(run), choice, ax)
     if "task" in run.attrs:
         return draw_training(run, choice, ax)
-    raise ParamError("this Dataset is neither an ensemble nor a training of odesim: Solution.plot() draws an integration")
+    if "states" in run.attrs and TIME in run.coords:
+        return figure_of_solution(as_solution(run), choice, ax)
+    raise ParamError("this Dataset is no run of odesim: its attributes name no states")
 
 
 def draw_training(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:

@@ -12,7 +12,7 @@ from odesim.plot.style import FAINT
 RESIDUAL = 11.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
-SEEN = 0.01  # of a panel's height: theory that is closer to the range of seeds looks as if it were in it
+SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in it: both sides are computed with tolerances
 
 
 def residuals(training: Any, theory: Any) -> Any:
@@ -47,14 +47,15 @@ def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, se
 
 
 def outside(axes: Axes, training: Any, theory: Any) -> Any:
-    """(T,): where a component of theory (T, n) is seen to lie outside the range of the seeds of training (R, T, n) in its panel."""
-    heights = (axes.transData - axes.transAxes).transform
-    _ = axes.get_ylim()  # which are not computed before
+    """(T,): where a component of theory (T, n) lies outside the range of the seeds of training (R, T, n), drawn in these Axes.
 
-    def height(values: Any) -> Any:
-        flat = np.ma.filled(values, np.nan).ravel()
-        with np.errstate(all="ignore"):
-            return heights(np.column_stack([np.ones(len(flat)), flat]))[:, 1].reshape(values.shape)
-
-    low, high, at = (height(values) for values in (training.min(axis=0), training.max(axis=0), theory))
-    return ((at < low - SEEN) | (at > high + SEEN)).any(axis=1)
+    By more than SMALL_SHARE: of the values themselves on a logarithmic axis, where nothing below some per cent can be seen, else of
+    all that they span.
+    """
+    low, high = training.min(axis=0), training.max(axis=0)
+    if axes.get_yscale() == "log":
+        size = np.ma.abs(theory)
+    else:
+        size = max(high.max(), theory.max()) - min(low.min(), theory.min()) if theory.count() and training.count() else 0.0
+    beyond = np.ma.filled((theory < low - SMALL_SHARE * size) | (theory > high + SMALL_SHARE * size), False)
+    return beyond.any(axis=1)

@@ -69,7 +69,7 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
             label, more = draw_quantity(ax, quantity, time_axis, labelled, choice=choice)
             notes += more
             if quantity.kind == "lines":
-                floor = floor_of(quantity, solution.attrs, state=number < len(left))
+                floor = floor_of(quantity.flat, solution.attrs, state=number < len(left))
                 notes += shade_below(ax, floor, whole=bool(choice.scale("y")))
             if label and quantity.kind == "lines":
                 labelled.setdefault((quantity.dims, quantity.shape), quantity.name)

@@ -57,6 +57,7 @@ STYLE: Any = {
     "axes.labelpad": 2.0,
     "axes.titlepad": 3.0,
     "axes.formatter.limits": (-3, 4),
+    "axes.formatter.offset_threshold": 7,  # digits that an offset must save: 0.33714 is read more easily than 4 and "x 1e-5 + 0.3371"
     "axes.formatter.use_mathtext": True,
     "axes.spines.top": False,
     "axes.spines.right": False,

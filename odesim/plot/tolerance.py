@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from odesim.plot.quantity import Quantity
+from odesim.base.arrays import Array
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 NOTE = "grey: below the tolerances of the run, where digits may be errors"
 
 
-def floor_of(quantity: Quantity, attributes: Mapping[str, Any], *, state: bool) -> float:
-    """Below which size the values of a quantity may be errors of the integration; 0 for steps without error control.
+def floor_of(values: Array, attributes: Mapping[str, Any], *, state: bool) -> float:
+    """Below which size values (...) of a quantity may be errors of the integration; 0 for steps without error control.
 
     A state has errors of atol. An observable may be a difference of states, with errors of rtol times its largest value.
     """
     if attributes.get("step") is not None or "rtol" not in attributes:
         return 0.0
-    values = np.abs(quantity.flat)
+    values = np.abs(np.asarray(values, float))
     largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
     return float(attributes["atol"]) + (0.0 if state else float(attributes["rtol"]) * largest)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.base.pictures import draw
+from odesim.base.pictures import draw, with_accessor
 from odesim.base.signatures import readable
 from odesim.errors import SolveError, counted, value_text
 
@@ -182,12 +182,15 @@ class Solution:
         variables = {name: (("time", *self.dims[name]), rows) for name, rows in arrays.items()}
         said = {"model": self.model, "method": self.method, "status": self.status, "message": self.message}
         plain = {name: value for name, value in self.attrs.items() if isinstance(value, str | int | float | bool)}
-        return xarray.Dataset(variables, coords={"time": self.t}, attrs={**said, **plain})
+        # netCDF has no empty list
+        lists = {key: list(found) for key, found in (("states", self.y), ("observables", self.observables)) if found}
+        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**said, **plain, **lists}))
+        return run
 
     def plot(
         self,
-        *,
         var: str | Iterable[str] = (),
+        *,
         index: int | Iterable[int] | None = None,
         log: str | None = None,
         ax: Axes | None = None,

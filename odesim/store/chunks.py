@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.errors import StoreError
+from odesim.store.remote import RemotePath
 
 WRITE_EMPTY = {"array.write_empty_chunks": True}  # else zarr writes no file for a chunk of nothing but the fill value
 
@@ -22,7 +23,7 @@ def chunk_files(path: Path, name: str, array: Any, chunk: int | None = None) -> 
 def has_files(files: Iterable[Path]) -> bool:
     """Whether every file exists and is not empty."""
     try:
-        return all(file.stat().st_size for file in files)
+        return all(file.size() if isinstance(file, RemotePath) else file.stat().st_size for file in files)
     except OSError:
         return False
 
@@ -30,5 +31,10 @@ def has_files(files: Iterable[Path]) -> bool:
 def check_array_files(path: Path, arrays: Mapping[str, Any]) -> None:
     """Raises StoreError if a chunk file of these arrays {name: array} in the folder path is missing: they are inputs, not results."""
     for name, array in arrays.items():
-        if not has_files(chunk_files(path, name, array)):
+        if isinstance(path, RemotePath):
+            sizes = (path / name).sizes()
+            there = all(sizes.get(file.relative_to(path / name)) for file in chunk_files(path, name, array))  # type: ignore[arg-type]
+        else:
+            there = has_files(chunk_files(path, name, array))
+        if not there:
             raise StoreError(f"{path} is damaged: of {name}, which was given, a file is missing")

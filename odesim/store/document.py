@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from odesim.errors import StoreError
+from odesim.store.remote import RemotePath
 
 MAX_BYTES = 1 << 26
 INT_BOUND = 1 << 63
@@ -18,16 +19,7 @@ DIGITS = 20  # of a whole number below INT_BOUND, with its sign
 
 def read_document(file: Path) -> dict[str, Any]:
     """The JSON object in the file. Raises StoreError for other content, OSError if the file cannot be read."""
-    try:
-        handle = os.open(file, os.O_RDONLY | FLAGS)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise StoreError(f"{file} is a symbolic link, and no link is followed inside a run") from None
-        raise
-    with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise StoreError(f"{file} is not a plain file")
-        content = stream.read(MAX_BYTES + 1)
+    content = file.read_bytes(MAX_BYTES + 1) if isinstance(file, RemotePath) else read_plain(file)
     if len(content) > MAX_BYTES:
         raise StoreError(f"{file} is damaged: it has more than {MAX_BYTES} bytes")
     try:
@@ -40,6 +32,20 @@ def read_document(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise StoreError(f"{file} is damaged: it holds no JSON object")
     return value
+
+
+def read_plain(file: Path) -> bytes:
+    """The first MAX_BYTES + 1 bytes of a plain file. Raises StoreError for a link or what is no file."""
+    try:
+        handle = os.open(file, os.O_RDONLY | FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StoreError(f"{file} is a symbolic link, and no link is followed inside a run") from None
+        raise
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise StoreError(f"{file} is not a plain file")
+        return stream.read(MAX_BYTES + 1)
 
 
 def _refuse_constant(text: str) -> NoReturn:

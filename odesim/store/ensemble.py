@@ -4,7 +4,7 @@ The array `status` is the ledger. It is written after the data, and members that
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError, counted
 from odesim.solve.codes import STATUSES, UNDONE
 from odesim.store.chunks import WRITE_EMPTY, check_array_files, chunk_files, has_files
+from odesim.store.inspected import checked_attributes
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
 from odesim.store.paths import damage_errors, open_group
+from odesim.store.remote import RemotePath
 from odesim.store.write import INITIAL, PARAMS, TIME
 
 
@@ -29,14 +31,16 @@ class EnsembleStore:
     Raises StoreError if there is no ensemble or an array has another shape than the attributes say.
     """
 
-    def __init__(self, path: Path, layout: Layout | None = None) -> None:
+    def __init__(self, path: Path, layout: Layout | None = None, *, trusted: bool = False) -> None:
+        """trusted: another process, which this one works for, has checked all files of the run."""
         import zarr
 
         self.path = path
-        self.attributes = ensemble_attributes(path)
+        self.listed: dict[str, int] = {}
+        self.attributes = checked_attributes(path) if trusted else ensemble_attributes(path)
         self.count, self.chunk = self.attributes["members"], self.attributes["chunk"]
         with damage_errors(path), zarr.config.set(WRITE_EMPTY):
-            self.group = open_group(path, "r+" if os.access(path, os.W_OK) else "r")
+            self.group = open_group(path, "r+" if self.writable else "r")
             outputs = self.attributes["kept"]
             extra = [
                 name for names in (*outputs["events"], outputs["ends"], outputs["observed"], outputs["blow_up"]) for name in names if name
@@ -67,6 +71,11 @@ class EnsembleStore:
         # arrays that are written with a chunk: where a file of one is missing, the chunk is computed again
         self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn_arrays, ATTEMPT]
         self.design = self._read_design()
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process may write into the folder; of a URL that is not known before it does."""
+        return isinstance(self.path, RemotePath) or os.access(self.path, os.W_OK)
 
     def _read_design(self) -> Design:
         with damage_errors(self.path):
@@ -135,14 +144,19 @@ class EnsembleStore:
         """Numbers of chunks, among the members first to end - 1, with a done member (by this status) and a missing file."""
         chunks = range(first // self.chunk, -(-end // self.chunk))
         done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
-        return [
-            k for k in done if not has_files(f for name in self.chunk_names for f in chunk_files(self.path, name, self.arrays[name], k))
-        ]
+        is_there = has_files
+        if isinstance(self.path, RemotePath) and len(chunks) > 1:  # one list of all objects, not a question for each
+            is_there = self._are_listed
+        return [k for k in done if not is_there(f for name in self.chunk_names for f in chunk_files(self.path, name, self.arrays[name], k))]
+
+    def _are_listed(self, files: Iterable[Path]) -> bool:
+        """Whether every file was there, and not empty, when spans() was last called."""
+        return all(self.listed.get(str(file.relative_to(self.path)), 0) for file in files)
 
     def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """As Ledger.spans: a chunk is started if its status has a file, so that the time grows with what is on disk."""
-        folder, size = self.path / "status" / "c", self.chunk
-        names = (name for name in os.listdir(folder) if name.isdecimal() and len(name) < 20) if folder.is_dir() else ()
+        size = self.chunk
+        names = (name for name in self._status_files() if name.isdecimal() and len(name) < 20)
         started = np.array(sorted(k for k in map(int, names) if first <= k * size < end or k * size <= first < (k + 1) * size), np.int64)
         position = first
         for block in np.split(started, np.flatnonzero(np.diff(started) > 1) + 1) if len(started) else ():
@@ -153,6 +167,14 @@ class EnsembleStore:
             position = b
         if position < end:
             yield position, end, False
+
+    def _status_files(self) -> list[str]:
+        """Names of the files of the status: one for each started chunk."""
+        folder = self.path / "status" / "c"
+        if isinstance(self.path, RemotePath):
+            self.listed = self.path.sizes()
+            return [name.removeprefix("status/c/") for name in self.listed if name.startswith("status/c/")]
+        return os.listdir(folder) if folder.is_dir() else []
 
     def started(self) -> Iterator[tuple[int, int]]:
         """(a, b): neighbouring members in started chunks."""
@@ -181,7 +203,7 @@ class EnsembleStore:
 
     def check_writable(self) -> None:
         """Raises StoreError if this process may not write into the folder."""
-        if not os.access(self.path, os.W_OK):
+        if not self.writable:
             raise StoreError(f"no permission to write into {self.path}")
 
     def check_complete(self) -> None:

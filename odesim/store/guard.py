@@ -17,6 +17,7 @@ import numpy as np
 
 from odesim.errors import StoreError
 from odesim.store.document import read_document
+from odesim.store.remote import RemotePath
 
 META = "zarr.json"
 OTHER_META = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata"))  # of zarr v2, whose codecs may run code
@@ -62,6 +63,8 @@ def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
 
     Raises StoreError for files that no run of odesim holds.
     """
+    if isinstance(path, RemotePath):
+        return inspect_remote(path)
     arrays: dict[str, Mapping[str, Any]] = {}
     files: dict[str, list[int]] = {}
     folders = [("", 0)]
@@ -91,6 +94,26 @@ def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
     return {name: _facts(path, name, metadata, files.get(name, [])) for name, metadata in arrays.items()}
+
+
+def inspect_remote(path: RemotePath) -> dict[str, ArrayFacts]:
+    """inspect_arrays() of a run at a URL, from a list of its objects: there are no links."""
+    arrays: dict[str, Mapping[str, Any]] = {}
+    files: dict[str, list[int]] = {}
+    for name, size in path.sizes().items():
+        folder, _, last = name.rpartition("/")
+        if last in OTHER_META:
+            raise StoreError(f"{path} is not a run of odesim: it holds {last}, and no metadata but those of zarr v3 are read")
+        if name.count("/") > DEPTH:
+            raise StoreError(f"{path} is damaged: its folders are too deep")
+        array, mark, rest = name.partition("/c/")
+        if last == META and folder and (metadata := _array_metadata(path, folder)) is not None:  # type: ignore[arg-type]
+            arrays[folder] = metadata
+        elif mark and CHUNK_KEY.fullmatch(f"c/{rest}"):
+            files.setdefault(array, []).append(size)
+        elif name.endswith("/c"):
+            files.setdefault(name.removesuffix("/c"), []).append(size)
+    return {name: _facts(path, name, metadata, files.get(name, [])) for name, metadata in arrays.items()}  # type: ignore[arg-type]
 
 
 def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:

@@ -12,8 +12,9 @@ from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
-from odesim.store.schema import ENSEMBLE, TRAINING, check_attributes, kind_of_attributes, raise_damaged
-from odesim.store.write import TIME
+from odesim.store.remote import RemotePath, as_place
+from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING, check_attributes, kind_of_attributes, raise_damaged
+from odesim.store.write import ALL_CHUNKS, CHUNK_FILES, TIME
 
 NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
 MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more
@@ -44,7 +45,14 @@ class StoredRun:
 
 def inspect_run(path: str | Path) -> StoredRun:
     """The run at path, checked before any array is decoded. Raises StoreError if there is none or a check fails."""
-    path = Path(arguments.to_path("the folder of a run", path))
+    place = as_place(path if isinstance(path, RemotePath) else arguments.to_path("the folder of a run", path))
+    run = StoredRun(place, checked_attributes(place), inspect_arrays(place))
+    check_run_arrays(run)
+    return run
+
+
+def checked_attributes(path: Path) -> dict[str, Any]:
+    """The attributes of the run at path. Raises StoreError if there is none, or one of them is not as odesim writes it."""
     folder, file = _is_folder(path), path / "zarr.json"
     document: Any = None
     try:
@@ -70,9 +78,7 @@ def inspect_run(path: str | Path) -> StoredRun:
     if kind_of_attributes(attributes) == ENSEMBLE:
         attributes.setdefault("kept", dict(NO_OUTPUTS))  # of a run from before there was such a thing
     check_attributes(path, attributes)
-    run = StoredRun(path, attributes, inspect_arrays(path))
-    check_run_arrays(run)
-    return run
+    return attributes
 
 
 def check_run_arrays(run: StoredRun) -> None:
@@ -93,10 +99,34 @@ def check_run_arrays(run: StoredRun) -> None:
             absent += (facts.count() - facts.files) * facts.chunk
     if absent > MAX_ABSENT:
         raise StoreError(f"{run.path} is damaged: it lacks files of {absent / 1e9:.3g} GB of its arrays")
+    for name, facts in run.arrays.items():
+        if facts.files < least_files(run, name, facts):
+            raise StoreError(f"{run.path} is damaged: a file of its array {name[:60]!r} is missing")
+
+
+def least_files(run: StoredRun, name: str, facts: ArrayFacts) -> int:
+    """Number of chunk files that an array has at least. zarr reads a chunk whose file is missing as the fill value, without an error.
+
+    0 where nothing tells: runs of older versions have no file for a chunk of nothing but the fill value. An ensemble has a ledger.
+    """
+    attributes = run.attributes
+    if run.kind == INTEGRATION:
+        return int(attributes[CHUNK_FILES].get(name, 0)) if CHUNK_FILES in attributes else facts.count() * (name == TIME)
+    if run.kind == TRAINING and name == TIME:
+        return facts.count() if facts.count(attributes["rows"]) and facts.shape != (1,) else 0  # the only time of one row is the fill value
+    if run.kind == TRAINING and attributes.get(ALL_CHUNKS):
+        if TIME in facts.dims:
+            return facts.count(attributes["rows"], facts.dims.index(TIME))
+        return facts.count() if attributes["status"] != "running" else 0  # what is written at the end
+    return 0
 
 
 def _is_folder(path: Path) -> bool:
     """Whether path is a folder; False for a file. Raises StoreError if nothing is there or the name is invalid."""
+    if isinstance(path, RemotePath):
+        if not (path / "zarr.json").exists():
+            raise StoreError(f"no run {path}")
+        return True
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

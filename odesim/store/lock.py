@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from odesim.errors import StoreError
+from odesim.store.remote import RemotePath
 
 try:
     import fcntl
@@ -24,7 +25,7 @@ class RunLock:
         what: the kind of run, for the message. shared: other processes may hold it too, as the shards of one ensemble do.
         """
         self.release()
-        if fcntl is None:
+        if fcntl is None or isinstance(path, RemotePath):  # an object store has no locks
             return
         self.handle = os.open(path, os.O_RDONLY)
         try:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from odesim.errors import OdesimError, StoreError
 from odesim.store.document import read_document
+from odesim.store.remote import RemotePath, as_place
 
 RUN_FORMAT = 1
 RUN_MARK = "run_format"
@@ -43,7 +44,10 @@ def check_new_run(path: str | Path, *, overwrite: bool = False) -> Path:
     path = _named_path(path)
     if path.suffix in FILE_SUFFIXES:
         raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
-    check_writable_folder(path.parent, path.name)
+    if isinstance(path, RemotePath):
+        check_writable_place(path)
+    else:
+        check_writable_folder(path.parent, path.name)
     if is_taken(path):
         if not is_run(path):
             raise StoreError(f"{path} is there and is not a run of odesim; give another name")
@@ -64,6 +68,13 @@ def check_new_file(path: str | Path, *, overwrite: bool = False) -> Path:
         if not os.access(path, os.W_OK):
             raise StoreError(f"no permission to write {path}")
     return path
+
+
+def check_writable_place(path: RemotePath) -> None:
+    """Raises StoreError unless an object can be written beside the URL, and deleted."""
+    name = f".{path.name}.{uuid4().hex[:8]}.partial"
+    path.parent.write({name: b"odesim"})
+    (path.parent / name).delete()
 
 
 def check_writable_folder(folder: Path, name: str) -> None:
@@ -140,7 +151,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def _named_path(path: str | Path) -> Path:
-    path = Path(path)
+    path = as_place(path)
     if not path.name:
         raise StoreError(f"{str(path)!r} names no file")
     return path
@@ -148,6 +159,8 @@ def _named_path(path: str | Path) -> Path:
 
 def is_taken(path: Path) -> bool:
     """Whether path exists. Raises StoreError if the system refuses the name, or the longer one of temporary_path()."""
+    if isinstance(path, RemotePath):
+        return path.exists()
     try:
         temporary_path(path).lstat()
     except FileNotFoundError:
@@ -174,4 +187,5 @@ def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
     """The zarr v3 group at path, opened without consolidated metadata."""
     import zarr
 
-    return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=False)
+    store = path.store(read_only=mode == "r") if isinstance(path, RemotePath) else path
+    return zarr.open_group(store, mode=mode, zarr_format=3, use_consolidated=False)

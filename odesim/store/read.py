@@ -17,6 +17,7 @@ from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import damage_errors, open_group
+from odesim.store.remote import RemotePath, as_place
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
@@ -45,8 +46,9 @@ def open_run(path: str | Path) -> xr.Dataset:
         # values are not decoded by their unit or other attributes; arrays that are not results are not read
         undecoded: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
         unused = {name for name in run.arrays if "/" not in name} - {*names, *run.coordinates}
+        place: Any = run.path.store(read_only=True) if isinstance(run.path, RemotePath) else run.path
         dataset = xr.open_dataset(
-            run.path, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(unused), **undecoded
+            place, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(unused), **undecoded
         )
         dataset = dataset[names]  # files in a folder have no order
         if run.kind == ENSEMBLE:
@@ -144,5 +146,5 @@ def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
 
 def group_arrays(path: str | Path, name: str) -> dict[str, Array]:
     """{name: array} of the group `name` inside the run at path; empty if there is no such group."""
-    folder = Path(path) / name
+    folder = as_place(path) / name
     return {key: np.asarray(array[...]) for key, array in open_group(folder).arrays()} if folder.exists() else {}

@@ -190,6 +190,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "even": positive,
         "blow_up_error": number,
         "incomplete": text,
+        "chunk_files": dict_of(count),
     },
     ENSEMBLE: {
         **OPTIONS,
@@ -213,6 +214,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "identity": dict_of(text),
         "stats": dict_of(nullable(number)),
         "bad": dict_of(count),
+        "all_chunks": flag,
     },
 }
 

@@ -15,12 +15,13 @@ from odesim.errors import StoreError, counted
 from odesim.reference.protocols import Experiment
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names
+from odesim.store.chunks import WRITE_EMPTY
 from odesim.store.inspected import check_readable_run, inspect_run
 from odesim.store.lock import RunLock
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, damage_errors, open_group, publish, temporary_path
 from odesim.store.plain_data import to_plain
 from odesim.store.schema import TRAINING
-from odesim.store.write import FINAL, chunk_shape
+from odesim.store.write import ALL_CHUNKS, FINAL, chunk_shape
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
@@ -67,7 +68,8 @@ class RunSink:
                 shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
                 if array.shape != shape:
                     array.resize(shape)
-            self.group[TIME][...] = times
+            with zarr.config.set(WRITE_EMPTY):
+                self.group[TIME][...] = times
             return int(self.group[next(iter(rows))].chunks[1])
         size = sum(v.nbytes for v in rows.values())
         block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(size, 1), len(times)))
@@ -79,6 +81,7 @@ class RunSink:
                 "states": [],
                 "observables": list(rows),
                 **state,
+                ALL_CHUNKS: True,
                 ROWS: 0,
                 "iteration": 0,
             }
@@ -115,10 +118,13 @@ class RunSink:
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row `first` on, then updates the attribute `rows`."""
+        import zarr
+
         count = 0
-        for name, values in rows.items():
-            count = values.shape[1]
-            self.group[name][:, first : first + count] = values
+        with zarr.config.set(WRITE_EMPTY):
+            for name, values in rows.items():
+                count = values.shape[1]
+                self.group[name][:, first : first + count] = values
         self.group.update_attributes({ROWS: max(first + count, self.group.attrs[ROWS])})
 
     def rows(self) -> "StoredRows":
@@ -242,4 +248,5 @@ def _create_array(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chu
         dimension_names=dims,
         fill_value=np.nan if np.issubdtype(dtype, np.floating) else 0,
         overwrite=True,
+        config={"write_empty_chunks": True},
     )

@@ -13,6 +13,7 @@ from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
+from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
 from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain
 from odesim.store.rows import write_rows
@@ -22,6 +23,8 @@ BLOCK = 4096  # bytes that a small file takes on most disks
 TIME = "time"
 PARAMS, INITIAL, EVENTS, FINAL = "params", "initial", "events", "final values"
 INCOMPLETE = "incomplete"
+CHUNK_FILES = "chunk_files"  # attribute: {array: number of its chunk files}, without those of nothing but the fill value
+ALL_CHUNKS = "all_chunks"  # attribute: every chunk of the rows that are written has a file
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,21 @@ def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
         rows, error = write_rows(arrays, data)
         reserve.unlink(missing_ok=True)
         if error is None or rows == len(solution.t):  # everything was written after all
+            group.update_attributes({CHUNK_FILES: _file_counts(work)})
             return rows, ""
         if rows == 0:
             return 0, _reason(error)
         for array in arrays.values():
             array.resize((rows, *array.shape[1:]))
-        group.update_attributes(_cut_attributes(solution, rows, _reason(error)))
+        group.update_attributes({**_cut_attributes(solution, rows, _reason(error)), CHUNK_FILES: _file_counts(work)})
         return rows, _reason(error)
     except OSError as error:
         return 0, _reason(error)
+
+
+def _file_counts(folder: Path) -> dict[str, int]:
+    """{name of an array inside the folder, such as params/mu: number of its chunk files}."""
+    return {name: facts.files for name, facts in sorted(inspect_arrays(folder).items())}
 
 
 def _reason(error: OSError | None) -> str:

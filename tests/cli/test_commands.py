@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim import list_models, open_run
+from odesim import ensemble, list_models, open_run
 from odesim.cli.app import COMMANDS
 from odesim.cli.commands.completion import SHELLS
 from odesim.cli.commands.figure import features_text
@@ -327,11 +327,20 @@ def test_completion_prints_a_script(shell, odesim):
         ("odesim integrate my.py --set m", set()),
         ("odesim train nothing --set m", set()),
         ("odesim figure joma_fig4", {"joma_fig4"}),
+        ("odesim integrate joma.linear --method rod", {"rodas4", "rodas5p"}),
+        ("odesim ensemble joma.linear --dtype ", {"float32", "float64"}),
+        ("odesim verify induction.half", {"induction.half_times", "induction.half_times_of_matrices"}),
+        ("odesim verify reversal.ro", {"reversal.row"}),
+        ("odesim plot many.zarr --var ", {"v", "gap"}),
+        ("odesim plot many.zarr --x ", {"mu", "time"}),
+        ("odesim plot nothing.zarr --var ", set()),
     ],
 )
 def test_completion_offers(words, offered, folder):
     """What the shell is offered for the last word; a model file is not executed, and a fault is silent."""
     (folder / "my.py").write_text("raise SystemExit('executed')")
+    if "many.zarr" in words:
+        ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(1,2)"}, members=3, observe="gap", out=folder / "many.zarr")
     environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     done = subprocess.run(
         [sys.executable, "-m", "odesim"], env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True

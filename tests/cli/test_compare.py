@@ -1,8 +1,12 @@
 """`odesim compare` as people and programs meet it."""
 
 import json
+from dataclasses import replace
 
 import pytest
+
+from odesim.comparison.recipe import Reading
+from odesim.comparison.recipes import RECIPES
 
 SMALL = ("--task", "scan_snap", "--steps", "6")
 JOMA = (
@@ -85,7 +89,7 @@ def test_an_early_end_is_3(odesim):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("", "compare needs MODEL|RUN"),
+        ("", "compare needs a MODEL and its --task, two RUNs, or a --recipe"),
         ("scan_snap.full", "a comparison needs a task for the model, or two runs"),
         ("scan_snap.ful --task scan_snap", "did you mean 'scan_snap.full'?"),
         ("scan_snap.full --task scan_snip", "did you mean 'scan_snap'?"),
@@ -104,7 +108,7 @@ def test_an_early_end_is_3(odesim):
         (f"{JOMA} --set phi=relu --set eta_z=.5", "of joma_gaussian: phi is relu, not identity; eta_z / eta_w is 5, not temperature^2 = 1"),
         ("scan_snap.full --task scan_snap --set decoder=decorrelated", "decoder is decorrelated, not vanilla"),
         ("scan_snap.symmetric --task scan_snap --set num_unique_per_next=0", "num_unique_per_next is 0, not more"),
-        ("joma.nonlinear --task joma_gaussian", "in the theory of joma_gaussian; choose from joma.linear, joma.linear_multinode"),
+        ("joma.nonlinear --task joma_gaussian", "in the theory of joma_gaussian; choose from joma.joint_exp, joma.joint_linear, "),
         ("t.zarr", "a comparison needs a task for the model, or two runs"),
         ("t.zarr x.zarr", "no run x.zarr"),
         ("t.zarr i.zarr --set eta_Y=1", "settings: there is no task to train"),
@@ -120,3 +124,29 @@ def test_wrong(command, said, odesim, request):
         request.getfixturevalue("runs")
     done = odesim("compare", *command.split())
     assert (done.exit_code, done.stdout) == (2, "") and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_recipe(odesim, monkeypatch: pytest.MonkeyPatch):
+    """The table ends with the numbers; one that is off is named and marked, with exit code 3; --json has them all."""
+    done = odesim("compare", "--recipe", "reversal_shuffled", "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    recipe = RECIPES["reversal_shuffled"]
+    wrong = Reading("wrong on purpose", recipe.readings[0].of, 6.0, 0.1, "none")
+    monkeypatch.setitem(RECIPES, recipe.name, replace(recipe, readings=(*recipe.readings[:2], wrong)))
+    done = odesim("compare", "--recipe", "reversal_shuffled")
+    assert done.exit_code == 3 and "reversal_shuffled: other than recorded: wrong on purpose" in done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "OFF "))]
+    assert [line.split()[0] for line in lines] == ["ok", "ok", "OFF"] and max(map(len, done.stdout.splitlines())) < 80
+    rows = json.loads(odesim("compare", "--recipe", "reversal_shuffled", "--json").stdout)["numbers"]
+    assert [row["agrees"] for row in rows] == [True, True, False] and rows[2]["recorded"] == 6.0
+
+
+def test_recipe_refused(odesim):
+    """A wrong name lists the choices; what the recipe has is not given again."""
+    for given, words in (
+        (("--recipe", "reversal"), "choose from joma_joint_exp"),
+        (("--recipe", "reversal_shuffled", "--steps", "4"), "steps: the recipe 'reversal_shuffled' has it already"),
+        (("reversal.row", "--recipe", "reversal_shuffled"), "model: the recipe"),
+    ):
+        done = odesim("compare", *given)
+        assert done.exit_code == 2 and done.stdout == "" and words in done.stderr + str(done.exception)

@@ -242,7 +242,8 @@ def test_resume_of_what_cannot_be_resumed(run, with_toy):
     """A finished integration needs nothing; a stopped one says what to do; options of ensembles are for ensembles."""
     run(f"integrate {ONE} --out run.zarr --quiet")
     done = run("resume run.zarr")
-    assert (done.exit_code, done.output) == (0, "")
+    assert done.exit_code == 0 and done.stdout.startswith("run.zarr is complete, to t = ") and done.stdout.count("\n") == 1
+    assert run("resume run.zarr --quiet").output == ""
     run(f"integrate {ONE} --max-steps 3 --out short.zarr --quiet")
     done = run("resume short.zarr")
     assert done.exit_code == 2 and "ended as max_steps at t = " in done.stderr and "cannot be continued" in done.stderr

@@ -30,6 +30,7 @@ WORDS = [
     [*DRAWN.choice([*side, "x"], 4, p=[0.5, 0.2, 0.2, 0.1]).tolist(), "on", ("land", "sea")[side == "bcd"]] for side in ("efg", "bcd") * 60
 ]
 TEXT = " ".join(word for line in WORDS for word in line)
+LAYERS = {"K1": 6, "K2": 4, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 10}
 UNITS = ("", "hours", "iterations", "SGD steps")
 EVERY = ("relative_l2", "sup", "shift", "shift_worst")
 
@@ -74,6 +75,16 @@ def test_population_descent_is_the_discrete_map():
     assert found.theory["c"][0, -1, 0, 19] == pytest.approx(0.1623, abs=5e-5)
 
 
+@pytest.mark.parametrize("attention", ["exp", "linear", "softmax"])
+def test_joint_descent_is_the_discrete_map(attention):
+    """Descent on V, Xi and Z of a JoMA block is the map on the System's own right-hand side, seed by seed, with momentum: to rounding."""
+    given = {**JOMA, "num_classes": 3, "attention": attention, "signal": "ce", "temperature": 0.7, "eta_z": 0.03, "momentum": 0.4}
+    asked: dict[str, Any] = {"observables": ["loss", "entropy", "V", "Xi", "Z", "attention"], "seeds": range(2), "steps": 30}
+    found = odesim.compare(f"joma.joint_{attention}", task="joma_gaussian", settings=given, map="discrete", **asked)
+    assert found.passed({name: {"relative_l2": 1e-12} for name in asked["observables"]})
+    assert found.theory["attention"].shape == (2, 31, 3, 6) and np.abs(np.diff(found.theory["Xi"], axis=1)).max() > 1e-4
+
+
 def test_decorrelated_descent_is_the_discrete_map():
     """As above for scan_snap.full_decorrelated, whose training solves for the decorrelated gradient: to rounding."""
     given = {**POPULATION, "decoder": "decorrelated"}
@@ -115,12 +126,14 @@ def test_random_starts_are_those_of_the_discrete_map(rng):
         ),
         ("joma.linear", "joma_gaussian", {**JOMA, "num_classes": 1}, ("eta",), 2.0),
         ("joma.linear_multinode", "joma_gaussian", {**JOMA, "num_classes": 3}, ("eta",), 2.0),
+        ("hierarchy.multilayer", "hierarchy_layers", LAYERS, ("eta",), 4.0),
+        ("joma.joint_softmax", "joma_gaussian", {**JOMA, "num_classes": 3, "attention": "softmax", "signal": "ce"}, ("eta",), 2.0),
     ],
 )
 def test_descent_tends_to_the_flow(system, task, settings, rates, time):
     """Half the learning rate, half the error, in every observable: the order is 1, up to terms of the second order (15 %)."""
     etas = 0.1, 0.05
-    seeds = range(2) if task == "joma_gaussian" else (0,)
+    seeds = range(2) if task in ("joma_gaussian", "hierarchy_layers") else (0,)
     found = [
         errors(odesim.compare(system, task=task, settings={**settings, **dict.fromkeys(rates, eta)}, steps=round(time / eta), seeds=seeds))
         for eta in etas
@@ -338,7 +351,7 @@ def test_what_is_no_number_does_not_pass(training):
         (
             "scan_snap.full",
             {"task": "joma_gaussian"},
-            "no System 'scan_snap.full' in the theory of joma_gaussian; choose from joma.linear, ",
+            "no System 'scan_snap.full' in the theory of joma_gaussian; choose from joma.joint_exp, ",
         ),
         (
             "scan_snap.full",

@@ -56,8 +56,10 @@ def test_command_writes_a_notebook(tmp_path, monkeypatch):
     written = json.loads(Path("joma.ipynb").read_text())
     assert (written["nbformat"], written["cells"][0]["cell_type"]) == (4, "markdown")
     assert run("joma") == (2, "", "odesim: joma.ipynb exists already; give another name with --out\n")
-    assert run("joma", "--out", "other.ipynb")[0] == 0
-    assert Path("other.ipynb").read_text() == Path("joma.ipynb").read_text()
+    for name in ("joma", "03_joma", "03_joma.py", "notebooks/03_joma.py"):
+        Path("other.ipynb").unlink(missing_ok=True)
+        assert run(name, "--out", "other.ipynb")[0] == 0
+        assert Path("other.ipynb").read_text() == Path("joma.ipynb").read_text()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ MEANINGS = {
         ("lambertw(1 + v[1]) + lambertw_lower(-.2)*erfinv(v[0]/9)", (lambertw(1 + v[1]) + lambertw(-0.2, -1) * erfinv(v[0] / 9)).real),
         ("besseli(1, v[0]) - besseli_ratio(0, v[1]) + besseli(0, 2)", iv(1, v[0]) - iv(1, v[1]) / iv(0, v[1]) + iv(0, 2)),
         ("mod(v[0], .3) + mod(7, 4)", v[0] % 0.3 + 3),
+        ("v[0] - pi*t", v[0] - np.pi * t),
         ("binomial(M + 1, 2)*v[0] - binomial(5, 2)", 6 * v[0] - 10),
     ),
     "joma.linear_multinode": (

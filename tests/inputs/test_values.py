@@ -305,6 +305,10 @@ def test_a_span_too_short_for_its_grid_is_said():
         ("mu, v_start\n1,2\n3,4\n", 2, [[1, 2], [3, 4]]),
         ('# from a spreadsheet\n"mu[0]";"mu[1]"\r\n1;2\r\n', 2, [[1, 2]]),
         ("µ\n1\n2\n", 1, [1, 2]),
+        ("1.5e+00 2e0\n3 4\n", 2, [[1.5, 2], [3, 4]]),  # as numpy.savetxt writes it
+        ("1\t2\n3\t4\n", 2, [[1, 2], [3, 4]]),
+        ('"1","2"\n"3","4"\n', 2, [[1, 2], [3, 4]]),
+        ("saliency of a token\n1\n2\n", 1, [1, 2]),
     ],
 )
 def test_csv(tmp_path, text, rank, wanted):
@@ -328,7 +332,7 @@ def test_csv(tmp_path, text, rank, wanted):
         (b"mu,2\n1,2\n", "line 1: 'mu' is not a number"),
         (b"nan,inf\n1,2\n", "line 1: nan is not a finite number"),
         (b"mu,v\n1,2,3\n", "line 2: 3 values, where line 1 has 2"),
-        (b"mu;v\n0,5;1\n", "line 2: '0,5' is not a number"),
+        (b"mu;v\n0,5;1\n", "line 2: '0,5' has a decimal comma; write a point"),
         (b"mu,v\n", "holds no numbers"),
         (b"\n# nothing\n", "holds no numbers"),
         (b"\xff\xfe\x00", "is not text"),

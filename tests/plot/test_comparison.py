@@ -120,9 +120,9 @@ def test_residuals_are_in_standard_errors():
     assert np.ma.getmaskarray(np.ma.masked_invalid(np.ma.filled(still.get_ydata(), np.nan))).all()
 
 
-@pytest.mark.parametrize(("move", "marked"), [(0.0, 0), (0.5, 10), (0.001, 0)])
+@pytest.mark.parametrize(("move", "marked"), [(0.0, 0), (0.5, 10), (0.0001, 0)])
 def test_where_theory_leaves_the_range_is_marked(move, marked):
-    """A bar at the foot covers the times at which theory is beyond every seed, and no others; what cannot be seen is not marked."""
+    """A bar covers the times at which theory is beyond every seed, and no others; a thousandth of the span 0.2 is not marked."""
     case = comparison({"v": 1 + curve()}, noise=0.0)
     theory = case.theory["v"].copy()
     theory[0, 10:20] += move
@@ -130,6 +130,19 @@ def test_where_theory_leaves_the_range_is_marked(move, marked):
     bars = [shown for shown in figure.axes[0].collections if shown.get_label() == BEYOND["label"]]
     assert sum(len(bar.get_paths()) for bar in bars) == marked
     assert (BEYOND["label"] in labels(figure)) is bool(marked)
+
+
+def test_a_few_per_cent_on_many_decades_are_marked():
+    """What an axis of six decades cannot show, the bar does: the second and third of 30 times, 3 % below the least of the seeds."""
+    case = comparison({"loss": np.geomspace(3, 1e-6, len(T))[None]}, noise=0.0)
+    case = replace(case, training={"loss": case.training["loss"] * np.linspace(0.99, 1.01, 5)[:, None]})
+    theory = case.training["loss"].mean(axis=0, keepdims=True)
+    theory[0, 1:3] = 0.97 * case.training["loss"][:, 1:3].min(axis=0)
+    figure = figure_of_comparison(replace(case, theory={"loss": theory}))
+    (bar,) = [shown for shown in figure.axes[0].collections if shown.get_label() == BEYOND["label"]]
+    boxes = [path.get_extents() for path in bar.get_paths()]
+    assert figure.axes[0].get_yscale() == "log"
+    assert [np.flatnonzero((box.x0 < T) & (box.x1 > T)).tolist() for box in boxes] == [[1], [2]]
 
 
 @pytest.mark.parametrize(("end", "scale"), [(0.02, "linear"), (0.005, "log")])

@@ -23,10 +23,10 @@ def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
 
 
 def test_events_are_marked() -> None:
-    """A mark lies on the component that has the event, or on every number; else it stands above the time axis; never is not named."""
+    """A mark lies on the component that has the event, or on every number; else on the line of the time axis; never is not named."""
     figure = figure_of_solution(CASES["events"])
     v, number = figure.axes
-    assert [x for x, _ in marks(v, "axis")] == [9.5] and marks(number, "axis") == []
+    assert marks(v, "axis") == [(9.5, pytest.approx(0.0, abs=1e-9))] and marks(number, "axis") == []  # rounding, of points
     assert marks(number, "curve") == [(9.5, pytest.approx(np.interp(9.5, T, grow()), rel=1e-12))]  # rounding
     values = grow(3)
     assert marks(v, "curve") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
@@ -102,7 +102,7 @@ def test_many_events_hide_nothing(n: int, index: bool) -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
 def test_marks_do_not_hide_each_other(gap: float) -> None:
-    """Above the axis a mark stands on one of another event that is closer than its size, and on the axis else."""
+    """A mark stands on one of another event that is closer than its size, and on the axis else."""
     events = {name: [{"t": 9.0 + k * gap, "index": None}] * 3 for k, name in enumerate(("first", "second"))}
     axes = figure_of_solution(solution({"x": grow(4)}, events=events)).axes[0]
     heights = [round(height, 6) for _, height in marks(axes, "axis")]

@@ -107,3 +107,15 @@ def test_an_axis_is_logarithmic_where_values_decay(values, scale):
     axes = Figure().subplots()
     set_value_scale(axes, np.ma.masked_invalid(values))
     assert axes.get_yscale() == scale
+
+
+@pytest.mark.parametrize("middle", [0.33714, 0.20007, 1234.5])
+def test_small_changes_have_whole_numbers(middle: float) -> None:
+    """A curve that moves by 5e-5 of its size has ticks to be read as they stand, without an offset to be added."""
+    figure = figure_of_solution(solution({"S": middle * (1 + 5e-5 * grow())}))
+    figure.canvas.draw()
+    axis = figure.axes[0].yaxis
+    assert axis.get_offset_text().get_text() == ""
+    low, high = axis.get_view_interval()
+    shown = [float(text.get_text().strip("$}").partition("{")[2]) for text in axis.get_ticklabels() if text.get_text()]
+    assert len(shown) > 1 and all(low - (high - low) <= value <= high + (high - low) for value in shown)

@@ -32,6 +32,10 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("markov", {"length": 40}, 2, None),
     ("markov", {"k": 30, "length": 10}, 2, None),
     ("markov", {"samples": 1000, "length": 20}, 2, None),
+    ("hierarchy_layers", {}, 2, None),
+    ("hierarchy_layers", {"K1": 500, "num_classes": 40, "n1": 40}, 2, None),
+    ("joma_regression", {}, 8, None),
+    ("joma_regression", {"M": 1000}, 2, None),
     ("reversal", {}, 2, None),
     ("reversal", {"pairs": 20, "vocabulary": 20000}, 2, None),
     ("dyck", {"test_length": 200}, 2, None),
@@ -73,6 +77,8 @@ BEYOND = {
     "dyck": ("k", "depth", "length", "test_length", "batch", "width", "mlp"),
     "induction": ("N", "V", "samples", "batch", "width"),
     "topics": ("T", "v", "longest", "documents", "batch"),
+    "hierarchy_layers": ("vocabulary", "K1", "K2"),
+    "joma_regression": ("M", "batch"),
 }
 
 

@@ -21,8 +21,9 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
-@click.argument("first", metavar="MODEL|RUN", type=ModelKind())
+@click.argument("first", metavar="[MODEL|RUN]", type=ModelKind(), required=False)
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
+@click.option("--recipe", metavar="NAME", help="Run a stored comparison, and print its numbers beside those recorded.")
 @click.option("--task", metavar="TASK", type=TaskName(), help="The task to train. Its settings determine the parameters of the model.")
 @click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed("settings"), help="Set a setting of the task."
@@ -50,8 +51,9 @@ PATH = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no table and no progress.")
 def compare_command(
-    first: str,
+    first: str | None,
     second: Path | None,
+    recipe: str | None,
     task: str | None,
     settings: tuple[str, ...],
     seeds: str | None,
@@ -67,6 +69,7 @@ def compare_command(
     \b
     odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
     odesim compare training.zarr flow.zarr
+    odesim compare --recipe reversal_shuffled
 
     `odesim train TASK --settings` lists the models that describe a task, and
     the settings that they need.
@@ -86,22 +89,29 @@ def compare_command(
     positive observables that span a decade, it also gives the root mean square
     of ln(training / theory) and the ratio at the end.
 
+    A recipe fixes everything but the output. If one of its numbers is not what
+    is recorded, the exit code is 3.
+
     `loss` is the loss in infinite contexts, which the theory describes;
     `loss_batch` is that of the batches.
     """
     from odesim.api.compare import compare
     from odesim.cli.options.training import read_seeds, read_settings
     from odesim.cli.output.comparison import json_text
+    from odesim.errors import ParamError
     from odesim.reference.tasks import load_task
 
+    if first is None and recipe is None:
+        raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
     found = load_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None
     values = read_settings(found.name, found.settings, settings) if found else dict.fromkeys(settings)
     check_picture_place(None, plot)
-    with TrainingProgress(task or "", False if quiet or not task else None) as progress:
+    with TrainingProgress(task or recipe or "", False if quiet or not (task or recipe) else None) as progress:
         comparison = compare(
             first,
             second,
+            recipe=recipe,
             task=found,
             settings=values,
             seeds=chosen,
@@ -116,6 +126,9 @@ def compare_command(
     for note in comparison.notes:
         code = STOPPED
         say(note)
+    if not comparison.as_recorded:
+        code = STOPPED
+        say(f"{recipe}: other than recorded: {', '.join(number.name for number in comparison.numbers if not number.agrees)}")
     drawn, lost = draw(comparison, plot)
     if lost:
         code = STOPPED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE
-from odesim.cli.options.kinds import CLUSTER, Count, ModelKind
+from odesim.cli.options.kinds import CLUSTER, Count, ModelKind, RunPlace
 from odesim.cli.options.names import completed
 from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
@@ -49,7 +49,12 @@ PATH = click.Path(path_type=Path)
     help="Points that are taken together: the first of each, the second of each, ...",
 )
 @click.option("--shard", metavar="I/N", help="Compute part I of N; all parts share the run in --out.")
-@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the members here. With --plot alone, nothing else is kept.")
+@click.option(
+    "--out",
+    metavar="RUN.zarr",
+    type=RunPlace(),
+    help="Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
+)
 @click.option(
     "--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter of all members."
 )

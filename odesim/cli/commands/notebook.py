@@ -11,6 +11,7 @@ import click
 from odesim.cli.output.tables import echo
 
 FORMAT = {"nbformat": 4, "nbformat_minor": 5}
+FILE = re.compile(r"^(?:.*/)?(?:\d+_)?(\w+)(?:\.(?:py|ipynb))?$", re.ASCII)  # 01_first_steps.py, as the folder has it
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
 
 
@@ -58,6 +59,7 @@ def notebook_command(name: str | None, out: Path | None) -> None:
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     known = scripts()
+    name = FILE.sub(r"\1", name) if name is not None else None
     if name is None:
         if out is not None:
             raise ParamError("--out: name the notebook to write")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odesim.cli.options.kinds import Count
+from odesim.cli.options.kinds import Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 
@@ -18,7 +18,7 @@ KEYS = ("same", "different", "first", "largest", "other", "message")
 
 
 @click.command("rerun", short_help="Compute a stored run again and compare.")
-@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option(
     "--threads",
     metavar="N",

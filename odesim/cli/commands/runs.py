@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.cli.options.kinds import OneOf, RealKind
+from odesim.cli.options.names import completed
 from odesim.cli.output.tables import echo
 
 if TYPE_CHECKING:
@@ -29,9 +30,24 @@ FORMATS = ("csv", "nc", "parquet")
 @click.option(
     "--animate", metavar="FILE", type=PATH, help="Draw an array over time instead: gif, or mp4 (which needs ffmpeg), by the extension."
 )
-@click.option("--var", metavar="NAME[,NAME]", help="Draw these states and observables; default: all. Of --animate: the array.")
-@click.option("--x", metavar="NAME", help="Put this varied number of an ensemble (mu, or mu[3]), or time, on the horizontal axis.")
-@click.option("--y", metavar="NAME", help="Put this varied number of an ensemble on the vertical axis: a map.")
+@click.option(
+    "--var",
+    metavar="NAME[,NAME]",
+    shell_complete=completed("stored", ending=""),
+    help="Draw these states and observables; default: all. Of --animate: the array.",
+)
+@click.option(
+    "--x",
+    metavar="NAME",
+    shell_complete=completed("varied", ending=""),
+    help="Put this varied number of an ensemble (mu, or mu[3]), or time, on the horizontal axis.",
+)
+@click.option(
+    "--y",
+    metavar="NAME",
+    shell_complete=completed("varied", ending=""),
+    help="Put this varied number of an ensemble on the vertical axis: a map.",
+)
 @click.option("--at", metavar="T", type=RealKind(), help="Draw an ensemble at the saved time nearest to T; default: the last.")
 @click.option("--index", metavar="I[,J]", help="Draw this component of an array.")
 @click.option(

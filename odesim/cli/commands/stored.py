@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from odesim.cli.commands.rerun import MODEL
-from odesim.cli.options.kinds import CLUSTER, Count
+from odesim.cli.options.kinds import CLUSTER, Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
 
@@ -16,7 +16,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
     """Print what RUN is and how far it has come, also while it is being computed.
@@ -63,7 +63,7 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @click.command("resume", short_help="Continue a stored run.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @click.option(
@@ -93,7 +93,7 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
             from odesim.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
-    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run)
+    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
 
 
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
@@ -123,13 +123,15 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
     return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
-def resume_integration(run: Path) -> int:
-    """Accepts an integration that is complete. Raises ParamError for one that is not: its integrator is gone."""
+def resume_integration(run: Path, quiet: bool) -> int:
+    """Says that an integration is complete, unless quiet. Raises ParamError for one that is not: its integrator is gone."""
     from odesim.errors import ParamError
     from odesim.store.inspected import inspect_run
 
     said = inspect_run(run).attributes
     if said["status"] in ("ok", "event"):
+        if not quiet:
+            echo(f"{run} is complete, to t = {said['t_end']:g}: there is nothing to continue")
         return DONE
     raise ParamError(
         f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and cannot be continued: "

@@ -2,11 +2,12 @@
 
 import click
 
+from odesim.cli.options.names import completed
 from odesim.cli.output.tables import echo
 
 
 @click.command("verify", short_help="Check statements of the papers.")
-@click.argument("name", metavar="[CLAIM|MODEL|FAMILY]", required=False)
+@click.argument("name", metavar="[CLAIM|MODEL|FAMILY]", required=False, shell_complete=completed("claims", ending=""))
 @click.option("--slow", is_flag=True, help="Check the slow claims (minutes) too.")
 @click.option("--list", "listed", is_flag=True, help="List the claims; check none.")
 @click.option("--page", is_flag=True, help="Print the claims as a page of Markdown; check none.")

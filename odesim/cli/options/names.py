@@ -1,4 +1,4 @@
-"""Shell completion of names: parameters, states, sizes and observables of the model, or settings of the task, that a command has."""
+"""Shell completion of names: of the model, the task or the stored run that a command has, of claims, and of words of an option."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,39 @@ def settings(ctx: click.Context) -> Described:
     return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
 
 
+def stored(ctx: click.Context) -> Described:
+    """The states and observables of a stored run."""
+    said = stored_attributes(ctx)
+    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in said.get(key, ()))
+
+
+def varied(ctx: click.Context) -> Described:
+    """What differs between the members of a stored ensemble, and time."""
+    return ((name, "differs between members" * (name != "time")) for name in (*stored_attributes(ctx).get("labels", {}), "time"))
+
+
+def stored_attributes(ctx: click.Context) -> dict[str, Any]:
+    """The attributes of the stored run of the command."""
+    from odesim.store.inspected import inspect_run
+
+    return inspect_run(given(ctx, "run")).attributes
+
+
+def claims(ctx: click.Context) -> Described:
+    """Claims, and the models and families that have some."""
+    from odesim.claims.ledger import choose_claims
+
+    every = choose_claims(None, slow=True)
+    groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))
+    return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in every)])
+
+
+def words(*known: str) -> Complete:
+    """A shell_complete function for one of these words."""
+    return lambda ctx, param, incomplete: [word for word in known if word.startswith(incomplete)]
+
+
 KINDS: dict[str, Callable[[click.Context], Described]] = {
     "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings,
+    "stored": stored, "varied": varied, "claims": claims,
 }  # fmt: skip

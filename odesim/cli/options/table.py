@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import click
 
-from odesim.base.backends import DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backends_for, find_backend
+from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backends_for, find_backend
 from odesim.base.run_options import CLOCKS, RunOptions
 from odesim.cli.options.kinds import Count, RealKind
+from odesim.cli.options.names import words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT = RunOptions()
@@ -28,11 +29,12 @@ def backend_help(use: str, what: str = "") -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """An option: its metavar and type, and its help for each use."""
+    """An option: its metavar and type, its help for each use, and the words that it takes."""
 
     metavar: str
     kind: click.ParamType | type
     help: str | dict[str, str]
+    words: tuple[str, ...] = ()
 
     def text(self, use: str) -> str:
         """The help text for this use."""
@@ -58,6 +60,7 @@ ROWS: dict[str, Row] = {
             RUN: f"auto (default: the cheapest, found by short trials), {METHODS}",
             ENSEMBLE: f"auto (default: chosen for each member), {METHODS}",
         },
+        ("auto", *EXPLICIT, *STIFF),
     ),
     "step": Row("H", RealKind(0), "Use a fixed step H; possible with every method."),
     "rtol": Row("R", RealKind(0), f"Relative tolerance; default {default_text(DEFAULT.rtol)}."),
@@ -69,9 +72,9 @@ ROWS: dict[str, Row] = {
     ),
     "stop_at": Row("T1,T2,...", str, "End a step at each of these times. Jumps that the model declares are found without this."),
     "max_step": Row("H", RealKind(0), "Make no step longer than H."),
-    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: integrates up to a blow-up and finds its time."),
-    "backend": Row("NAME", str, {use: backend_help(use) for use in (RUN, ENSEMBLE)}),
-    "dtype": Row("NAME", str, f"{DTYPES[0]} (default) or {DTYPES[1]}."),
+    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: integrates up to a blow-up and finds its time.", CLOCKS),
+    "backend": Row("NAME", str, {use: backend_help(use) for use in (RUN, ENSEMBLE)}, tuple(BACKENDS)),
+    "dtype": Row("NAME", str, f"{DTYPES[0]} (default) or {DTYPES[1]}.", DTYPES),
     "strict": Row(
         "",
         bool,
@@ -90,6 +93,7 @@ def run_options(use: str) -> Callable[[Command], Command]:
     def with_options(command: Command) -> Command:
         for name, row in reversed(ROWS.items()):
             flag: dict[str, Any] = {"is_flag": True} if row.kind is bool else {"metavar": row.metavar, "type": row.kind}
+            flag |= {"shell_complete": words(*row.words)} if row.words else {}
             command = click.option(f"--{name.replace('_', '-')}", name, default=None, help=row.text(use), **flag)(command)
         return command
 

@@ -73,13 +73,14 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
-    now = f"{counted(t.new, 'member')} in {run.seconds:.3g} s" + (f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else "")
+    rate = f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else ""
+    computed = f"{counted(t.new, 'member')} in {run.seconds:.3g} s{rate}"
     explanation = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     on_gpu = run.backend in BACKENDS and BACKENDS[run.backend].gpu
     engine = "a thread of a GPU each" if on_gpu else "in lanes" if run.lanes else "one by one"
     counts = run.by_method
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
-    rest = [*([("now", now)] if t.new or run.seconds else []), ("method", f"{methods}, {engine}")]
+    rest = [*([("computed", computed)] if t.new or run.seconds else []), ("method", f"{methods}, {engine}")]
     rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
     rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] * bool(run.path) + [("drawn", str(drawn))] * bool(drawn)
     head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}" + f" done, {t.failed} failed" * bool(

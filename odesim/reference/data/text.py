@@ -50,16 +50,14 @@ def is_word(token: str) -> bool:
 
 
 def encode(text: str, vocabulary: int) -> Corpus:
-    """The Corpus of a text with the vocabulary - 1 most frequent tokens; equally frequent ones are in alphabetical order.
+    """The Corpus of a text with the vocabulary - 1 most frequent tokens, or all of a text that has fewer; ties are in alphabetical order.
 
-    Raises ParamError if the text has no tokens, or fewer distinct ones.
+    Raises ParamError if the text has no tokens.
     """
     documents = [list(tokens(part)) for part in text.split(END)]
     counts = Counter(word for document in documents for word in document)
     if not counts:
         raise ParamError(f"the text has no tokens: it must hold words or punctuation marks, not {len(text)} characters of white space")
-    if vocabulary - 1 > len(counts):
-        raise ParamError(f"vocabulary must be at most {len(counts) + 1}, the different tokens of the text and {UNK}, not {vocabulary}")
     words = (UNK, *sorted(counts, key=lambda word: (-counts[word], word))[: vocabulary - 1])
     number = {word: i for i, word in enumerate(words)}
     ids = np.array([number.get(word, 0) for document in documents for word in document])

@@ -36,11 +36,18 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
     def invariant_of(params: Params) -> Array:
         return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
 
+    def attention(params: Params) -> Array:
+        return block.attend(params["Z"], on_same_device(params["Z"], data))
+
     shared = (
         Observable("V", V, ("token", "node"), "weights of the nodes over the contextual tokens"),
+        Observable(
+            "Xi", lambda params: block.nodes(params)[1], ("query", "node"), "weights of the nodes over the query tokens", costly=True
+        ),
         Observable("z", lambda params: params["Z"], ("token", "query"), "attention logits"),
         Observable("NC", NC, (), "normalised correlation of z with the logits that the theorem makes of V"),
         Observable("stable_rank_V", lambda params: stable_rank(V(params)), (), "|V|_F^2 / |V|_2^2"),
+        Observable("attention", attention, ("n", "l"), "attention of each sample", costly=True),
         Observable("entropy", mean_entropy, (), "entropy of a sample's attention, its shares of |b|; mean over the samples"),
     )
     if block.attention != "softmax":

@@ -62,7 +62,7 @@ class CorpusTask:
     models: tuple[str, ...] = ("yz", "transformer")
     settings: tuple[Setting, ...] = (
         Setting("text", "", "the text itself; none: the help of this Python, pydoc_data.topics"),
-        Setting("vocabulary", 1000, "tokens, <unk> for all others among them", low=2),
+        Setting("vocabulary", 1000, "tokens, <unk> for all others among them; all of a text that has fewer", low=2),
         Setting("length", 32, "tokens of a window, the query included", low=2),
         Setting("validation", 0.1, "fraction at the end of the text that is not trained on", low=0.0, high=0.9),
         Setting("num_next", 20, "yz: next words, one for each class", low=1),
@@ -108,7 +108,8 @@ class CorpusTask:
         text = values["text"] or pydoc_topics()
         corpus = encode(text, values["vocabulary"])
         settings = {name: value for name, value in values.items() if name != "text"}
-        config = settings | {"text_sha256": digest(text), "text_length": len(text)}
+        clipped = {"vocabulary": len(corpus.words)}  # a text may have fewer words than asked for
+        config = settings | clipped | {"text_sha256": digest(text), "text_length": len(text)}
         return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
 
 

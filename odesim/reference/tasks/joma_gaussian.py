@@ -66,6 +66,20 @@ def theory(block: JomaBlock, data: Batch, start: Params, ratio: float) -> dict[s
     return {"joma.linear": {"Delta": Delta[..., 0]}} if Delta.shape[-1] == 1 else {"joma.linear_multinode": {"Delta": Delta}}
 
 
+def joint_theory(block: JomaBlock, data: Batch, ratio: float) -> dict[str, dict[str, Any]]:
+    """{System: parameters (R, ...)} of the whole block on its loss: joma.joint_*, for cross-entropy and identity phi.
+
+    Time in learning rate of the weights times iterations.
+    """
+    if (block.phi, block.signal) != ("identity", "ce"):
+        return {}
+    R, K = data["label"].shape
+    every = np.ones(R)
+    numbers = {"T": block.temperature * every, "eta_w": every, "eta_z": ratio * every}
+    samples = {"X": data["x"], "pi": data["pi"], "q": data["query"], "y": data["label"], "A": np.tile(np.eye(K), (R, 1, 1))}
+    return {f"joma.joint_{block.attention}": {**samples, **numbers}}
+
+
 @dataclass(frozen=True)
 class JomaGaussian:
     """The task joma_gaussian: one MLP layer with attention."""
@@ -125,6 +139,7 @@ class JomaGaussian:
         is_plain_descent = values["optimizer"] == "sgd" and values["momentum"] == 0
         data = sample(values, seeds, dtype)
         start = block.initial(generators(seeds, INITIAL), dtype)
+        reduced = theory(block, data, start, ratio) if is_plain_descent else {}
         return Experiment(
             task=self.name,
             config=dict(values),
@@ -135,7 +150,7 @@ class JomaGaussian:
             steps=2000,
             vocabulary=Mc + 1,
             exact={"X": data["x"]},
-            theory=theory(block, data, start, ratio) if values["cosine"] == 0 and is_plain_descent else {},
+            theory={**reduced, **joint_theory(block, data, ratio)} if values["cosine"] == 0 else {},
         )
 
 

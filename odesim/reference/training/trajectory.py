@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.pictures import draw
+from odesim.base.pictures import draw, with_accessor
 from odesim.base.signatures import readable
 from odesim.errors import counted
 
@@ -63,14 +63,16 @@ class Trajectory:
         variables |= {name: (axis_names(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
         attributes = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
         settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
-        return xarray.Dataset(variables, coords={SEED: np.array(self.seeds), TIME: self.t}, attrs={**settings, **attributes})
+        coords = {SEED: np.array(self.seeds), TIME: self.t}
+        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
+        return run
 
-    def plot(self, *, var: str | Iterable[str] = ()) -> Axes | Array:
+    def plot(self, var: str | Iterable[str] = (), *, index: int | Iterable[int] | None = None) -> Axes | Array:
         """Draws observables against iterations, with bands over seeds; returns Axes, an array of them for several panels.
 
-        var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        var: names, default all; index: a component of an array. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
-        drawn: Axes | Array = draw("training", self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {})), var=var)
+        drawn: Axes | Array = draw("training", self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {})), var=var, index=index)
         return drawn
 
     def __repr__(self) -> str:

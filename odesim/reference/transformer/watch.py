@@ -13,8 +13,8 @@ Forward = Callable[[Params, Batch], ForwardPass]
 MANY_TOKENS = 1000  # vocabulary for which all pairs of embeddings cost more than a gradient step
 
 
-def attention_entropy(run: ForwardPass) -> Array:
-    """The entropy (R, L) of the attention weights of each layer, averaged over samples, heads and queries without padding.
+def attention_entropies(run: ForwardPass) -> Array:
+    """The entropy (R, L, H) of the attention weights of each layer and head, averaged over samples and queries without padding.
 
     A key that represents n identical ones (log_weight ln n) counts as n keys; samples are weighted by `weight`.
     """
@@ -33,7 +33,7 @@ def attention_entropy(run: ForwardPass) -> Array:
         if "log_weight" in batch:
             keys = xp.maximum(batch["log_weight"], -1e30).astype(a.dtype)  # -inf * 0 is no number
             h = h + (a @ keys[:, :, None, :, None])[..., 0]
-        layers.append((h.mean(axis=2) * queries).reshape(R, -1).sum(axis=1))
+        layers.append((h * queries[:, :, None]).sum(axis=(1, 3)))
     return xp.stack(layers, axis=1)
 
 
@@ -65,6 +65,9 @@ def transformer_observables(model: Architecture, forward: Forward, batch: Batch 
         Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
     ]
     if batch is not None and model.layers:
-        doc = "entropy of the attention, mean over queries and heads"
-        result.insert(0, Observable("attention_entropy", lambda p: attention_entropy(forward(p, batch)), ("layer",), doc))
+        doc, each = "entropy of the attention, mean over queries and heads", "entropy of each head's attention, mean over queries"
+        result[:0] = [
+            Observable("attention_entropy", lambda p: attention_entropies(forward(p, batch)).mean(axis=2), ("layer",), doc),
+            Observable("attention_entropy_heads", lambda p: attention_entropies(forward(p, batch)), ("layer", "head"), each, costly=True),
+        ]
     return tuple(result)

@@ -291,9 +291,16 @@ def test_options():
     assert made(**BY_HAND | {"validation": 0.0})[0].model.observables[-1].name != "loss_validation"
 
 
+def test_the_vocabulary_is_that_of_a_short_text():
+    """A text with fewer words than asked for has all of them, and the run says how many."""
+    experiment = made(**BY_HAND | {"vocabulary": 10**6})[0]
+    whole = len({*tokens(TEXT)}) + 1
+    assert experiment.vocabulary == experiment.config["vocabulary"] == whole < 10**6
+    assert made(model="transformer", **BY_HAND | {"vocabulary": 10**6})[0].model.vocabulary == whole
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"text": " \n\t"}, "the text has no tokens"),
-    ({"text": "a b a b"}, "vocabulary must be at most 3, the different tokens of the text and <unk>, not 1000"),
     ({"text": "a b a b", "vocabulary": 3}, "the text is too short: of its 4 tokens 4 are for training"),
     ({"text": "a b c d " * 20, "vocabulary": 5, "length": 60}, "8 are for validation, without a document of the 61 that length=60 needs"),
     ({**BY_HAND, "num_next": 9}, "num_next must be at most [3-8], the next words that num_query=3 leaves, not 9"),

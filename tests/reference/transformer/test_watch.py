@@ -37,6 +37,21 @@ def test_uniform_attention(case, entries, value, why):
     np.testing.assert_allclose(observe(model, uniform(model), "attention_entropy"), np.full((R, 2), value), rtol=1e-12)  # rounding
 
 
+def test_each_head_has_its_entropy():
+    """That of -sum a ln a of its own weights, by loops; their mean is the entropy of the layer; rounding."""
+    model = make("default")
+    batch = batch_for(model)
+    model = dataclasses.replace(model, watch=batch)
+    params = start(model)
+    heads = observe(model, params, "attention_entropy_heads")
+    for layer, a in enumerate(model.forward(params, batch).attention):  # (R, B, H, T, T)
+        for r in range(R):
+            for h in range(a.shape[2]):
+                rows = [-sum(x * np.log(x) for x in a[r, b, h, t] if x > 0) for b in range(B) for t in range(T)]
+                assert heads[r, layer, h] == pytest.approx(np.mean(rows), rel=1e-12)
+    np.testing.assert_allclose(heads.mean(axis=2), observe(model, params, "attention_entropy"), rtol=1e-14)
+
+
 def test_weights_of_samples_count_in_the_entropy():
     """A sample of weight 0 does not count, one of weight 2 counts twice."""
     model = make("default")
@@ -73,8 +88,8 @@ def test_which_observables_there_are():
     model = make("default")
     own = Observable("own", lambda p: p["embedding"][:, 0, 0])
     full = dataclasses.replace(model, watch=batch_for(model), extra=(own,))
-    names = ["attention_entropy", "embedding_cosine", "embedding_cosine_max", "stable_rank", "own"]
-    assert [o.name for o in full.observables] == names and [o.name for o in model.observables] == names[1:-1]
+    names = ["attention_entropy", "attention_entropy_heads", "embedding_cosine", "embedding_cosine_max", "stable_rank", "own"]
+    assert [o.name for o in full.observables] == names and [o.name for o in model.observables] == names[2:-1]
     for o in full.observables:
         value = o.function(start(model, dtype="float32"))
         assert value.shape[0] == R and value.ndim == 1 + len(o.dims) and value.dtype == "float32", o.name

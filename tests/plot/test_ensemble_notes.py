@@ -1,0 +1,130 @@
+"""What a picture of an ensemble says of what it does not show: other components, equal ones, values below the tolerances."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.header import in_lines
+
+A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
+RTOL, ATOL = 1e-6, 1e-9
+SIZES = np.geomspace(1e-14, 2.0, 9)  # of an observable that is known to RTOL * 2
+
+
+def grid(shape: int = 4, times: int = 1, *, equal: bool = False, one: bool = False, **attrs: Any) -> xr.Dataset:
+    """Members on a grid of a and b (or of a alone): a state x of so many components, of both signs, and an observable y, tiny to 2."""
+    a, b = (A, np.zeros(9)) if one else (m.ravel() for m in np.meshgrid(A, B, indexing="ij"))
+    t = np.linspace(1.0, 2.0, times)
+    factors = np.ones(shape) if equal else np.arange(1.0, shape + 1)
+    x = (b + a + ATOL / 2)[:, None, None] * t[:, None] * factors
+    y = np.repeat(SIZES, len(a) // 9)[:, None] * np.ones(times)
+    coords: dict[str, Any] = {"time": t, "a": ("member", a, {"design": "grid 0"})}
+    if not one:
+        coords["b"] = ("member", b, {"design": "grid 1"})
+    data = {
+        "x": (("member", "time", "l"), x),
+        "y": (("member", "time"), y),
+        "status": ("member", np.zeros(len(a), np.int8)),
+        "t_end": ("member", np.full(len(a), t[-1])),
+    }
+    known = {"model": "my.grid", "states": ["x"], "observables": ["y"], "status_names": ["ok"], "rtol": RTOL, "atol": ATOL}
+    return xr.Dataset(data, coords, known | {"labels": {"a": "a"} | ({} if one else {"b": "b"})} | attrs)
+
+
+def curves(axes: Axes) -> int:
+    """Number of lines that are values."""
+    return sum(line.get_transform() == axes.transData for line in axes.lines)
+
+
+def notes_of(figure: Figure) -> list[str]:
+    """The notes under the title."""
+    return figure.texts[-1].get_text().replace("; ", "\n").split("\n")
+
+
+@pytest.mark.parametrize("with_signs", [True, False])
+def test_a_map_says_which_components_it_leaves_out(with_signs):
+    """2 of 4 of a state beside one observable, whatever other notes there are; of equal components that they are equal, and no number."""
+    run = grid() if with_signs else grid().assign(x=np.abs(grid().x))
+    said = notes_of(figure_of_ensemble(run))
+    assert "2 of 4 components of $x$" in said and ("dotted: values < 0" in said) is with_signs
+    said = notes_of(figure_of_ensemble(grid(equal=True)))
+    assert "equal components of $x$ are drawn once" in said and not any(" of 4 " in note for note in said)
+
+
+@pytest.mark.parametrize("over", ["a number", "time"])
+def test_a_curve_and_a_band_count_components(over):
+    """5 of 16 stands above the panel; equal ones are drawn once, as a number is."""
+    times = 3 if over == "time" else 1
+    choice = Choice(x="time") if over == "time" else Choice()
+    axes = figure_of_ensemble(grid(16, times, one=True), choice).axes[0]
+    assert axes.get_title(loc="right") == "5 of 16" and curves(axes) == 5
+    figure = figure_of_ensemble(grid(3, times, one=True, equal=True), choice)
+    assert curves(figure.axes[0]) == 1 and "equal components of $x$ are drawn once" in notes_of(figure)
+
+
+def test_one_member_has_no_quantiles():
+    """Two members have."""
+    run = grid(2, 5, one=True)
+    assert [
+        any("80 %" in note for note in notes_of(figure_of_ensemble(run.isel(member=slice(0, n)), Choice(x="time")))) for n in (1, 2)
+    ] == [
+        False,
+        True,
+    ]
+
+
+def test_groups_of_neighbours_are_said():
+    """Where no two of 90 random members share the number, lines are of 40 groups; where each has its own, of all."""
+    rng = np.random.default_rng(0)
+    run = xr.concat([grid(one=True)] * 10, "member", data_vars="minimal", coords="minimal", compat="override", join="override")
+    run = run.assign_coords(a=("member", rng.uniform(size=90)), b=("member", rng.uniform(size=90)))
+    assert "lines: 40 groups of neighbours in $a$" in notes_of(figure_of_ensemble(run, Choice(x="a")))
+    assert not any("groups" in note for note in notes_of(figure_of_ensemble(grid(one=True), Choice(x="a"))))
+
+
+@pytest.mark.parametrize("attrs", [{}, {"step": 0.1}], ids=["adaptive", "fixed step"])
+def test_a_map_ends_at_the_tolerances(attrs):
+    """Logarithmic colours of an observable begin at atol + rtol * 2, and cells below have none; with a fixed step all have one."""
+    figure = figure_of_ensemble(grid(**attrs), Choice(var=("y",)))
+    (mesh,) = [found for found in figure.axes[0].collections if isinstance(found, QuadMesh)]
+    assert isinstance(mesh.norm, LogNorm)
+    shown = ~np.ma.getmaskarray(np.ma.asarray(mesh.get_array()))
+    floor = 0.0 if attrs else ATOL + RTOL * 2
+    np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)
+    assert mesh.norm.vmin == pytest.approx(floor or SIZES[0], rel=1e-12)  # rounding
+    assert any("below the tolerances" in note for note in notes_of(figure)) is not bool(attrs)
+
+
+def test_no_sign_below_the_tolerances():
+    """A state of half of atol, where a + b = 0, is as good as 0: of the cells, those below -atol alone are dotted."""
+    run = grid(1).assign(x=grid(1).x - ATOL)
+    dots = figure_of_ensemble(run, Choice(var=("x",), index=(0,))).axes[0].collections[-1]
+    assert len(np.asarray(dots.get_offsets())) == int((run.x.values < -ATOL).sum()) < int((run.x.values < 0).sum())
+
+
+@pytest.mark.parametrize("choice", [Choice(var=("y",), x="a"), Choice(var=("y",), x="time")], ids=["curve", "band"])
+def test_curves_and_bands_are_grey_below_the_tolerances(choice):
+    """The grey part of the axis ends at atol + rtol * 2, for the largest value is 2."""
+    run = grid(times=3, one=True)
+    if choice.x == "time":
+        run["y"] = run.y * 0 + np.geomspace(2.0, 1e-14, 3)
+    figure = figure_of_ensemble(run, choice)
+    (grey,) = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
+    assert grey.get_y() + grey.get_height() == pytest.approx(ATOL + RTOL * 2, rel=1e-12)  # rounding
+    assert any("below the tolerances" in note for note in notes_of(figure))
+
+
+def test_short_notes_share_a_line():
+    """Two of them that fit into the width stand in one line, a long one alone; none is lost."""
+    figure = figure_of_ensemble(grid(equal=True))
+    assert figure.texts[-1].get_text().split("\n")[0] == "equal components of $x$ are drawn once; dotted: values < 0"
+    assert in_lines(["a" * 20, "b" * 20, "c" * 40, "d"]) == ["a" * 20 + "; " + "b" * 20, "c" * 40 + "; d"]
