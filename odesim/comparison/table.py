@@ -25,14 +25,16 @@ def comparison_text(
     phrases: the field `said` of a Comparison. rows: of Comparison.table().
     """
     if phrases["map"]:
-        lines = [entry("theory", f"{phrases['theory']}, {phrases['map']}"), entry("training", phrases["training"])]
+        parts = [("theory", f"{phrases['theory']}, {phrases['map']}"), ("training", phrases["training"])]
     else:
-        lines = [entry("first", phrases["theory"]), entry("second", phrases["training"])]
+        parts = [("first", phrases["theory"]), ("second", phrases["training"])]
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
-    lines += [entry("clock", phrases["clock"])] if phrases["clock"] else []
-    lines += [entry("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
-    lines += [entry("note", note) for note in notes]
-    lines += [entry(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
+    parts += [("clock", phrases["clock"])] if phrases["clock"] else []
+    parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
+    parts += [("note", note) for note in notes]
+    parts += [(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
+    column = max(10, *(len(word) + 2 for word, _ in parts))
+    lines = [entry(word, text, column) for word, text in parts]
     names = [m.name for m in METRICS if m.name not in SECOND_TABLE and (m.name != "spread" or len(seeds) > 1)]
     lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]
     for row in rows:
@@ -113,6 +115,7 @@ def short(value: float) -> str:
     return text
 
 
-def entry(word: str, text: str) -> str:
-    """A line with a word and text; further lines of the text are indented."""
-    return textwrap.fill(escaped(text), WIDTH, initial_indent=f"{word} ".ljust(10), subsequent_indent=" " * 10, break_on_hyphens=False)
+def entry(word: str, text: str, column: int = 10) -> str:
+    """A line with a word, and text from this column on; further lines of the text are indented."""
+    first = f"{word} ".ljust(column)
+    return textwrap.fill(escaped(text), WIDTH, initial_indent=first, subsequent_indent=" " * column, break_on_hyphens=False)

@@ -75,8 +75,16 @@ def test_an_integration_as_a_dataset_is_the_same_picture(tmp_path):
             assert own.get_ylabel() == found.get_ylabel()
             for a, b in zip(ours if marks else [line for line in ours if len(line) == 12], theirs if marks else theirs[:9], strict=False):
                 np.testing.assert_array_equal(a, b)
-    film = odesim.plot.animate(opened, tmp_path / "film.gif", var="v")
-    assert film.stat().st_size > 1000
+
+
+def test_an_integration_as_a_dataset_has_a_film(tmp_path):
+    """The Dataset in the place of the Solution: the same file."""
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=4)
+    write_solution(run, tmp_path / "run.zarr")
+    films = [
+        odesim.plot.animate(thing, tmp_path / f"{k}.gif", var="v") for k, thing in enumerate((run, odesim.open_run(tmp_path / "run.zarr")))
+    ]
+    assert films[0].read_bytes() == films[1].read_bytes()
 
 
 def test_a_component_of_a_training():
