@@ -87,8 +87,8 @@ WHERE = {
         "and parameters do not fit 32 registers. 24 exponentials of 0.70 ns are 17 of the 41 ns"
     ),
     "W1-6 x diffrax": "diffrax with 20 000 members takes 21.8 µs; with more it waits longer for the slowest of them",
-    "W1e / W1": "of 1.1 µs more .3 watch (the event functions at 3 more places of every step), .8 find 4 zeros, one member at a time: "
-    "two values of the interpolant each, the rest looks through the samples of all components",
+    "W1e / W1": "of .5 µs more some .25 are the event functions at 3 more places of every step and the test of what they show, "
+    "the rest branches and 4 zeros",
     "W1-9 µs": (
         "dop853: 44.8 attempts (7.6 rejected) of 12 right-hand sides, 74 ns each, 48 exponentials 34 of them; 1423 of 3733 "
         "instructions touch the stack. vern7 has 59.2 attempts"

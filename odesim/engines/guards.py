@@ -7,6 +7,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.bind import Numbers
 from odesim.solve.explicit.state import slack_of
 from odesim.solve.problem import EventSpec, Guarded
+from odesim.symbolic.affine import is_affine
 from odesim.symbolic.guards import SLACK, Guard, add_guards
 from odesim.symbolic.system import System
 
@@ -34,4 +35,4 @@ def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[Even
     """The EventSpecs of the System's events, whose shapes are these."""
     guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
     facts = zip(system.events, shapes, guards, strict=True)
-    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets)) for e, s, g in facts)
+    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)

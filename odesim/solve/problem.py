@@ -14,6 +14,7 @@ from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst
 from odesim.solve.occurrences import Events
 from odesim.solve.resets import Resets
+from odesim.solve.step.sizes import kinds
 
 Progress = Callable[[float], None]
 
@@ -65,7 +66,7 @@ class Guarded:
 @dataclass(frozen=True)
 class EventSpec:
     """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0). guard: of what it is the end, none of its
-    own. resets: it sets states, and ends a segment of a run without ending the run."""
+    own. resets: it sets states, and ends a segment of a run without ending the run. affine: it is affine in the state and in time."""
 
     name: str
     shape: tuple[int, ...] = ()
@@ -73,6 +74,7 @@ class EventSpec:
     terminal: bool = False
     guard: Guarded | None = None
     resets: bool = False
+    affine: bool = False
 
     def __post_init__(self) -> None:
         if self.direction not in (-1, 0, 1):
@@ -86,8 +88,9 @@ class EventSpec:
 
 def search_facts(problem: "Problem") -> Array:
     """The facts of each component of the events for odesim.solve.step.search, (2, size)."""
-    events = [event for event in problem.events for _ in range(event.size)]
-    return np.array([[e.direction for e in events], [e.terminal for e in events]], np.int64)
+    events, counts = problem.events, [event.size for event in problem.events]
+    facts = [[e.direction for e in events], kinds([e.terminal for e in events], [e.affine for e in events])]
+    return np.repeat(np.array(facts, np.int64).reshape(2, len(events)), counts, axis=1)
 
 
 class Derivatives(Protocol):

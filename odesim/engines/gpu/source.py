@@ -10,7 +10,7 @@ from odesim.codegen.cuda.scope import ModuleScope, module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL
-from odesim.engines.lanes.events import ARRAYS
+from odesim.engines.lanes.events import ARRAYS, counted
 from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops, saved_text
 from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
@@ -49,7 +49,7 @@ def member(at, S, T, zeros, i):
         if trials % {LOOK} == 0:
             if asked(at[{STOP}]) != 0:
                 return
-        ended, due = step(S, t0, t1, rtol, atol, most)
+        {counted} = step(S, t0, t1, rtol, atol, most)
         {watching}
         {saving}
         {looking}
@@ -199,6 +199,7 @@ def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
     words |= AT | WORDS | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST_OLD"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
+    words["counted"] = counted(plan)
     words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
     if plan.parts:
         slots = ("PLACES", "STEPS", "REJECTED")

@@ -31,6 +31,7 @@ from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.step.control import longest_step
 from odesim.solve.step.sizes import found_size
+from odesim.symbolic.affine import is_affine
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
@@ -310,7 +311,8 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
     if program is None or not (request.outputs.events or any(e.terminal for e in events)):
         return None
     counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
-    facts = facts_of([e.direction for e in events], [e.terminal for e in events], counts)
+    affine = [is_affine(compiled.system, e.expr) for e in events]
+    facts = facts_of([e.direction for e in events], [e.terminal for e in events], affine, counts)
     return WatchedEvents(
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,

@@ -1,5 +1,7 @@
 """The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
 
+An explicit step takes these samples itself, while its stages are in registers.
+
 Where a value changes its sign, or may have done so in between, that lane alone is searched (odesim.solve.step.search). It is the same for
 any method that has an interpolant.
 """
@@ -8,8 +10,10 @@ from odesim.engines.lanes.interpolant import between_lines, load_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.lines import at, real
 from odesim.engines.lanes.plan import KernelPlan, WatchedEvents
+from odesim.engines.lanes.queue import queue_texts
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.codes import WORDS
+from odesim.solve.step.sizes import MARKS
 
 
 def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -28,8 +32,8 @@ def happen_text(watch: WatchedEvents) -> str:
     )
 
 
-def hint_lines(i: int, pieces: int) -> list[str]:
-    """Lines that set hit where component i passes zero or may: wherever odesim.solve.step.samples.places_in finds a place.
+def mark_lines(i: int, pieces: int) -> list[str]:
+    """Lines that mark component i where it passes zero or may: wherever odesim.solve.step.samples.places_in finds a place.
 
     (2 g_k - g_j) g_j <= 0: from sample j to k the function falls to half, or passes zero.
     """
@@ -39,41 +43,53 @@ def hint_lines(i: int, pieces: int) -> list[str]:
     rises = [half(a[k + 1], a[k + 2]) for k in range(pieces - 1)]
     hints = [*(f"higher({fall}, {rise})" for fall, rise in zip(falls, rises, strict=False)), falls[-1]]
     least = [f"least = lower({a[0]} * {a[1]}, inf)", *(f"least = lower({a[k]} * {a[k + 1]}, least)" for k in range(1, pieces))]
-    return [*least, *(f"least = lower({hint}, least)" for hint in hints), "hit = hit | (least <= 0.0)"]
+    mark = f"marks += {2.0**i!r} if least <= 0.0 else 0.0" if i < MARKS else "others = others | (least <= 0.0)"
+    return [*least, *(f"least = lower({hint}, least)" for hint in hints), mark]
 
 
-def watch_text(plan: KernelPlan, rows: Rows) -> str:
-    """The text of watch(S): the functions at the ends of all pieces of the last step; it returns how many lanes need a search.
+def watched_lines(plan: KernelPlan, rows: Rows, start: str, state: dict[int, str]) -> list[str]:
+    """Lines that sample the functions at the ends of all pieces of a step, and mark the lanes that need a search.
 
-    A lane is searched where the values of a component are not all on one side of zero, or hint that it was on the other one in between.
-    NaN is on no side.
+    They read h, new, taken and what the interpolant needs. start: the step's begin; state: its new state, by component. A lane is searched
+    where the values of a component are not all on one side of zero, or hint that it was on the other one in between. NaN is on no side.
     """
     watch, w = plan.watch, plan.width
     assert watch is not None
     size, samples = range(watch.size), rows.samples
-    lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "hit = False"]
-    lines += param_lines(plan, rows)
-    lines += [] if plan.discrete else load_lines(plan, rows, watch.reads("y"))
-    lines += [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
+    lines = [f"a0_{i} = {at(rows.g[i], w)}" for i in size]
     lines += [f"b_{i} = {at(rows.last[i], w)}" for i in size]
     lines += [f"{at(samples[0][i], w)}, {at(samples[1][i], w)} = b_{i}, a0_{i}" for i in size]
     for k in range(1, watch.pieces + 1):
-        theta = k / watch.pieces
-        if k < watch.pieces:
-            lines += between_lines(plan, watch.reads("y"), theta)
-            time = f"before + {theta!r} * h"
-        else:
-            lines += [f"z{d} = {real(plan, at(rows.y[d], w))}" for d in watch.reads("y")]
-            time = "new"
-        lines.append(watch.call(time, {d: f"z{d}" for d in watch.reads("y")}, f"a{k}_"))
+        inside = k < watch.pieces
+        lines += between_lines(plan, watch.reads("y"), k / watch.pieces) if inside else []
+        read = {d: f"z{d}" if inside else state[d] for d in watch.reads("y")}
+        lines.append(watch.call(f"{start} + {k / watch.pieces!r} * h" if inside else "new", read, f"a{k}_"))
         lines += [f"{at(samples[k + 1][i], w)} = a{k}_{i}" for i in size if k < watch.pieces - 1]
-    lines += ["taken = new > -inf", f"{at(rows.until, w)} = new"]
     lines += [f"{at(rows.g[i], w)} = a{watch.pieces}_{i} if taken else a0_{i}" for i in size]
     lines += [f"{at(rows.last[i], w)} = a{watch.pieces - 1}_{i} if taken else b_{i}" for i in size]
-    lines += [line for i in size for line in hint_lines(i, watch.pieces)]
-    lines += ["hit = hit & taken", f"{at(rows.hit, w)} = 1.0 if hit else 0.0", "hits += 1 if hit else 0"]
+    more = watch.size > MARKS
+    lines += ["marks = 0.0", *(["others = False"] if more else [])]
+    lines += [line for i in size for line in mark_lines(i, watch.pieces)]
+    lines += [f"more = {2.0**MARKS!r} if others else 0.0", "marks += more"] if more else []
+    return [
+        *lines,
+        "marks = marks if taken else 0.0",
+        f"{at(rows.marks, w)} = marks",
+        "hits += 1 if marks > 0.0 else 0",
+    ]
+
+
+def watch_text(plan: KernelPlan, rows: Rows) -> str:
+    """The text of watch(S), which samples the functions in the last step of all lanes and returns how many lanes need a search."""
+    watch, w = plan.watch, plan.width
+    assert watch is not None
+    lines = [f"before, h, new = {at(rows.before, w)}, {at(rows.step, w)}, {at(rows.done, w)}", "taken = new > -inf"]
+    lines += [f"{at(rows.until, w)} = new", *param_lines(plan, rows)]
+    lines += [] if plan.discrete else load_lines(plan, rows, watch.reads("y"))
+    state = {d: real(plan, at(rows.y[d], w)) for d in watch.reads("y")}
+    lines += watched_lines(plan, rows, "before", state)
     head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
-    return "\n".join([CHOICES, "", "", *head, *(f"        {line}" for line in lines), "    return hits"])
+    return "\n".join([*head, *(f"        {line}" for line in lines), "    return hits"])
 
 
 def sample_text(plan: KernelPlan, rows: Rows) -> str:
@@ -88,6 +104,8 @@ def probe_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
     watch, w = plan.watch, plan.width
     assert watch is not None
+    if plan.sampled:  # never called
+        return "@kernel\ndef probe(S, l, theta, i):\n    return nan"
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, watch.reads("y"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
@@ -114,8 +132,14 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a kernel with events."""
     if plan.watch is None:
         return []
-    probe = [] if plan.discrete else [probe_text(plan, rows)]
-    return [watch_text(plan, rows), sample_text(plan, rows), *probe, *settle_text(plan, rows)]
+    watch = [CHOICES] if plan.joined else [CHOICES, watch_text(plan, rows)]
+    probe = [] if plan.discrete or plan.queued else [probe_text(plan, rows)]
+    return [*watch, sample_text(plan, rows), *probe, *settle_text(plan, rows), *queue_texts(plan, rows)]
+
+
+def counted(plan: KernelPlan) -> str:
+    """What a step returns: how many lanes have ended, are due to be saved, and, where it samples events, need a search."""
+    return "ended, due, hits" if plan.joined else "ended, due"
 
 
 def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -144,9 +168,9 @@ times, places_of, counts = doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[
 """.strip("\n")
 
 WATCHING = """
-if watch(S) > 0:
+if {hits} > 0:
     for l in range({W}):
-        if S[{hit} + l] != 0.0 and {member} >= 0:
+        if S[{marks} + l] != 0.0 and {member} >= 0:
             {scratch}
             before, new = S[{before} + l], S[{done} + l]
             {search}
@@ -157,7 +181,7 @@ if watch(S) > 0:
 
 SEARCH = """
 found, last, theta = search(
-    sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}
+    sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}, int(S[{marks} + l])
 )
 """.strip("\n")
 PASSED = "found, last, theta = passed(sample, {searched}, l, facts, {size}, new, zeros, 0, {room})"
@@ -183,7 +207,15 @@ def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
     w = plan.width
     if plan.watch is None:
         return {}
-    lanes = {n: getattr(rows, n) * w for n in ("hit", "before", "done", "step", "code", "until", "theta")}
+    lanes = {n: getattr(rows, n) * w for n in ("marks", "before", "done", "step", "code", "until", "theta")}
     watch = plan.watch
-    words = {"W": w, "size": watch.size, "pieces": watch.pieces, "room": watch.room, "names": watch.names}
+    words = {
+        "W": w,
+        "MARKS": MARKS,
+        "hits": "hits" if plan.joined else "watch(S)",
+        "size": watch.size,
+        "pieces": watch.pieces,
+        "room": watch.room,
+        "names": watch.names,
+    }
     return lanes | WORDS | words

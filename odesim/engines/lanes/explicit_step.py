@@ -1,6 +1,6 @@
 """The text of one explicit step of all lanes: stages, error and control as in a single run."""
 
-from odesim.engines.lanes.events import begin_lines
+from odesim.engines.lanes.events import begin_lines, counted, watched_lines
 from odesim.engines.lanes.lines import (
     at,
     call_right,
@@ -148,9 +148,14 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     ]
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
-        lines += [f"{at(row, w)} = k{s}_{d}" for s in range(m.stages) for d, row in rows.stages[s].items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s, stage in enumerate(rows.stages) for d, row in stage.items()]
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = t, h", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
         lines.append(f"due += 1 if accept and {at(rows.next_save, w)} <= new else 0")
-    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", "    ended, due = 0, 0", f"    for l in range({w}):"]
-    return "\n".join([*head, *(f"        {line}" for line in lines), "    return ended, due"])
+    if plan.joined:
+        lines += ["taken = accept", f"{at(rows.until, w)} = {at(rows.done, w)}"]
+        lines += watched_lines(plan, rows, "t", {d: f"n{d}" for d in range(n)})
+    counts = counted(plan)
+    zeros = ", ".join("0" for _ in counts.split(", "))
+    head = ["@kernel", f"def step(S, {span_arguments(plan)}, rtol, atol, most):", f"    {counts} = {zeros}", f"    for l in range({w}):"]
+    return "\n".join([*head, *(f"        {line}" for line in lines), f"    return {counts}"])

@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
-from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, STOPPING, WATCHING, watching_words
+from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, STOPPING, WATCHING, counted, watching_words
 from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import AT, KernelPlan
+from odesim.engines.lanes.queue import LEAVING, QUEUEING
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
@@ -37,7 +38,7 @@ def run(table):
         for l in range(min({W}, end - tile)):
             j = tile + l - first
             {keep}
-    following, live, looked = first, 0, 0.0
+    following, live, looked, waiting = first, 0, 0.0, 0
     for l in range({W}):
         members[l] = -1
         S[{code} + l] = {IDLE}.0
@@ -73,11 +74,12 @@ def run(table):
                     {first_look}
                     {first_save}
         if live == 0 or stop[0] > 1:
+            {leaving}
             return
         idle = {W} - live
         ended = idle
         while {going}:
-            ended, due = step(S, t0, t1, rtol, atol, most)
+            {counted} = step(S, t0, t1, rtol, atol, most)
             {watching}
             {saving}
             {leave}
@@ -172,6 +174,8 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         **WORDS,
         **at_lane,
         "W": w,
+        "counted": counted(plan),
+        "leaving": LEAVING if plan.queued else "pass",
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
         "ERROR": "0.0" if plan.stiff else "LOG2_LEAST_OLD",
         "members": 8 * rows.count * w,
@@ -227,7 +231,8 @@ def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) ->
         "stopping": fit(STOPPING, **more) if terminal else "pass",
         "search": (PASSED if plan.discrete else SEARCH).format(**more),
     }
-    words |= {"watching": fit(WATCHING, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}
+    watching = QUEUEING if plan.queued else WATCHING
+    words |= {"watching": fit(watching, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}
     if terminal:
         words |= {"landing": fit(LANDING, finish=end, **more), "finish": f"{end}\n{words['stopped']}"}
     return words

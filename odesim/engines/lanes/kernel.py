@@ -103,11 +103,10 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
-    lines += (
-        ["from odesim.engines.lanes.runtime import keep", f"from odesim.solve.step.search import {'passed' if plan.discrete else 'search'}"]
-        if plan.watch is not None
-        else []
-    )
+    if plan.watch is not None:
+        find = "passed" if plan.discrete else "search"
+        search = "straight import straight_search" if plan.queued else f"search import {find}"
+        lines += ["from odesim.engines.lanes.runtime import keep", f"from odesim.solve.step.{search}"]
     lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
     lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]

@@ -10,7 +10,7 @@ from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
 from odesim.codegen.unrolled.formulas import Formulas
 from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.step.sizes import most_zeros
+from odesim.solve.step.sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
 # in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
@@ -65,7 +65,12 @@ class WatchedEvents:
 
     @property
     def terminal(self) -> bool:
-        return any(fact[1] for fact in self.facts)
+        return any(fact[1] == TERMINAL for fact in self.facts)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the samples of a step are all that a search in it needs."""
+        return all(fact[1] == STRAIGHT for fact in self.facts)
 
     def reads(self, letter: str) -> list[int]:
         """Indices of the states (y) or parameters (p) that the functions read."""
@@ -103,6 +108,21 @@ class KernelPlan:
         return not self.discrete and (self.saves or self.watch is not None)
 
     @property
+    def joined(self) -> bool:
+        """Whether a step samples the events itself."""
+        return self.watch is not None and not (self.stiff or self.fixed or self.discrete)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a step leaves nothing behind but these samples."""
+        return self.joined and self.watch is not None and self.watch.sampled and not self.saves
+
+    @property
+    def queued(self) -> bool:
+        """Whether zeros of several steps are computed together."""
+        return self.sampled and self.width > 1
+
+    @property
     def discrete(self) -> bool:
         """Whether a step is an update of a map, which has no interpolant."""
         return not self.stiff and self.method.last == 0
@@ -138,7 +158,7 @@ class KernelPlan:
         return linear_invariants(self.formulas, self.declared) if self.stiff else ()
 
 
-def facts_of(directions: Sequence[int], terminal: Sequence[bool], sizes: Sequence[int]) -> tuple[Fact, ...]:
+def facts_of(directions: Sequence[int], terminal: Sequence[bool], affine: Sequence[bool], sizes: Sequence[int]) -> tuple[Fact, ...]:
     """The facts of all components of events of these sizes."""
-    parts = enumerate(zip(directions, terminal, sizes, strict=True))
-    return tuple((direction, int(ends), e, i) for e, (direction, ends, size) in parts for i in range(size))
+    parts = enumerate(zip(directions, kinds(terminal, affine), sizes, strict=True))
+    return tuple((direction, kind, e, i) for e, (direction, kind, size) in parts for i in range(size))

@@ -18,7 +18,7 @@ class Rows:
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
         self.powers, self.saved = list[range](), range(0)
         self.next_save = self.before = self.step = self.done = self.until = -1
-        if plan.dense:
+        if plan.dense and not plan.sampled:
             some = plan.watch is not None and not (plan.fixed or plan.saves or plan.loops or plan.watch.terminal)
             wanted = plan.watch.reads("y") if plan.watch is not None and some else range(n)
             self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
@@ -36,7 +36,10 @@ class Rows:
             self.samples = [self.take(size) for _ in range(plan.watch.pieces + 2)]  # from the last one before the step on
             self.last, self.g = self.samples[-2:]
             self.probed = self.take(size)
-            self.hit, self.until, self.theta = self.take(3)
+            self.marks, self.until, self.theta = self.take(3)
+        if plan.queued and plan.watch is not None:
+            self.queue = self.take(plan.watch.pieces + 2)  # from the last sample before the step on
+            self.origin, self.length, self.arrival, self.owner, self.place, self.side, self.zero = self.take(7)
         if plan.parts:
             self.start, self.end = self.take(2)
         if plan.limited:

@@ -12,6 +12,7 @@ LOOP = (
     "odesim.solve.step.dips",
     "odesim.solve.step.polynomial",
     "odesim.solve.step.samples",
+    "odesim.solve.step.straight",
     "odesim.solve.step.search",
     "odesim.solve.explicit.events",
     "odesim.solve.explicit.laws",

@@ -90,7 +90,7 @@ def find_events(at: Any, t: float, h: float, new: float) -> bool:
         count[FOUND], real[T_STOP], real[THETA_STOP] = passed(sample, at, np.int64(0), facts, at[SIZE], new, zeros, count[FOUND], at[ROOM])
     else:
         count[FOUND], real[T_STOP], real[THETA_STOP] = search(
-            sample, probe, at, np.int64(0), facts, at[SIZE], last, t, h, new, zeros, count[FOUND], at[ROOM]
+            sample, probe, at, np.int64(0), facts, at[SIZE], last, t, h, new, zeros, count[FOUND], at[ROOM], np.int64(-1)
         )
     for i in range(at[SIZE]):
         put(at, np.int64(-1), i, sample(at, np.int64(0), last - 1, i))

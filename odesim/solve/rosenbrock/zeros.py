@@ -33,5 +33,6 @@ def zeros(address: int) -> int:
     at = ints(address)
     step, facts, found = doubles(at[STEP]), ints(at[FACTS]), doubles(at[ZEROS])
     t, new, h, none = step[0], step[1], step[2], np.int64(0)
-    count, step[3], step[4] = search(sample, probe, at, none, facts, at[SIZE], at[PIECES], t, h, new, found, none, at[ROOM])
+    size, pieces, room, unknown = at[SIZE], at[PIECES], at[ROOM], np.int64(-1)
+    count, step[3], step[4] = search(sample, probe, at, none, facts, size, pieces, t, h, new, found, none, room, unknown)
     return count

@@ -8,7 +8,11 @@ sample(at, l, pieces + 1, i).
 What counts: a function that has one sign and then the other passes zero. One that touches zero and keeps its sign does not; but one that
 is zero where a step ends counts, for what comes after is not known there. A zero at the start of a step was counted before.
 
-facts (2, size): of each component its direction, and whether it is terminal.
+facts (2, size): of each component its direction, and its kind: TERMINAL; STRAIGHT where it is the polynomial through its samples, an
+event that is affine in the state; else 0.
+
+marks: bit i of a whole number is 0 where component i has no place to look at; -1 if that is not known. The last of MARKS + 1 bits is
+that of all further components too.
 
 found: pairs (time, component) up to `room`, then 2 * POINTS numbers for the samples of one component.
 """
@@ -20,28 +24,15 @@ import numpy as np
 from odesim.solve.step.polynomial import divided, zero_between
 from odesim.solve.step.roots import guess, helper, narrowed, passes
 from odesim.solve.step.samples import crosses, inserted, place, places_in
-from odesim.solve.step.sizes import EXACT, FEW, POINTS
+from odesim.solve.step.sizes import EXACT, FEW, MARKS, POINTS, STRAIGHT, TERMINAL
+from odesim.solve.step.straight import ROUNDING, modelled, straight_search
 
-ROUNDING = 1e-15
-"""Of the largest sample: how far a polynomial through them is off at least."""
 TESTED = 0.5
 """So many pieces before the end of a step the polynomials are held against the functions."""
 WORSE = 100.0
 """How much further off they may be elsewhere."""
 BESIDE = 0.75
 """Of the width that a bracket may have: how far from a zero the other end of its bracket is tried."""
-
-
-@helper
-def modelled(sample: Any, at: Any, l: int, i: int, pieces: int, theta: float) -> float:
-    """Component i at theta on the polynomial through its samples, by the barycentric formula."""
-    weight, above, below = 1.0, 0.0, 0.0
-    for k in range(pieces + 1):
-        part = weight / (theta - k / pieces)
-        above += part * sample(at, l, k, i)
-        below += part
-        weight *= (k - pieces) / (k + 1)
-    return above / below
 
 
 @helper
@@ -131,7 +122,7 @@ def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: i
 @helper
 def search(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
-    t: float, h: float, new: float, found: Any, first: int, room: int,
+    t: float, h: float, new: float, found: Any, first: int, room: int, marks: int,
 ) -> Any:  # fmt: skip
     """(how many zeros there are in found, the time of the first terminal one or new, its theta or -1) of a step of h from t to new.
 
@@ -145,6 +136,11 @@ def search(
             return count, stop, theta_stop
         few, fewer = zeros <= EXACT, zeros + places <= EXACT
     for i in range(size):
+        if (marks >> min(i, MARKS)) & 1 == 0:
+            continue
+        if facts[size + i] == STRAIGHT:
+            count = straight_search(sample, at, l, i, pieces, facts[i], t, h, new, found, line, count, room)
+            continue
         passed, dips = places_in(sample, at, l, i, pieces, facts[i])
         if passed + dips == 0:
             continue
@@ -171,7 +167,7 @@ def search(
                 if count < room:
                     found[2 * count], found[2 * count + 1] = time, float(i)
                     count += 1
-                if facts[size + i] != 0 and (theta_stop < 0.0 or time < stop):
+                if facts[size + i] == TERMINAL and (theta_stop < 0.0 or time < stop):
                     stop, theta_stop = time, theta
     return count, stop, theta_stop
 
@@ -185,6 +181,6 @@ def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, foun
             if count < room:
                 found[2 * count], found[2 * count + 1] = new, float(i)
                 count += 1
-            if facts[size + i] != 0:
+            if facts[size + i] == TERMINAL:
                 theta_stop = 1.0
     return count, new, theta_stop

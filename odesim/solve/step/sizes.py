@@ -1,12 +1,28 @@
-"""The memory that a search for zeros in a step needs."""
+"""Numbers of a search for zeros in a step: what it needs in memory, and the kinds of components."""
+
+from collections.abc import Sequence
 
 FEW = 64
 """So many components are always searched on the functions themselves, which are computed together."""
 EXACT = 8
 """So many zeros, and dips, of a step are so of more components; else the polynomials through the samples are searched, which for a function
 linear in the state are the interpolant itself."""
+MARKS = 52
+"""The last bit of the marks of a step's components: a float64 holds as many."""
 POINTS = 96
 """The most samples of a function in one step."""
+TERMINAL, STRAIGHT = 1, -1
+"""Kinds of a component: a run ends at its zeros; or its zeros are those of the polynomial through its samples."""
+
+
+def kinds(terminal: Sequence[bool], affine: Sequence[bool]) -> list[int]:
+    """The kinds of events, by whether each ends a run and is affine in the state and in time; 0 of those that are neither.
+
+    Where a run ends at one, zeros of the others beside it are searched as its own, on the functions: so none is lost or counted twice.
+    """
+    if any(terminal):
+        return [TERMINAL if ends else 0 for ends in terminal]
+    return [STRAIGHT if a else 0 for a in affine]
 
 
 def most_zeros(events: int, pieces: int) -> int:
