@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.errors import SpecError, nearest, value_text
 from odesim.symbolic.functions import CHOICES
 
@@ -191,6 +192,6 @@ _EXPLANATIONS: tuple[Callable[..., str | None], ...] = (
 
 def _parsed(text: str) -> Iterable[ast.AST]:
     try:
-        return list(ast.walk(ast.parse(text)))
+        return list(ast.walk(parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         return []

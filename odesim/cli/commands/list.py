@@ -2,6 +2,7 @@
 
 import click
 
+from odesim.base.parsing import parse
 from odesim.cli.output.tables import echo
 
 
@@ -33,6 +34,6 @@ def summary(name: str) -> str:
     try:
         spec = find_spec(f"odesim.models.{name}")
         text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".")
+        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
     except (ImportError, OSError, SyntaxError, ValueError):
         return ""

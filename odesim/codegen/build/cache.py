@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from odesim.base.parsing import parse
 from odesim.errors import CacheWarning, CodegenError
 
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
@@ -260,7 +261,7 @@ def functions_of(module: str) -> dict[str, str]:
     """The text of each function of a module by its name."""
     text = source_of(module)
     lines = text.splitlines()
-    nodes = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    nodes = (node for node in parse(text).body if isinstance(node, ast.FunctionDef))
     return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
 
 
@@ -268,7 +269,7 @@ def _inlined_text(module: str, decorator: str) -> str:
     """The source of a module without its imports from odesim, whose names are in the same text, and with a decorator for its functions."""
     text = source_of(module)
     lines = text.splitlines()
-    for node in ast.parse(text).body:
+    for node in parse(text).body:
         if isinstance(node, ast.FunctionDef) and decorator:
             lines[node.lineno - 1] = f"{decorator}\n{lines[node.lineno - 1]}"
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy as sp
 
+from odesim.base.parsing import parse
 from odesim.codegen.cuda.phases import ArrayType, Phases
 from odesim.codegen.cuda.product import PRODUCT
 from odesim.codegen.cuda.scope import ModuleScope, module_scope
@@ -117,7 +118,7 @@ def _team_function(
             "coef_": ArrayType(REAL, ("n_",)),
         }
         known |= {"ns_": INT}
-    nothing: Any = ast.parse("def nothing(): pass").body[0]
+    nothing: Any = parse("def nothing(): pass").body[0]
     lengths = Phases(translation, scope, nothing, {}, {})
     lengths.types |= {s.name: INT for s in slots if s.kind == "size"}
     for place, slot in enumerate(slots):
@@ -142,7 +143,7 @@ def _team_function(
             lines += ["odesim_fill_all(team, x_, k_, rows_, coef_, ns_, n_, y_);", "odesim_wait(team);"]
     else:
         lines += [f"{entry} *y_ = ({entry}*)y0_, *out_ = ({entry}*)g0_;"]
-    (node,) = [n for n in ast.parse(kernel.definition()).body if isinstance(n, ast.FunctionDef)]
+    (node,) = [n for n in parse(kernel.definition()).body if isinstance(n, ast.FunctionDef)]
     lines += Phases(translation, scope, node, arrays, known, late).lines()
     head = f"__device__ void {'stage_all' if right else VALUES[kernel.name]}({STAGE_HEAD if right else VALUES_HEAD}) {{"
     return "\n".join([head, *(f"    {line}" for line in lines), "}"])

@@ -12,6 +12,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.codegen.cuda.scope import Functions, ModuleScope
 from odesim.codegen.cuda.statements import FunctionText
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
@@ -60,7 +61,7 @@ class Phases(FunctionText):
 
     def length(self, text: str) -> str:
         """The C++ text of a length given in Python."""
-        return self._value(ast.parse(text, mode="eval").body).text
+        return self._value(parse(text, mode="eval").body).text
 
     def _phases(self) -> list[str]:
         return [line for node in self.node.body for line in self._phase(node)]

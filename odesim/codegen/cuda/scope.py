@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from odesim.base.parsing import parse
+
 
 @dataclass(frozen=True)
 class ModuleScope:
@@ -39,7 +41,7 @@ class Functions(Protocol):
 
 def module_scope(source: str) -> ModuleScope:
     """The scope of a generated module: its text is parsed and its imports are looked up; it is not run."""
-    tree, known = ast.parse(source), dict[str, Any]()
+    tree, known = parse(source), dict[str, Any]()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(str(node.module))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.codegen.cuda.scope import CppFunction, ModuleScope
 from odesim.codegen.cuda.statements import FunctionText
 
@@ -46,7 +47,7 @@ class Translation:
         python = value.py_func
         module = inspect.getmodule(python)
         assert module is not None
-        tree = ast.parse(textwrap.dedent(inspect.getsource(python))).body[0]
+        tree = parse(textwrap.dedent(inspect.getsource(python))).body[0]
         assert isinstance(tree, ast.FunctionDef)
         prefix = f"{module.__name__.rsplit('.', 1)[-1]}_"
         return self.function(ModuleScope({tree.name: tree}, vars(module), prefix), tree.name, types)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.codegen.unrolled.calls import Calls
 from odesim.codegen.unrolled.operations import SIGNS, Operation, is_real, real_of
 from odesim.codegen.unrolled.views import View
@@ -33,7 +34,7 @@ class Interpreter:
     """
 
     def __init__(self, source: str, values: frozenset[str] = frozenset()) -> None:
-        self.functions = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+        self.functions = {node.name: node for node in parse(source).body if isinstance(node, ast.FunctionDef)}
         self.calls = Calls()
         self.values = values
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.errors import CodegenError
 
 SIGNS: dict[type[ast.AST], str] = {
@@ -130,4 +131,4 @@ def parsed(text: str) -> Operand:
                 return Operation(function, tuple(map(read, args)))
         raise CodegenError(f"no operation: {ast.unparse(node)[:60]}")
 
-    return read(ast.parse(text, mode="eval").body)
+    return read(parse(text, mode="eval").body)
