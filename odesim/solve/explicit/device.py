@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
+from odesim.base.parsing import parse
 from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
@@ -28,7 +29,7 @@ def driver_text() -> Driver:
     """The source of the integrator's functions, which is read and not imported, since numba would compile them."""
     functions, known = dict[str, ast.FunctionDef](), {**vars(places), **vars(control), "Code": Code, "math": math, "np": np}
     for name in LOOP:
-        for node in ast.parse(source_of(name)).body:
+        for node in parse(source_of(name)).body:
             match node:
                 case ast.FunctionDef():
                     functions[node.name] = node
