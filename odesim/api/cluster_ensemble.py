@@ -5,11 +5,13 @@ done twice, as after a lost connection, writes the same bits again.
 """
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +20,7 @@ import numpy as np
 from odesim.api.attempts import engines
 from odesim.api.ensemble_manifest import restore
 from odesim.base.arrays import Array
-from odesim.base.cluster import GPU, Task, unwanted, worker_threads
+from odesim.base.cluster import GPU, Cluster, Task, unwanted, worker_threads
 from odesim.base.memo import Memo
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.ensembles.ledger import Tally, count_members
@@ -33,6 +35,7 @@ from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System
 
 SAME = 2.0  # s by which the time of one file may differ between machines, for rounding
+TASK_SECONDS, MOST_CHUNKS = 0.5, 64  # of a task: dask takes some 6 ms of processor time for each
 _OPENED: "Memo[Opened]" = Memo(4)
 
 
@@ -48,10 +51,32 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker did of a chunk: statuses (k,) of members that are done now and were not before, and observables that are NaN."""
+    """What a worker did of chunks: statuses (k,) of members that are done now and were not before, observables that are NaN, and the
+    seconds that it took."""
 
     status: Array
     not_numbers: dict[str, NotNumber]
+    seconds: float = 0.0
+
+
+@dataclass
+class Pace:
+    """How many chunks a task has: one, or as many quick ones as take half a second. seconds: of a chunk, as last seen; 0: not known."""
+
+    seconds: float = 0.0
+
+    def chunks(self, left: int, cluster: Cluster) -> int:
+        """Chunks of the next task, where so many are left: few enough that all workers have some to the end."""
+        if not self.seconds:
+            return 1
+        fair = left // (4 * max(cluster.seen, 1))
+        return max(1, min(int(TASK_SECONDS / self.seconds), MOST_CHUNKS, fair))
+
+
+def bundled(name: str, places: Iterator[tuple[int, int]], count: Callable[[], int]) -> Iterator[Task]:
+    """Tasks of count() neighbouring places (first, end) each."""
+    while found := tuple(islice(places, count())):
+        yield Task(name, f"{found[0][0]}:{found[-1][1]}", (found,))
 
 
 @dataclass(frozen=True)
@@ -80,9 +105,13 @@ def run_on_cluster(
         progress(before, found.total, found.failed)
     job = Job(str(store.path.absolute()), written(store.path), model, uuid4().hex)
     name = store.attributes["model"].replace("-", "_") + " members"  # dask groups tasks by what is before a hyphen
-    tasks = (Task(name, f"{first}:{end}", (first, end)) for first, end in joined(open_chunks(store, chunks), together))
+    pace = Pace()
+    tasks = bundled(
+        name, joined(open_chunks(store, chunks), together), lambda: pace.chunks((found.total - found.done) // store.chunk, cluster)
+    )
     stops = (lambda: asked() or bool(found.failed)) if execution.fail_fast else asked
-    for _, done in cluster.results(partial(do, job), tasks, stops):
+    for task, done in cluster.results(partial(do_all, job), tasks, stops):
+        pace.seconds = done.seconds / len(task.arguments[0])
         found.add(done.status)
         found.not_numbers = join_not_numbers(found.not_numbers, done.not_numbers)
         if progress:
@@ -91,18 +120,25 @@ def run_on_cluster(
     return replace(end, new=end.done - before, stopped=end.done < end.total, not_numbers=found.not_numbers)
 
 
-def do(job: Job, first: int, end: int) -> Done:
-    """On a worker: integrates the members first to end - 1 that are not done, and writes them."""
+def do_all(job: Job, places: tuple[tuple[int, int], ...]) -> Done:
+    """On a worker: integrates members first to end - 1 of each place, one place after another, and writes it before the next begins."""
     run = _OPENED(job.token, partial(opened, job))
-    if not (run.store.status(first, end) == UNDONE).any():  # by a worker that died before it could say so
-        chunk = run.store.read(first, end)
-        return done_of(run.engine(0).request, chunk, first, np.arange(end - first))
+    began = monotonic()
+    parts = [do(run, first, end) for first, end in places]
+    not_numbers = reduce(join_not_numbers, (part.not_numbers for part in parts))
+    return Done(np.concatenate([part.status for part in parts]), not_numbers, monotonic() - began)
+
+
+def do(run: Opened, first: int, end: int) -> Done:
+    """On a worker: integrates the members first to end - 1 that are not done, and writes them."""
     stop = np.zeros(1, np.int64)
     with ThreadPoolExecutor(1) as worker:
         parts = (run.store, run.members, run.engine, first, end, stop, run.pool)
         chunk, new, request = wait(worker.submit(complete, *parts), stop, unwanted)
     if (chunk.status == UNDONE).any():
         raise InterruptedError("the task was cancelled")
+    if not len(new):  # they were done by a worker that died before it could say so
+        return done_of(request, chunk, first, np.arange(end - first))
     run.store.write(first, chunk)
     return done_of(request, chunk, first, new)
 

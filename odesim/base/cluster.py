@@ -40,6 +40,12 @@ class Cluster:
 
     client: Any
     resources: Mapping[str, float] = field(default_factory=dict)
+    counted: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def seen(self) -> int:
+        """The number of workers when they were last counted."""
+        return self.counted[0]
 
     @property
     def address(self) -> str:
@@ -51,11 +57,13 @@ class Cluster:
         """The number of workers that have what a task needs. Raises ClusterError if the scheduler does not answer."""
         try:
             if not self.resources:
-                return len(self.client.nthreads())
+                self.counted[0] = len(self.client.nthreads())
+                return self.seen
             known = self.client.scheduler_info(n_workers=-1)["workers"].values()
         except (OSError, RuntimeError, AttributeError) as error:
             raise self.lost() from error
-        return sum(all(worker.get("resources", {}).get(name, 0) >= n for name, n in self.resources.items()) for worker in known)
+        self.counted[0] = sum(all(worker.get("resources", {}).get(name, 0) >= n for name, n in self.resources.items()) for worker in known)
+        return self.seen
 
     def lost(self) -> ClusterError:
         """The error of a scheduler that is gone."""
@@ -170,11 +178,16 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
     except ImportError:
         raise ClusterError("a cluster needs dask: pip install 'odesim[cluster]'") from None
     if count:
-        with (
-            distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield Cluster(client)
+        import dask
+
+        with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread a hundred times a second
+            cluster = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR)
+        try:
+            with distributed.Client(cluster) as client:
+                yield Cluster(client)
+        finally:
+            with suppress(KeyError):  # dask, of a worker that was killed meanwhile
+                cluster.close()
         return
     try:
         client = distributed.Client(address, timeout=10)
