@@ -77,13 +77,16 @@ def compare(
     if clock not in KINDS:
         raise ParamError(no_such("clock", clock, KINDS))
     if recipe is not None:
+        if not isinstance(recipe, str):
+            raise ParamError(f"recipe must be a name, not a {type(recipe).__name__}")
+        stored = find_recipe(recipe)
         own: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
         own |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
         own |= {name: value or None for name, value in names.items()}
         given = [name for name, value in own.items() if value is not None] + ["clock"] * (clock != "effective")
         if given:
             raise ParamError(f"{given[0]}: the recipe {recipe!r} has it already")
-        return compare_recipe(find_recipe(recipe), backend, progress)
+        return compare_recipe(stored, backend, progress)
     if model is None:
         raise ParamError("compare needs a model and its task, two runs, or a recipe")
     if task is None:

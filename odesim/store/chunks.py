@@ -1,14 +1,25 @@
 """Files of the chunks of a zarr array. zarr reads a chunk whose file is missing as the fill value, without an error."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from odesim.errors import StoreError
 from odesim.store.remote import RemotePath
 
-WRITE_EMPTY = {"array.write_empty_chunks": True}  # else zarr writes no file for a chunk of nothing but the fill value
+_SETTINGS = RLock()  # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
+
+
+@contextmanager
+def every_chunk_written() -> Iterator[None]:
+    """A context in which zarr writes a file also for a chunk of nothing but the fill value; one thread at a time."""
+    import zarr
+
+    with _SETTINGS, zarr.config.set({"array.write_empty_chunks": True}):
+        yield
 
 
 def chunk_files(path: Path, name: str, array: Any, chunk: int | None = None) -> Iterator[Path]:

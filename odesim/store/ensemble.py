@@ -17,7 +17,7 @@ from odesim.ensembles.request import Chunk
 from odesim.ensembles.slabs import slabs
 from odesim.errors import StoreError, counted
 from odesim.solve.codes import STATUSES, UNDONE
-from odesim.store.chunks import WRITE_EMPTY, check_array_files, chunk_files, has_files
+from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files
 from odesim.store.inspected import checked_attributes
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
 from odesim.store.paths import damage_errors, open_group
@@ -33,13 +33,12 @@ class EnsembleStore:
 
     def __init__(self, path: Path, layout: Layout | None = None, *, trusted: bool = False) -> None:
         """trusted: another process, which this one works for, has checked all files of the run."""
-        import zarr
 
         self.path = path
         self.listed: dict[str, int] = {}
         self.attributes = checked_attributes(path) if trusted else ensemble_attributes(path)
         self.count, self.chunk = self.attributes["members"], self.attributes["chunk"]
-        with damage_errors(path), zarr.config.set(WRITE_EMPTY):
+        with damage_errors(path), every_chunk_written():
             self.group = open_group(path, "r+" if self.writable else "r")
             outputs = self.attributes["kept"]
             extra = [

@@ -106,7 +106,7 @@ def inspect_remote(path: RemotePath) -> dict[str, ArrayFacts]:
             raise StoreError(f"{path} is not a run of odesim: it holds {last}, and no metadata but those of zarr v3 are read")
         if name.count("/") > DEPTH:
             raise StoreError(f"{path} is damaged: its folders are too deep")
-        array, mark, rest = name.partition("/c/")
+        array, mark, rest = name.rpartition("/c/")
         if last == META and folder and (metadata := _array_metadata(path, folder)) is not None:  # type: ignore[arg-type]
             arrays[folder] = metadata
         elif mark and CHUNK_KEY.fullmatch(f"c/{rest}"):
@@ -118,7 +118,7 @@ def inspect_remote(path: RemotePath) -> dict[str, ArrayFacts]:
 
 def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:
     """Appends the size of a chunk file to files[array]; other files are ignored."""
-    array, mark, rest = name.partition("/c/")
+    array, mark, rest = name.rpartition("/c/")
     if name.endswith("/c"):
         array, mark, rest = name[:-2], "/c", ""
     if mark and CHUNK_KEY.fullmatch(f"c/{rest}".rstrip("/")):

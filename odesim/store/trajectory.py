@@ -15,7 +15,7 @@ from odesim.errors import StoreError, counted
 from odesim.reference.protocols import Experiment
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names
-from odesim.store.chunks import WRITE_EMPTY
+from odesim.store.chunks import every_chunk_written
 from odesim.store.inspected import check_readable_run, inspect_run
 from odesim.store.lock import RunLock
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, damage_errors, open_group, publish, temporary_path
@@ -68,7 +68,7 @@ class RunSink:
                 shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
                 if array.shape != shape:
                     array.resize(shape)
-            with zarr.config.set(WRITE_EMPTY):
+            with every_chunk_written():
                 self.group[TIME][...] = times
             return int(self.group[next(iter(rows))].chunks[1])
         size = sum(v.nbytes for v in rows.values())
@@ -118,10 +118,9 @@ class RunSink:
 
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row `first` on, then updates the attribute `rows`."""
-        import zarr
 
         count = 0
-        with zarr.config.set(WRITE_EMPTY):
+        with every_chunk_written():
             for name, values in rows.items():
                 count = values.shape[1]
                 self.group[name][:, first : first + count] = values

@@ -89,7 +89,7 @@ def test_a_file_says_the_rest(odesim, folder):
 def test_a_picture_of_the_run(odesim, folder):
     """--plot draws what `odesim plot` draws; somebody's file in its place is refused before anything is computed."""
     done = odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--plot", "now.png")
-    assert done.exit_code == 0 and "drawn   now.png" in done.stdout
+    assert done.exit_code == 0 and "drawn     now.png" in done.stdout
     odesim("plot", "run.zarr", "--out", "later.png")
     assert (folder / "now.png").read_bytes() == (folder / "later.png").read_bytes()
     (folder / "mine.png").write_text("mine")

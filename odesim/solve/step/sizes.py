@@ -11,8 +11,10 @@ MARKS = 52
 """The last bit of the marks of a step's components: a float64 holds as many."""
 POINTS = 96
 """The most samples of a function in one step."""
-TERMINAL, STRAIGHT = 1, -1
-"""Kinds of a component: a run ends at its zeros; or its zeros are those of the polynomial through its samples."""
+TERMINAL = 1
+"""The kind of a component at whose zeros a run ends."""
+STRAIGHT = 2
+"""The kind of a component whose zeros are those of the polynomial through its samples."""
 
 
 def kinds(terminal: Sequence[bool], affine: Sequence[bool]) -> list[int]:
