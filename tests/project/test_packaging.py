@@ -187,7 +187,7 @@ def needed(folder: Path) -> set[str]:
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     # cuda12, cuda13, parquet and cluster, imported where they are asked for
-    extras = {"cupy", "cupyx", "pyarrow", "distributed", "cloudpickle", "fsspec"}
+    extras = {"cupy", "cupyx", "dask", "pyarrow", "distributed", "cloudpickle", "fsspec"}
     named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 
