@@ -1,4 +1,4 @@
-"""Configuration of the documentation site: `sphinx-build -W docs docs/_build/html`."""
+"""Configuration of the documentation site: `sphinx-build -W -j auto docs docs/_build/html`."""
 
 import os
 import sys

@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from itertools import groupby
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +33,24 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def write_pages(folder: Path) -> None:
-    """Writes all pages below folder; what has not changed is left as it is."""
+    """Writes all pages below folder, a process on each core; what has not changed is left as it is."""
     for name in ("models", "figures", "notebooks", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    notebooks = [write_notebook(folder, name, path) for name, path in scripts().items()]
-    figures = [write_figure(folder, name) for name in list_figures()]
-    models = [item for family in families() for item in write_family(folder, *family)]
-    parts = {"Notebooks": notebooks, "Figures of the papers": figures, "Models": models}
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+        notebooks = [pool.submit(write_notebook, folder, name, path) for name, path in scripts().items()]
+        figures = [pool.submit(write_figure, folder, name) for name in list_figures()]
+        models = [pool.submit(write_family, folder, *family) for family in families()]
+        parts = {
+            "Notebooks": [one.result() for one in notebooks],
+            "Figures of the papers": [one.result() for one in figures],
+            "Models": [item for one in models for item in one.result()],
+        }
     write(folder / "gallery.md", "# Gallery\n\n" + "\n\n".join(f"## {title}\n\n{cards(items)}" for title, items in parts.items()))
+
+
+def cores() -> int:
+    """How many processes may run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def write(path: Path, text: str) -> None:

@@ -86,7 +86,7 @@ class NameScope:
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
             fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
-            if mistake := argument_mistake(e, {*map(str, (*extents, *free)), *self.whole_names}):
+            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *self.whole_names}):
                 fail(mistake)
             for a in e.args:
                 self._walk(a, extents, free, fail, states)

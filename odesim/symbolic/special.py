@@ -71,16 +71,16 @@ def slope(e: Expr, n: int) -> Expr | None:
     return rule(*e.args) if n == len(e.args) - 1 else sp.S.Zero
 
 
-def argument_mistake(e: Expr, integers: Collection[str]) -> str | None:
-    """A sentence where an argument of e must be a whole number and is not. integers: names of indices, sizes and index parameters."""
+def argument_mistake(e: Expr, integers: Callable[[], Collection[str]]) -> str | None:
+    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and index parameters."""
     if isinstance(e, sp.binomial):
         for a in e.args:
-            if not is_whole(a, integers):
+            if not is_whole(a, integers()):
                 return f"{e}: {a} is no whole number; binomial() takes whole numbers, indices, sizes and index parameters"
     if isinstance(e, sp.besseli | besseli_ratio | sp.jn | sp.polygamma):
         n = e.args[0]
         fixed = isinstance(e, sp.jn | sp.polygamma) or n.is_number
-        if not (n.is_Integer and 0 <= n <= MOST_ORDER if fixed else is_whole(n, integers)):
+        if not (n.is_Integer and 0 <= n <= MOST_ORDER if fixed else is_whole(n, integers())):
             orders = f"a whole number from 0 to {MOST_ORDER}{'' if isinstance(e, sp.jn | sp.polygamma) else ', or an index'}"
             return f"{e}: the order {n} must be {orders}"
     if isinstance(e, sp.LambertW) and e.args[1:] not in ((), (0,), (-1,)):

@@ -1,4 +1,4 @@
-"""The built site in a browser: `sphinx-build -W docs docs/_build/html`, then `pytest -m browser` (needs Chromium and its driver)."""
+"""The built site in a browser: `sphinx-build -W -j auto docs docs/_build/html`, then `pytest -m browser` (needs Chromium and its driver)."""
 
 import shutil
 import threading
@@ -28,7 +28,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def address() -> Iterator[str]:
     """The address of the site, served on this machine."""
     if not PAGES:
-        pytest.skip("no site: sphinx-build -W docs docs/_build/html")
+        pytest.skip("no site: sphinx-build -W -j auto docs docs/_build/html")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
