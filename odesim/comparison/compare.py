@@ -22,6 +22,7 @@ from odesim.inputs.arguments import to_mapping, to_number
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,13 @@ class Comparison:
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
-    def plot(self, var: str | Iterable[str] = ()) -> Array:
+    def plot(self, var: str | Iterable[str] = (), ax: Axes | None = None) -> Axes | Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 
-        var: names, default all. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        var: names, default all. ax: Axes of matplotlib, for one observable without its residuals; it is returned.
+        `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
-        drawn: Array = draw("comparison", self, var=var)
+        drawn: Axes | Array = draw("comparison", self, ax, var=var)
         return drawn
 
     def table(self) -> list[dict[str, Any]]:

@@ -103,8 +103,6 @@ class Choice:
         """The chosen observables of a training Dataset; with an index, the component of each, called `c[0,3]`. Raises ParamError."""
         self.check()
         self.refuse_axes("a training")
-        if self.log is not None:
-            raise ParamError("log is for ensembles and integrations, and the run is a training")
         axes = {str(name): tuple(dim for dim in v.dims if dim not in ("seed", TIME)) for name, v in run.data_vars.items()}
         shapes = {name: tuple(run.sizes[dim] for dim in dims) for name, dims in axes.items()}
         names = self.names(shapes, str(run.attrs.get("task", "the run")), "observable")

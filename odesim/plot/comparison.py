@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from odesim.errors import counted
+from odesim.errors import ParamError, counted
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
@@ -30,14 +30,30 @@ RANGE = 0.25  # opacity of the range of seeds
 DECADES = 2  # from which on positive values get a logarithmic axis
 THEORY: Mapping[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (3, 1.5))}
 BEYOND: Mapping[str, Any] = {"color": CATEGORIES[1], "lw": 0, "label": "theory outside the range"}  # a bar at the foot of a panel
+CHANCE_LABEL = "Δ within ±2"
 FOOT_OF_PANEL = (0.0, 0.035)  # of its height
 
 
-def figure_of_comparison(comparison: "Comparison") -> Figure:
-    """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors."""
+def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Figure:
+    """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors.
+
+    ax: Axes to draw one observable on, without its difference. Raises ParamError if there are several.
+    """
     names, left_out = list(comparison.theory)[:PANELS], list(comparison.theory)[PANELS:]
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])
+    if ax is not None and len(comparison.theory) > 1:
+        raise ParamError(
+            f"ax is one panel, and this picture has {len(comparison.theory)}: choose one with var ({', '.join(comparison.theory)})"
+        )
     with project_style():
+        if ax is not None:
+            label = draw_pair(ax, None, names[0], comparison, time_axis)
+            ax.set_xlabel(time_axis.label)
+            beyond = any(shown.get_label() == BEYOND["label"] for shown in ax.collections)
+            ax.legend(handles=[handle for handle in legend_of(comparison, beyond) if handle.get_label() != CHANCE_LABEL])
+            if label:
+                label.place()
+            return ax.get_figure(root=True)  # type: ignore[return-value]
         rows = -(-len(names) // 2)
         figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
         cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)
@@ -56,7 +72,7 @@ def figure_of_comparison(comparison: "Comparison") -> Figure:
     return figure
 
 
-def draw_pair(axes: Axes, below: Axes, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
+def draw_pair(axes: Axes, below: Axes | None, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
     """Draws both sides of one observable, and their difference below; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
     theory, training = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
@@ -83,8 +99,9 @@ def draw_pair(axes: Axes, below: Axes, name: str, comparison: "Comparison", time
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
-    draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
-    few_ticks(below, y=3)
+    if below is not None:
+        draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
+        few_ticks(below, y=3)
     if len(training) > 1:
         draw_beyond(axes, outside(axes, training, mean), time_axis)
     if len(drawn) == 1:
@@ -137,7 +154,7 @@ def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
     if count > 1:
         handles += [
             Patch(color=CATEGORIES[0], alpha=RANGE, lw=0, label="range of seeds"),
-            Patch(color=FAINT, alpha=RANGE, lw=0, label="Δ within ±2"),
+            Patch(color=FAINT, alpha=RANGE, lw=0, label=CHANCE_LABEL),
         ]
     return handles + [Patch(**BEYOND)] * beyond
 

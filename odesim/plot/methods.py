@@ -79,25 +79,19 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
 
 def draw_training(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:
     """The Figure of a training as a Dataset. Raises ParamError."""
-    refuse_axes(ax)
-    return figure_of_trajectory(choice.of_training(run))
+    if ax is not None:
+        raise ParamError("ax is one panel, and this picture has several: it makes a Figure of its own")
+    return figure_of_trajectory(choice.of_training(run), choice=choice)
 
 
 def draw_comparison(comparison: Any, choice: Choice, ax: Axes | None) -> Figure:
     """The Figure of the chosen observables of a Comparison. Raises ParamError."""
-    refuse_axes(ax)
     for name in choice.var:
         if name not in comparison.theory:
             raise ParamError(no_such("observable", name, comparison.theory, "the comparison"))
     kept = list(choice.var) or list(comparison.theory)
     sides = ({name: side[name] for name in kept} for side in (comparison.theory, comparison.training))
-    return figure_of_comparison(replace(comparison, **dict(zip(("theory", "training"), sides, strict=True))))
-
-
-def refuse_axes(ax: Axes | None) -> None:
-    """Raises ParamError if a picture of many panels is to be drawn on one."""
-    if ax is not None:
-        raise ParamError("ax is one panel, and this picture has several: it makes a Figure of its own")
+    return figure_of_comparison(replace(comparison, **dict(zip(("theory", "training"), sides, strict=True))), ax)
 
 
 PICTURES: Mapping[str, Callable[[Any, Choice, Axes | None], Figure]] = {

@@ -53,13 +53,13 @@ class Table:
         return HEAD + max(LEAST, (LINE if self.names(0) else BARE) * len(rows)) + below + 3.0
 
 
-def draw_table(axes: Axes, table: Table) -> None:
-    """Draws the matrix with row 0 on top, its rows and columns by name where they have names."""
+def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
+    """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours."""
     rows, columns = table.chosen
     part = " of ".join(map(str, (len(columns), table.values.shape[1])))
     said = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said)
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said, log=log)
     label_places(axes, table)
 
 

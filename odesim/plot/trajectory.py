@@ -12,8 +12,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from odesim.errors import StoreError, counted
+from odesim.plot.choice import Choice
 from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
+from odesim.plot.logarithmic import make_log
 from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.quantity import LINES, Quantity
 from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
@@ -31,12 +33,16 @@ LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # quantiles over seeds: two bands and a li
 SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
 
 
-def figure_of_trajectory(run: "xarray.Dataset", labels: Mapping[str, Any] | None = None) -> Figure:
+def figure_of_trajectory(
+    run: "xarray.Dataset",
+    labels: Mapping[str, Any] | None = None,
+    choice: Choice = Choice(),  # noqa: B008  frozen
+) -> Figure:
     """A Figure of a training Dataset (seed, time, ...): median and bands over seeds for numbers, the mean over seeds for arrays.
 
     The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
-    not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. Raises
-    StoreError if nothing is recorded yet.
+    not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. choice: its
+    logarithmic scales. Raises StoreError if nothing is recorded yet, ParamError for scales that no panel has.
     """
     labels = run.attrs.get("labels", {}) if labels is None else labels
     if not run.sizes[TIME] or not any(TIME in v.dims for v in run.data_vars.values()):
@@ -50,22 +56,26 @@ def figure_of_trajectory(run: "xarray.Dataset", labels: Mapping[str, Any] | None
     names = [name for name in timed if name not in still]
     shown, left_out = names[:PANELS], names[PANELS:] + list(tables)[TABLES:]
     drawn = list(tables.values())[:TABLES]
-    time_axis = make_time_axis(run[TIME].values, "iterations")
+    if not drawn and all(means[name].kind != "map" for name in shown):
+        choice.refuse_colors()
+    time_axis = make_time_axis(run[TIME].values, "iterations", choice.scale("x"))
     with project_style():
         figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], FOOT, [table.height for table in drawn])
-        ends = []
+        ends, hidden = [], [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
         for ax, name in zip(axes, shown, strict=True):
             if means[name].shape:
-                ends.append(draw_quantity(ax, means[name], time_axis, places=labels)[0])
+                end, more = draw_quantity(ax, means[name], time_axis, places=labels, choice=choice)
+                ends.append(end)
             else:
-                draw_seeds(ax, name, values[name].values, time_axis)
+                more = draw_seeds(ax, name, values[name].values, time_axis, choice.scale("y"))
+            hidden += more
         for ax, table in zip(below, drawn, strict=True):
-            draw_table(ax, table)
+            draw_table(ax, table, log=bool(choice.scale("c")))
         label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
         notes = [f"constant: {symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
-        add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes], legend_of(run.sizes[SEED]))
+        add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes, *dict.fromkeys(hidden)], legend_of(run.sizes[SEED]))
         figure.align_ylabels(axes)
         place_labels(figure, [label for label in ends if label])
     return figure
@@ -107,8 +117,8 @@ def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[floa
     return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
 
 
-def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
-    """Draws values (R, T) over seeds: the median as a line, middle half and range as bands."""
+def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis, log: bool | None) -> list[str]:
+    """Draws values (R, T) over seeds: the median as a line, middle half and range as bands. log: of values; returns notes."""
     axes.set_xscale("log" if time_axis.log else "linear")
     rows = np.where(np.isfinite(values), values, np.nan)[:, time_axis.rows].astype(float)
     finite = ~np.all(np.isnan(rows), axis=0)  # times at which at least one seed is finite
@@ -117,12 +127,15 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis) -> None:
         axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=SHADES[0], lw=0)
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=SHADES[1] - SHADES[0], lw=0)
     axes.plot(x, marks[2], color=CATEGORIES[0])
-    (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
+    if log is None:
+        (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
     axes.set_ylabel(symbol(name))
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
+    notes = make_log(axes, symbol(name, most=LONG)) if log else []
     few_log_ticks(axes)
+    return notes
 
 
 def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -184,6 +185,14 @@ def check_param(p: Param) -> None:
         reason = "it is for a parameter with indexes" if isinstance(p.cover, bool) else f"not {value_text(p.cover)}"
         raise SpecError(f"{where}: cover says with True or False whether every row must be named; {reason}")
     _check_default(where, p.default)
+    if isinstance(p.default, Real | sp.Expr) and not p.domain.free_symbols:
+        _check_inside(where, float(p.default), p.domain)
+
+
+def _check_inside(where: str, default: float, domain: sp.Set) -> None:
+    """Raises SpecError where a default is surely outside the domain; what sympy cannot decide is decided at a run."""
+    if math.isfinite(default) and domain.contains(sp.Rational(default)) == sp.false:
+        raise SpecError(f"{where}: the default {default:g} is outside its domain, {domain}")
 
 
 def _check_default(where: str, default: Any) -> None:

@@ -119,6 +119,10 @@ def test_comparisons_and_trainings_have_pictures():
     same = odesim.compare(training, training)
     both = same.plot(var=next(iter(same.theory)))
     assert len(both) == 2 and all(isinstance(axes, Axes) for axes in both)  # what is compared, and the residuals
+    axes, name = Figure().add_subplot(), next(iter(same.theory))
+    assert same.plot(name, ax=axes) is axes and len(axes.lines) == len(both[0].lines)
+    with pytest.raises(ParamError, match="ax is one panel"):
+        same.plot(ax=axes)
     with pytest.raises(ParamError, match="no observable 'nothing' in the comparison"):
         same.plot(var="nothing")
 

@@ -1,4 +1,4 @@
-"""The built site in a browser: `sphinx-build -W -j auto docs docs/_build/html`, then `pytest -m browser` (needs Chromium and its driver)."""
+"""The built site in a browser: `sphinx-build -W -j auto docs docs/_build/html`, then `pytest -m browser` (needs Chromium, chromedriver)."""
 
 import shutil
 import threading

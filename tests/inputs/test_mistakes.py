@@ -111,6 +111,7 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "None as a default": (param('Param(s, None, REAL, "target")'), "Param(s", "the default must be a number or a function of the sizes"),
     "text as a default": (param('Param(s, "1", REAL, "target")'), "Param(s", "the default must be a number"),
     "default of nothing": (param('Param(s, lambda: 1.0, REAL, "target")'), "Param(s", r"called with \(sizes\) or .*takes 0 arguments"),
+    "default outside": (param('Param(s, -1.0, Interval(0, oo), "x")'), "Param(s", r"the default -1 is outside its domain, I"),
     "observable as a list": ({"more": "observables=[w[m]],"}, "observables=", "observables must be a dict"),
     "observable without a name": ({"more": "observables={1: w[m]},"}, "observables=", "the name of an observable is a text, not 1"),
     "event that is none": ({"more": "events=(w[m],),"}, "events=", r"events holds w\[m\], which is no Event: write Event\("),

@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
-from odesim.errors import StoreError
+from odesim.errors import ParamError, StoreError
+from odesim.plot.choice import Choice
 from odesim.plot.style import SMALL
 from odesim.plot.tokens import COLUMNS
 from odesim.plot.trajectory import figure_of_trajectory
@@ -75,6 +78,20 @@ def test_loss_axis(end, scale):
     quiet = run(100, 1, end)
     quiet["loss"] = quiet.loss.copy(data=3 * (end / 3) ** (quiet.time.values / 100)[None])
     assert figure_of_trajectory(quiet).axes[0].get_yscale() == scale
+
+
+def test_chosen_scales():
+    """Letters of log decide in every panel, for colours too; what is left out is a note, and colours that are not there are refused."""
+    case = CASES["attention to words"]
+    chosen = figure_of_trajectory(case, choice=Choice(log="xyc"))
+    assert all((axes.get_xscale(), axes.get_yscale()) == ("log", "log") for axes in chosen.axes if axes.lines)
+    norms = [type(mesh.norm) for axes in chosen.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    assert norms and set(norms) == {LogNorm}
+    assert any("$t$ = 0, not shown (log)" in note for note in notes(chosen))
+    plain = figure_of_trajectory(case, choice=Choice(log="none"))
+    assert all((axes.get_xscale(), axes.get_yscale()) == ("linear", "linear") for axes in plain.axes if axes.lines)
+    with pytest.raises(ParamError, match="no colours"):
+        figure_of_trajectory(case[["loss"]], choice=Choice(log="c"))
 
 
 WORDS = {"c_1": [f"word{i}" for i in range(90)], "c_0": [f"after {i}" for i in range(6)]}

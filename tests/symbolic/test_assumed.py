@@ -44,7 +44,7 @@ NOT_KEPT = ("nonzero", "zero", "integer", "noninteger", "even", "odd", "prime", 
 
 def system(g, domain=REAL, x=None, **more):
     x = Symbol("x", real=True) if x is None else x
-    return System("a.b", SOURCE, **({"axes": {}, "equations": {x: -sp.sqrt(g**2) * x}, "params": (Param(g, 1.0, domain, "rate"),),
+    return System("a.b", SOURCE, **({"axes": {}, "equations": {x: -sp.sqrt(g**2) * x}, "params": (Param(g, lambda _: 1.0, domain, "rate"),),
                                     "initial": {x: 1.0}} | more))  # fmt: skip
 
 

@@ -44,7 +44,12 @@ PATH = click.Path(path_type=Path)
     help="Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit.",
 )
 @click.option(
-    "--observable", "observables", metavar="NAME", multiple=True, help="Compare only this observable; it is recorded even if it is large."
+    "--observable",
+    "observables",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed("states", "observables", ending=""),
+    help="Compare only this observable; it is recorded even if it is large.",
 )
 @click.option("--align", metavar="AXIS", multiple=True, help="Reorder this axis of the training so that it fits best, for each seed.")
 @click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both as png, pdf or svg; an existing picture is replaced.")

@@ -120,7 +120,7 @@ def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
     if kind == "training":
         from odesim.plot.trajectory import figure_of_trajectory
 
-        return figure_of_trajectory(choice.of_training(load_run(run)))
+        return figure_of_trajectory(choice.of_training(load_run(run)), choice=choice)
     from odesim.plot.solution import figure_of_solution
 
     return figure_of_solution(read_solution(run), choice)

@@ -59,7 +59,14 @@ class TrainCommand(click.Command):
 @click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
 @click.option("--seeds", metavar="A:B", default="0:1", help="Train the seeds A to B - 1 at once; default 0:1.")
 @click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default: that of the task.")
-@click.option("--lr", "rates", metavar="GROUP=RATE", multiple=True, help="Set the learning rate of a group of parameters.")
+@click.option(
+    "--lr",
+    "rates",
+    metavar="GROUP=RATE",
+    multiple=True,
+    shell_complete=completed("groups"),
+    help="Set the learning rate of a group of parameters.",
+)
 @click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
 @click.option(
     "--observe", metavar="NAME", multiple=True, help="Record this costly or large observable at all of them, not only at the end."

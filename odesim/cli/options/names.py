@@ -39,7 +39,7 @@ def model_of(ctx: click.Context) -> "System":
     """The installed model whose name stands in the words before. Raises where there is none."""
     from odesim.inputs.registry import is_path, load_model
 
-    name = given(ctx, "model")
+    name = str(ctx.params.get("first") or given(ctx, "model"))
     if is_path(name):
         raise ValueError(name)
     return load_model(name)
@@ -70,6 +70,15 @@ def settings(ctx: click.Context) -> Described:
     from odesim.reference.tasks import load_task
 
     return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
+
+
+def groups(ctx: click.Context) -> Described:
+    """The groups of parameters of the task's model, each of which has a learning rate."""
+    from odesim.reference.tasks import load_task
+
+    task = load_task(given(ctx, "task"))
+    model = task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
+    return ((name, "a group of parameters") for name in sorted(set(model.groups.values())))
 
 
 def stored(ctx: click.Context) -> Described:
@@ -105,6 +114,6 @@ def words(*known: str) -> Complete:
 
 
 KINDS: dict[str, Callable[[click.Context], Described]] = {
-    "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings,
+    "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings, "groups": groups,
     "stored": stored, "varied": varied, "claims": claims,
 }  # fmt: skip
