@@ -128,10 +128,10 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
             Link("v", ("v",), lambda seen, _: seen["v"], doc="mean over trained facts beside that of one row"),
         ),
         linear=False,  # a step of descent moves one row, by N times the mean
-        requirements={"momentum": (0,)},
+        requirements={"data": ("reversals",), "momentum": (0,)},
     ),
     ("reversal.full", "reversal"): Pair(
-        (Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"]), same_quantity("Y")),
+        (same_quantity("loss", "loss_population"), same_quantity("p"), same_quantity("Y")),
         linear=False,
         start={"Y": same_quantity("Y")},
         requirements={"momentum": (0,)},
