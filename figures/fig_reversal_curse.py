@@ -150,7 +150,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         features.append(Feature(f"bound on p at t1, M = 802, c = {c:g}", 1 - float(ds.bound.sel(c=c)[START]), value, digit, SCRIPT))
     over = (ds.wrong.sel(M=802.0) / ds.bound).isel(step=slice(START, None))
     features.append(Feature("largest (1 - p) / bound, of all c", float(over.max()), 1.0, 1e-12))  # at t1, of the largest c
-    features.append(Feature("where it is, in t1", float(over.step[int(over.max("c").argmax())]), 1.0, 1e-9))
+    features.append(Feature("where it is, in t1", float(over.step[int(over.max("c").argmax("step"))]), 1.0, 1e-9))
     late = float(ds.wrong.sel(M=1e4)[-1]) * float(ds.step[-1]) * np.log(1e4)
     features.append(Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02))
     t1 = np.log(M) / ETA
