@@ -168,6 +168,13 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
 }
 
 
+INSTEAD: Mapping[str, str] = {
+    "hierarchy_dag": "its transformer has keys, queries and layer norms, which no System keeps; "
+    "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
+}
+"""{task: why no System describes it, and what can be compared instead}."""
+
+
 def find_pair(system: str, task: str) -> Pair | None:
     """The Pair of a System and a task, or None if the table has none."""
     return PAIRS.get((system, task))
@@ -209,7 +216,10 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
     """
     described = {*theory, *(name for name, task in PAIRS if task == facts.task)}
     if not described and facts.task in TASKS:
-        raise ParamError(f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it")
+        instead = f": {INSTEAD[facts.task]}" if facts.task in INSTEAD else ""
+        raise ParamError(
+            f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it{instead}"
+        )
     if system in described and (wrong := misfits(find_pair(system, facts.task), facts)):
         raise ParamError(does_not_describe(system, facts.task, wrong))
     if system not in theory:

@@ -10,6 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.comparison.compare import Comparison
+from odesim.comparison.pairs import INSTEAD
 from odesim.comparison.recipe import Measure, Reading, Recipe, at, farthest, metric
 from odesim.errors import ParamError, no_such
 
@@ -271,6 +272,8 @@ RECIPES: Mapping[str, Recipe] = {
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of this name. Raises ParamError with the choices and the nearest spelling."""
+    if name in INSTEAD:
+        raise ParamError(f"no recipe {name!r}: no System describes this task: {INSTEAD[name]}")
     if name not in RECIPES:
         raise ParamError(no_such("recipe", name, RECIPES))
     return RECIPES[name]
